@@ -1,0 +1,227 @@
+"""From keys to key groups to subtasks: Flink's KeyGroupRangeAssignment.
+
+The formulas are those of org.apache.flink.runtime.state.KeyGroupRangeAssignment. Where
+Flink leaves a bound unchecked (a key group or operator index out of range), these raise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keygroups.errors import ParallelismError, ParallelismTypeError, check_int, show, to_int
+from keygroups.hashing import finalise, hash_code
+from keygroups.java_lang import INT_MAX, INT_MIN
+from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
+from keygroups.types import KeyType, infer_key_type
+
+__all__ = [
+    "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
+    "UPPER_BOUND_MAX_PARALLELISM",
+    "KeyTrace",
+    "assign_key_to_parallel_operator",
+    "assign_to_key_group",
+    "check_max_parallelism",
+    "check_parallelism",
+    "compute_default_max_parallelism",
+    "compute_key_group_for_key_hash",
+    "compute_key_group_range_for_operator_index",
+    "compute_operator_index_for_key_group",
+    "trace_key",
+]
+
+DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
+"""The least max parallelism that Flink derives by itself."""
+
+
+def check_max_parallelism(max_parallelism: int) -> int:
+    """Return a max parallelism of 1..32768 as an int, or raise ParallelismError."""
+    return _check_bounds(
+        "max_parallelism", max_parallelism, UPPER_BOUND_MAX_PARALLELISM, "Flink's upper bound"
+    )
+
+
+def check_parallelism(parallelism: int, max_parallelism: int) -> int:
+    """Return a parallelism of 1..max_parallelism as an int, or raise ParallelismError."""
+    return _check_bounds("parallelism", parallelism, max_parallelism, "max_parallelism")
+
+
+def _check_bounds(name: str, value: object, high: int, bound: str) -> int:
+    number = to_int(name, value, ParallelismTypeError)
+    if not 1 <= number <= high:
+        raise ParallelismError(f"{name} must be from 1 to {high} ({bound}), got {show(number)}")
+    return number
+
+
+def compute_key_group_for_key_hash(key_hash: int, max_parallelism: int) -> int:
+    """Return the key group of a key whose Java hashCode is known.
+
+    `key_hash` is a signed 32-bit int; 1 <= max_parallelism <= 32768. The key group is
+    in 0..max_parallelism-1. Raises InvalidTypeError or InvalidValueError for the hash,
+    ParallelismError for the max parallelism.
+
+    Flink: KeyGroupRangeAssignment.computeKeyGroupForKeyHash.
+
+    >>> compute_key_group_for_key_hash(99162322, 128)
+    35
+    """
+    code = check_int("key_hash", key_hash, INT_MIN, INT_MAX)
+    return finalise(code) % check_max_parallelism(max_parallelism)
+
+
+def assign_to_key_group(key: object, max_parallelism: int, key_type: KeyType | None = None) -> int:
+    """Return the key group of a key.
+
+    1 <= max_parallelism <= 32768, that of the Flink job; the key group is in
+    0..max_parallelism-1. `key_type` is a value of `keygroups.types`, or None to infer it.
+    Raises what `hash_code` raises, and ParallelismError.
+
+    Flink: KeyGroupRangeAssignment.assignToKeyGroup.
+
+    >>> assign_to_key_group("A", 128), assign_to_key_group("B", 128)
+    (104, 17)
+    """
+    # The common case of check_max_parallelism without the call: this is the hot path.
+    if type(max_parallelism) is not int or not 1 <= max_parallelism <= UPPER_BOUND_MAX_PARALLELISM:
+        max_parallelism = check_max_parallelism(max_parallelism)
+    return finalise(hash_code(key, key_type)) % max_parallelism
+
+
+def assign_key_to_parallel_operator(
+    key: object, max_parallelism: int, parallelism: int, key_type: KeyType | None = None
+) -> int:
+    """Return the index of the subtask that Flink sends a key to.
+
+    1 <= parallelism <= max_parallelism <= 32768; the index is in 0..parallelism-1.
+    Raises what `hash_code` raises, and ParallelismError.
+
+    Flink: KeyGroupRangeAssignment.assignKeyToParallelOperator.
+
+    >>> assign_key_to_parallel_operator("A", 128, 3)
+    2
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    return finalise(hash_code(key, key_type)) % max_parallelism * parallelism // max_parallelism
+
+
+def compute_key_group_range_for_operator_index(
+    max_parallelism: int, parallelism: int, operator_index: int
+) -> KeyGroupRange:
+    """Return the key groups of one subtask.
+
+    1 <= parallelism <= max_parallelism <= 32768 and 0 <= operator_index < parallelism.
+    Raises ParallelismError, and InvalidValueError or InvalidTypeError for the index.
+
+    Flink: KeyGroupRangeAssignment.computeKeyGroupRangeForOperatorIndex, which takes an
+    index past the parallelism and answers with key groups that do not exist.
+
+    >>> compute_key_group_range_for_operator_index(128, 3, 1)
+    KeyGroupRange(43, 85)
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    index = check_int("operator_index", operator_index, 0, parallelism - 1)
+    start = (index * max_parallelism + parallelism - 1) // parallelism
+    end = ((index + 1) * max_parallelism - 1) // parallelism
+    return KeyGroupRange(start, end)
+
+
+def compute_operator_index_for_key_group(
+    max_parallelism: int, parallelism: int, key_group_id: int
+) -> int:
+    """Return the index of the subtask that a key group belongs to.
+
+    1 <= parallelism <= max_parallelism <= 32768 and 0 <= key_group_id < max_parallelism.
+    Raises ParallelismError, and InvalidValueError or InvalidTypeError for the key group.
+
+    Flink: KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup.
+
+    >>> compute_operator_index_for_key_group(128, 3, 85)
+    1
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    key_group = check_int("key_group_id", key_group_id, 0, max_parallelism - 1)
+    return key_group * parallelism // max_parallelism
+
+
+def compute_default_max_parallelism(operator_parallelism: int) -> int:
+    """Return the max parallelism of a fresh job that sets none.
+
+    1 <= operator_parallelism <= 32768; the result is one and a half times that, rounded
+    up to a power of two and kept in 128..32768. A job restored from a savepoint keeps the
+    savepoint's instead. Raises ParallelismError.
+
+    Flink: KeyGroupRangeAssignment.computeDefaultMaxParallelism.
+
+    >>> compute_default_max_parallelism(85), compute_default_max_parallelism(86)
+    (128, 256)
+    """
+    parallelism = _check_bounds(
+        "operator_parallelism",
+        operator_parallelism,
+        UPPER_BOUND_MAX_PARALLELISM,
+        "Flink's upper bound",
+    )
+    power_of_two = 1 << (parallelism + parallelism // 2 - 1).bit_length()
+    return min(max(power_of_two, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTrace:
+    """Every step from a key to its subtask; `str()` explains them."""
+
+    key: object
+    key_type: KeyType
+    hash_code: int
+    murmur_hash: int
+    max_parallelism: int
+    key_group: int
+    parallelism: int
+    subtask: int
+    key_group_range: KeyGroupRange
+
+    def __str__(self) -> str:
+        return (
+            f"key          {show(self.key)} as {self.key_type!r}\n"
+            f"hashCode     {self.hash_code}\n"
+            f"murmur hash  {self.murmur_hash}\n"
+            f"key group    {self.key_group} = {self.murmur_hash} % {self.max_parallelism}\n"
+            f"subtask      {self.subtask} = {self.key_group} * {self.parallelism} // "
+            f"{self.max_parallelism}, which has key groups {self.key_group_range}"
+        )
+
+
+def trace_key(
+    key: object, max_parallelism: int, parallelism: int, key_type: KeyType | None = None
+) -> KeyTrace:
+    """Return every step from a key to its subtask, for people who ask why.
+
+    Takes and raises what `assign_key_to_parallel_operator` does.
+
+    >>> print(trace_key("hello", 128, 3))
+    key          'hello' as STRING
+    hashCode     99162322
+    murmur hash  1715862179
+    key group    35 = 1715862179 % 128
+    subtask      0 = 35 * 3 // 128, which has key groups [0, 42]
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    code = hash_code(key, key_type)
+    scrambled = finalise(code)
+    key_group = scrambled % max_parallelism
+    subtask = compute_operator_index_for_key_group(max_parallelism, parallelism, key_group)
+    return KeyTrace(
+        key=key,
+        key_type=infer_key_type(key) if key_type is None else key_type,
+        hash_code=code,
+        murmur_hash=scrambled,
+        max_parallelism=max_parallelism,
+        key_group=key_group,
+        parallelism=parallelism,
+        subtask=subtask,
+        key_group_range=compute_key_group_range_for_operator_index(
+            max_parallelism, parallelism, subtask
+        ),
+    )

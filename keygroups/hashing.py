@@ -1,0 +1,254 @@
+"""The Java hashCode of every key type, and Flink's murmur finaliser.
+
+A key type picks its hasher once: a plain function from a Python value to a signed 32-bit
+int, which checks the value. The hashers of compound types are made from those of their
+parts.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
+from mmh3 import hash as _murmur3
+
+from keygroups import java_lang, java_time
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, check_int, show
+from keygroups.java_lang import INT_MAX, INT_MIN, expect, fold, signed
+from keygroups.types import (
+    BIG_DEC,
+    BIG_INT,
+    BOOLEAN,
+    BYTE,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LOCAL_TIME,
+    LONG,
+    MAP,
+    NULL,
+    OPTIONAL,
+    ROW,
+    SET,
+    SHORT,
+    SQL_DATE,
+    SQL_TIME,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+    ScalarType,
+    infer_key_type,
+    refused_key,
+)
+
+__all__ = ["hash_code", "murmur_hash"]
+
+Hasher = Callable[[Any], int]
+
+_little_endian = struct.Struct("<i").pack
+
+
+def murmur_hash(code: int) -> int:
+    """Scramble a Java hashCode into an int of 0..2^31-1, as Flink does before its modulo.
+
+    `code` is a signed 32-bit int. Raises InvalidTypeError or InvalidValueError otherwise.
+
+    Flink: MathUtils.murmurHash, which is murmur3_x86_32 of the four little-endian bytes
+    with seed 0; a negative result is negated and Integer.MIN_VALUE becomes 0.
+
+    >>> murmur_hash(99162322)  # "hello".hashCode()
+    1715862179
+    >>> murmur_hash(-2089875627)
+    0
+    """
+    return finalise(check_int("code", code, INT_MIN, INT_MAX))
+
+
+def finalise(code: int) -> int:
+    """Return `murmur_hash` of an int that is known to be in range."""
+    # The mask turns abs(Integer.MIN_VALUE), 2^31 in Python, into Flink's 0.
+    return abs(_murmur3(_little_endian(code))) & INT_MAX
+
+
+def hash_code(key: object, key_type: KeyType | None = None) -> int:
+    """Return the Java hashCode of a key, a signed 32-bit int.
+
+    `key_type` says which Java class the key has in the Flink job: a value of
+    `keygroups.types`, or None to infer it from the Python value.
+
+    Raises AmbiguousKeyTypeError or UnsupportedKeyTypeError where the type cannot be
+    inferred, InvalidTypeError for a key of another type than declared, and
+    InvalidValueError for None and for a key outside its type's range.
+
+    JDK and Flink: the hashCode() of the class that the key type names.
+
+    >>> hash_code("hello"), hash_code(-1, INT), hash_code(-1, LONG)
+    (99162322, -1, 0)
+    """
+    if key_type is None:
+        key_type = infer_key_type(key)
+    # A scalar's hasher is found without another call: this is the hot path.
+    scalar = _SCALARS.get(key_type) if type(key_type) is ScalarType else None
+    return (scalar or _hasher(key_type))(key)
+
+
+def _hasher(key_type: KeyType) -> Hasher:
+    if type(key_type) is ScalarType and key_type in _SCALARS:
+        return _SCALARS[key_type]
+    if type(key_type) not in _COMPOUND:
+        raise InvalidTypeError(
+            "key_type must be a value of keygroups.types such as STRING or TUPLE(STRING, INT), "
+            f"got {show(key_type)}"
+        )
+    return _make_hasher(key_type)
+
+
+@lru_cache(maxsize=1024)
+def _make_hasher(key_type: object) -> Hasher:
+    return _COMPOUND[type(key_type)](key_type)
+
+
+def _nullable(key_type: KeyType) -> Hasher:
+    """Make the hasher of a field or element: Java's null counts 0."""
+    hasher = _hasher(key_type)
+    return lambda value: 0 if value is None else hasher(value)
+
+
+def _deep(key_type: KeyType) -> Hasher:
+    """Make the hasher of a field of a Row, by RowUtils.deepHashCodeInternal.
+
+    Lists and maps are hashed deeply; whatever else is not null counts 31 plus its hash.
+    """
+    if isinstance(key_type, OPTIONAL):
+        optional = _hasher(key_type)
+        return lambda value: signed(31 + optional(value))  # None is Optional.empty() here
+    if isinstance(key_type, LIST):
+        hasher = _list_hasher(_deep(key_type.element))
+    elif isinstance(key_type, MAP):
+        hasher = _map_hasher(_deep(key_type.key), _deep(key_type.value), start=1)
+    else:
+        shallow = _hasher(key_type)
+
+        def hasher(value: object) -> int:
+            return signed(31 + shallow(value))
+
+    return lambda value: 0 if value is None else hasher(value)
+
+
+def _null_hasher(key: object) -> int:
+    expect("NULL", key, type(None), "None inside a tuple or a list")
+    raise refused_key(key)
+
+
+def _tuple_hasher(key_type: TUPLE) -> Hasher:
+    fields = [_nullable(field) for field in key_type.fields]
+    name = repr(key_type)
+
+    def hash_tuple(key: object) -> int:
+        return fold(_each("field", fields, _fields(name, len(fields), key)), 0)
+
+    return hash_tuple
+
+
+def _row_hasher(key_type: ROW) -> Hasher:
+    fields = [_deep(field) for field in key_type.fields]
+    name = repr(key_type)
+    start = 31 * key_type.kind_byte
+    name_codes = [31 + java_lang.hash_string(name) for name in key_type.names or ()]
+
+    def hash_row(key: object) -> int:
+        codes = _each("field", fields, _fields(name, len(fields), key))
+        if key_type.names is None:
+            return signed(start + fold(codes, 1))
+        return signed(start + 1 + sum(n ^ code for n, code in zip(name_codes, codes)))
+
+    return hash_row
+
+
+def _list_hasher(element: Hasher) -> Hasher:
+    def hash_list(key: object) -> int:
+        return fold(_each("element", repeat(element), expect("LIST", key, list, "a list")), 1)
+
+    return hash_list
+
+
+def _set_hasher(key_type: SET) -> Hasher:
+    element = _nullable(key_type.element)
+
+    def hash_set(key: object) -> int:
+        elements: Iterable[object] = expect("SET", key, (set, frozenset), "a set")
+        return signed(sum(_each("element", repeat(element), elements)))
+
+    return hash_set
+
+
+def _map_hasher(key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
+    def hash_map(key: object) -> int:
+        entries = expect("MAP", key, dict, "a dict")
+        keys = _each("map key", repeat(key_hasher), entries)
+        values = _each("map value", repeat(value_hasher), entries.values())
+        return signed(start + sum(k ^ v for k, v in zip(keys, values)))
+
+    return hash_map
+
+
+def _fields(name: str, arity: int, key: object) -> tuple[object, ...]:
+    values = expect(name, key, tuple, "a tuple")
+    if len(values) != arity:
+        raise InvalidValueError(
+            f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
+        )
+    return values
+
+
+def _each(what: str, hashers: Iterable[Hasher], values: Iterable[object]) -> Iterator[int]:
+    """Yield the hash of each value, and say in an error which value it was."""
+    for index, (hasher, value) in enumerate(zip(hashers, values)):
+        try:
+            yield hasher(value)
+        except KeyGroupsError as error:
+            raise type(error)(f"{what} {index}: {error}") from None
+
+
+_SCALARS: dict[object, Hasher] = {
+    BOOLEAN: java_lang.hash_boolean,
+    BYTE: java_lang.integer_hasher("BYTE", -(2**7), 2**7 - 1),
+    SHORT: java_lang.integer_hasher("SHORT", -(2**15), 2**15 - 1),
+    INT: java_lang.integer_hasher("INT", INT_MIN, INT_MAX),
+    LONG: java_lang.hash_long,
+    FLOAT: java_lang.hash_float,
+    DOUBLE: java_lang.hash_double,
+    CHAR: java_lang.hash_char,
+    STRING: java_lang.hash_string,
+    BIG_INT: java_lang.hash_big_int,
+    BIG_DEC: java_lang.hash_big_dec,
+    UUID: java_lang.hash_uuid,
+    LOCAL_DATE: java_time.hash_local_date,
+    LOCAL_TIME: java_time.hash_local_time,
+    LOCAL_DATE_TIME: java_time.hash_local_date_time,
+    INSTANT: java_time.hash_instant,
+    NULL: _null_hasher,
+}
+
+# What makes the hasher of each class of key types that have parameters.
+_COMPOUND: dict[type, Callable[[Any], Hasher]] = {
+    SQL_DATE: java_time.sql_date_hasher,
+    SQL_TIME: java_time.sql_time_hasher,
+    SQL_TIMESTAMP: java_time.sql_timestamp_hasher,
+    TUPLE: _tuple_hasher,
+    ROW: _row_hasher,
+    LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
+    SET: _set_hasher,
+    OPTIONAL: lambda key_type: _nullable(key_type.element),
+    MAP: lambda key_type: _map_hasher(_nullable(key_type.key), _nullable(key_type.value), 0),
+}
