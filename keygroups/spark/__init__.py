@@ -1,0 +1,12 @@
+"""Flink's routing in PySpark: `functions` for columns, the names here for DataFrames."""
+
+try:
+    import pyspark  # noqa: F401  # only to say which extra is missing
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "keygroups.spark needs PySpark: pip install 'keygroups[spark]'", name=error.name
+    ) from None
+
+from keygroups.spark.dataframe import infer_key_type, key_group_load, with_routing
+
+__all__ = ["infer_key_type", "key_group_load", "with_routing"]
