@@ -1,0 +1,482 @@
+"""Show where Flink would send the events of a table, and how even the load would be.
+
+Reads a CSV or Parquet table with Spark, gives each event the key group and the subtask that
+a keyed Flink operator would, and reports the load of each subtask, the hottest keys, and the
+key groups that move when the operator is rescaled. Without arguments it does so for the
+flights in examples/data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+try:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import functions as F
+    from pyspark.sql import types as T
+
+    from keygroups import (
+        KeyGroupLoad,
+        KeyGroupRange,
+        KeyGroupsError,
+        compute_key_group_range_for_operator_index,
+        compute_operator_index_for_key_group,
+    )
+    from keygroups.spark import infer_key_type, with_routing
+    from keygroups.types import KeyType
+except ModuleNotFoundError as missing:
+    print(
+        f'route_events: no module {missing.name}: pip install "keygroups[spark]"', file=sys.stderr
+    )
+    raise SystemExit(2) from None
+
+FLIGHTS = Path(__file__).resolve().parent / "data" / "nycflights13.parquet"
+LONGEST_TABLE = 20  # rows of a table that are printed
+HOTTEST_KEYS = 5
+SPARK_ERRORS = (PySparkException, Py4JJavaError)
+
+
+class InputError(Exception):
+    """Something about the arguments or the data that the user can put right."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """Reports an error in one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a table of events says about its keys."""
+
+    load: KeyGroupLoad  # records
+    distinct_keys: tuple[int, ...]  # of each key group
+    null_keys: int  # records
+
+
+@dataclass(frozen=True)
+class Subtask:
+    """One subtask and what it gets."""
+
+    index: int
+    key_groups: KeyGroupRange
+    records: float
+    distinct_keys: int
+
+
+@dataclass(frozen=True)
+class HotKey:
+    """One key, as text, and its records."""
+
+    text: str
+    key_group: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """Neighbouring key groups that go from one subtask to another when rescaling."""
+
+    key_groups: KeyGroupRange
+    old_subtask: int
+    new_subtask: int
+    records: float
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command; whatever the user can put right ends it with status 2 and one line."""
+    parser = make_parser()
+    options = parser.parse_args(argv)
+    if options.rescale_to is None:
+        options.rescale_to = min(options.parallelism + 1, options.max_parallelism)
+    try:
+        check_options(options)
+        run(options)
+    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
+        parser.error(reason(error))
+
+
+def make_parser() -> OneLineParser:
+    """Return the command line."""
+    parser = OneLineParser(
+        prog="route_events",
+        description="Show where Flink would send the events of a table, and how even the load is.",
+    )
+    parser.add_argument(
+        "--input",
+        type=Path,
+        default=FLIGHTS,
+        metavar="PATH",
+        help="a Parquet file or directory; or, by the ending .csv, CSV with a header line, whose "
+        "columns are all read as text (key type STRING) and whose empty fields are empty "
+        "strings, not nulls, as in Flink's CSV format (default: the flights in examples/data)",
+    )
+    parser.add_argument(
+        "--key",
+        default="tailnum",
+        metavar="COLUMN[,COLUMN...]",
+        help="the key column; several make a Flink Tuple (default: tailnum)",
+    )
+    parser.add_argument(
+        "--max-parallelism",
+        type=int,
+        default=128,
+        metavar="N",
+        help="the number of key groups, which has to be the Flink job's own (default: 128)",
+    )
+    parser.add_argument(
+        "--parallelism", type=int, default=4, metavar="N", help="subtasks now (default: 4)"
+    )
+    parser.add_argument(
+        "--rescale-to",
+        type=int,
+        metavar="N",
+        help="subtasks later (default: one more, if --max-parallelism allows it)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write the table with its key_group and subtask to this new directory, as Parquet; "
+        "both are null where the key is",
+    )
+    return parser
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse, before Spark starts, what cannot work."""
+    for option, max_parallelism, parallelism in (
+        ("--max-parallelism", options.max_parallelism, 1),
+        ("--parallelism", options.max_parallelism, options.parallelism),
+        ("--rescale-to", options.max_parallelism, options.rescale_to),
+    ):
+        try:
+            compute_key_group_range_for_operator_index(max_parallelism, parallelism, 0)
+        except KeyGroupsError as error:
+            raise InputError(f"{option}: {error}") from None
+    if not options.input.exists():
+        raise InputError(f"--input: no such file or directory: {options.input}")
+    if options.output is not None and options.output.exists():
+        raise InputError(f"--output: exists already: {options.output}")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, measure, report and, if asked to, write."""
+    caller_has_spark = SparkSession.getActiveSession() is not None
+    if not caller_has_spark:
+        check_java()
+        progress("starting Spark")
+    spark = (
+        SparkSession.builder.appName("route_events")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+        .config("spark.log.level", "FATAL")  # an error comes back to main()
+        .getOrCreate()
+    )
+    try:
+        progress(f"reading {options.input}")
+        events = read_events(spark, options.input)
+        keys = [quote(events, name) for name in options.key.split(",")]
+        routed = with_routing(events, keys, options.max_parallelism, options.parallelism)
+        # A cached plan keeps all its shuffle partitions, hundreds for whatever little data.
+        cores = spark.sparkContext.defaultParallelism
+        per_key = count_per_key(routed, keys).coalesce(cores).persist()
+        try:
+            progress("counting the records of each key")
+            measured = measure(per_key, options.max_parallelism)
+            subtasks = load_of_subtasks(measured, options.parallelism)
+            hottest = max(subtasks, key=lambda subtask: subtask.records)
+            progress(f"looking for the hottest keys of subtask {hottest.index}")
+            hot_keys = find_hot_keys(per_key, hottest.key_groups)
+        finally:
+            per_key.unpersist()
+        moves = find_moves(measured.load, options.parallelism, options.rescale_to)
+        for line in (
+            *header_lines(options, infer_key_type(events, keys), measured),
+            *subtask_lines(subtasks, measured.load.imbalance(options.parallelism)),
+            *hot_key_lines(hottest, hot_keys),
+            *rescale_lines(measured.load, options.parallelism, options.rescale_to, moves),
+        ):
+            print(line)
+        if options.output is not None:
+            progress(f"writing {options.output}")
+            routed.write.parquet(local_uri(options.output))
+    finally:
+        if not caller_has_spark:
+            spark.stop()
+
+
+def progress(step: str) -> None:
+    """Say on stderr what is being done."""
+    print(f"{step} ...", file=sys.stderr, flush=True)
+
+
+def check_java() -> None:
+    """Refuse to start Spark without a Java; Spark's own message names no way out."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    try:
+        # Only running it tells: macOS has a java that does nothing but ask for an installation.
+        found = java and subprocess.run([java, "-version"], capture_output=True).returncode == 0
+    except OSError:
+        found = False
+    if not found:
+        where = f"in JAVA_HOME, which is {home}" if home else "on the PATH"
+        raise InputError(f"no Java {where}: PySpark needs Java 17 or 21")
+
+
+def read_events(spark: SparkSession, path: Path) -> DataFrame:
+    """Read the table; CSV as Flink's CSV format reads it into STRING columns."""
+    try:
+        if path.suffix != ".csv":
+            return spark.read.parquet(local_uri(path))
+        # A short row fails, instead of ending in nulls; with pruning Spark would not see it.
+        reader = spark.read.option("mode", "FAILFAST").option("columnPruning", False)
+        return reader.csv(local_uri(path), header=True, escape='"').na.fill("")
+    except SPARK_ERRORS as error:
+        kind = "CSV" if path.suffix == ".csv" else "Parquet"
+        raise InputError(f"--input: {path} is not read as {kind}: {reason(error)}") from None
+
+
+def local_uri(path: Path) -> str:
+    """Name a local path so that Spark takes it for one, whatever its default file system."""
+    return f"file://{path.resolve()}"
+
+
+def quote(events: DataFrame, name: str) -> str:
+    """Quote the name of a key column, which may hold dots; refuse one that is not there."""
+    if name not in events.columns:
+        columns = ", ".join(events.columns) or "none"
+        raise InputError(f"--key: no column {name!r}; the columns are: {columns}")
+    return "`" + name.replace("`", "``") + "`"
+
+
+def count_per_key(routed: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Count the records of each key: the one time that the table is read."""
+    # The key is a struct of renamed fields, for a column may be called "records" or "key".
+    key = F.struct(*(F.col(name).alias(f"f{i}") for i, name in enumerate(keys)))
+    return (
+        routed.select("key_group", key.alias("key"))
+        .groupBy("key_group", "key")
+        .agg(F.count(F.lit(1)).alias("records"))
+    )
+
+
+def measure(per_key: DataFrame, max_parallelism: int) -> Measured:
+    """Bring a row for each key group to the driver."""
+    records, distinct_keys, null_keys = [0] * max_parallelism, [0] * max_parallelism, 0
+    sums = per_key.groupBy("key_group").agg(F.sum("records"), F.count(F.lit(1)))
+    for key_group, group_records, group_keys in sums.collect():
+        if key_group is None:
+            null_keys = group_records
+        else:
+            records[key_group], distinct_keys[key_group] = group_records, group_keys
+    if not any(records):
+        raise InputError(
+            f"--key: null in all {null_keys:,} records, and Flink would fail on the first"
+            if null_keys
+            else "--input: the table is empty"
+        )
+    return Measured(KeyGroupLoad(max_parallelism, records), tuple(distinct_keys), null_keys)
+
+
+def load_of_subtasks(measured: Measured, parallelism: int) -> list[Subtask]:
+    """Add up the key groups of each subtask."""
+    max_parallelism = measured.load.max_parallelism
+    subtasks = []
+    for index, records in enumerate(measured.load.per_subtask(parallelism)):
+        groups = compute_key_group_range_for_operator_index(max_parallelism, parallelism, index)
+        keys = sum(measured.distinct_keys[group] for group in groups)
+        subtasks.append(Subtask(index, groups, records, keys))
+    return subtasks
+
+
+def find_hot_keys(per_key: DataFrame, key_groups: KeyGroupRange) -> list[HotKey]:
+    """Return the keys of some key groups that have the most records."""
+    fields = per_key.select("key.*").schema.fields
+    rows = (
+        per_key.filter(
+            F.col("key_group").between(key_groups.start_key_group, key_groups.end_key_group)
+        )
+        .orderBy(F.desc("records"), "key_group", "key")
+        .limit(HOTTEST_KEYS)
+        .select("key_group", "records", *(F.col(f"key.{f.name}").cast("string") for f in fields))
+        .collect()
+    )
+    is_text = [isinstance(field.dataType, T.StringType) for field in fields]
+    return [HotKey(key_text(row[2:], is_text), row.key_group, row.records) for row in rows]
+
+
+def key_text(values: Iterable[str | None], is_text: Iterable[bool]) -> str:
+    """Show a key: text in quotes, so that an empty string can be seen; tuples in brackets."""
+    shown = [
+        "null" if value is None else repr(value) if quoted else value
+        for value, quoted in zip(values, is_text)
+    ]
+    return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
+
+
+def find_moves(load: KeyGroupLoad, old_parallelism: int, new_parallelism: int) -> list[Move]:
+    """Return the key groups whose subtask index changes, neighbours together."""
+
+    def subtasks(key_group: int) -> tuple[int, int]:
+        return (
+            compute_operator_index_for_key_group(load.max_parallelism, old_parallelism, key_group),
+            compute_operator_index_for_key_group(load.max_parallelism, new_parallelism, key_group),
+        )
+
+    moves = []
+    for (old, new), run_of_groups in groupby(range(load.max_parallelism), subtasks):
+        groups = list(run_of_groups)
+        if old != new:
+            records = sum(load.weights[group] for group in groups)
+            moves.append(Move(KeyGroupRange(groups[0], groups[-1]), old, new, records))
+    return moves
+
+
+def header_lines(options: argparse.Namespace, key_type: KeyType, measured: Measured) -> list[str]:
+    """Say what was read and how it was routed."""
+    csv = " (CSV: all text)" if options.input.suffix == ".csv" else ""
+    nulls = f"{measured.null_keys:,}"
+    if measured.null_keys:
+        nulls += " records, left out below: Flink would fail on them"
+    return [
+        f"input            {fit(options.input.resolve().name, 40)}{csv}",
+        f"records          {sum(measured.load.weights) + measured.null_keys:,.0f}",
+        f"key              {fit(options.key, 62)}",
+        f"key type         {fit(repr(key_type), 62)}",
+        f"null keys        {nulls}",
+        f"distinct keys    {sum(measured.distinct_keys):,}",
+        f"max parallelism  {options.max_parallelism} (has to be that of the Flink job)",
+        f"parallelism      {options.parallelism}",
+    ]
+
+
+def subtask_lines(subtasks: Sequence[Subtask], imbalance: float) -> list[str]:
+    """Show the load of each subtask, or of the heaviest ones."""
+    total = sum(subtask.records for subtask in subtasks)
+    shown, rest = heaviest(subtasks)
+    lines = [
+        "",
+        f"Load of the {len(shown)} heaviest subtasks" if rest else "Load of the subtasks",
+        "subtask         records   share  x mean   key groups  groups  distinct keys",
+    ]
+    lines += [
+        f"{subtask.index:>7}{subtask.records:>16,.0f}{subtask.records / total:>8.1%}"
+        f"{subtask.records * len(subtasks) / total:>8.2f}{dashed(subtask.key_groups):>13}"
+        f"{len(subtask.key_groups):>8}{subtask.distinct_keys:>15,}"
+        for subtask in shown
+    ]
+    if rest:
+        most, least = rest[0].records, rest[-1].records
+        spread = f"{least:,.0f} to {most:,.0f} records each" if most else "none"
+        lines.append(f"{len(rest)} more have {spread}")
+    idle = sum(not subtask.records for subtask in subtasks)
+    if idle:
+        lines.append(f"{idle} of {len(subtasks)} subtasks get no record at all")
+    lines.append(f"imbalance {imbalance:.2f}: the heaviest subtask over the mean")
+    sizes = sorted(len(subtask.key_groups) for subtask in subtasks)
+    lines.append(
+        f"key groups per subtask: {sizes[0]}"
+        if sizes[0] == sizes[-1]
+        else f"key groups per subtask: {sizes[0]} in {sizes.count(sizes[0])} subtasks, "
+        f"{sizes[-1]} in {sizes.count(sizes[-1])}"
+    )
+    return lines
+
+
+def hot_key_lines(hottest: Subtask, hot_keys: Iterable[HotKey]) -> list[str]:
+    """Show the hottest keys of the hottest subtask."""
+    return [
+        "",
+        f"Hottest keys of subtask {hottest.index}, the heaviest",
+        f"{'key':36}  key group         records  of the subtask",
+        *(
+            f"{fit(key.text, 36):36}{key.key_group:>11}{key.records:>16,}"
+            f"{key.records / hottest.records:>16.1%}"
+            for key in hot_keys
+        ),
+    ]
+
+
+def rescale_lines(
+    load: KeyGroupLoad, old_parallelism: int, new_parallelism: int, moves: Sequence[Move]
+) -> list[str]:
+    """Show which key groups move, and the imbalance before and after."""
+    groups = sum(len(move.key_groups) for move in moves)
+    records = sum(move.records for move in moves)
+    total = sum(load.weights)
+    lines = [
+        "",
+        f"Rescaling from parallelism {old_parallelism} to {new_parallelism}",
+        f"{groups} of {load.max_parallelism} key groups ({groups / load.max_parallelism:.1%}) "
+        f"with {records / total:.1%} of the records change subtask",
+        f"imbalance {load.imbalance(old_parallelism):.2f} before, "
+        f"{load.imbalance(new_parallelism):.2f} after",
+    ]
+    shown, rest = heaviest(moves)
+    if shown:
+        lines.append(" key groups  from subtask  to subtask         records   share")
+    lines += [
+        f"{dashed(move.key_groups):>11}{move.old_subtask:>14}{move.new_subtask:>12}"
+        f"{move.records:>16,.0f}{move.records / total:>8.1%}"
+        for move in shown
+    ]
+    if rest:
+        lines.append(
+            f"{len(rest)} more ranges move, with "
+            f"{sum(move.records for move in rest) / total:.1%} of the records"
+        )
+    return lines
+
+
+Row = TypeVar("Row", Subtask, Move)
+
+
+def heaviest(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Split a table into the rows to print and the others; a short one stays in its order."""
+    if len(rows) <= LONGEST_TABLE:
+        return rows, []
+    by_records = sorted(rows, key=lambda row: -row.records)
+    return by_records[:LONGEST_TABLE], by_records[LONGEST_TABLE:]
+
+
+def dashed(key_groups: KeyGroupRange) -> str:
+    """Show a range of key groups as 12-15."""
+    start, end = key_groups.start_key_group, key_groups.end_key_group
+    return f"{start}" if start == end else f"{start}-{end}"
+
+
+def fit(text: str, width: int) -> str:
+    """Shorten a text in the middle, where names and keys differ least."""
+    half = (width - 3) // 2
+    return text if len(text) <= width else f"{text[:half]}...{text[-half:]}"
+
+
+def reason(error: Exception) -> str:
+    """Return one line that says what went wrong, without Spark's Java stack."""
+    message = str(error)
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        message = str(cause.getMessage())
+    return message.strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,455 @@
+"""The example examples/route_events.py, run for real and checked against plain Python."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keygroups import (
+    assign_key_to_parallel_operator,
+    assign_to_key_group,
+    compute_operator_index_for_key_group,
+)
+from keygroups.types import LONG, STRING, TUPLE, KeyType
+
+pytest.importorskip("pyspark")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "route_events.py"
+FLIGHTS = SCRIPT.parent / "data" / "nycflights13.parquet"
+
+sys.path.insert(0, str(SCRIPT.parent))
+route_events = importlib.import_module("route_events")
+sys.path.pop(0)
+
+Keys = Counter[object]
+Report = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def flights(spark: SparkSession) -> dict[str, Keys]:
+    """The records of each key, for every key that the tests use."""
+    rows = [tuple(row) for row in spark.read.parquet(str(FLIGHTS)).collect()]
+    return {
+        "carrier": Counter(row[1] for row in rows),
+        "tailnum": Counter(row[3] for row in rows),
+        "origin,dest": Counter(row[4:6] for row in rows),
+    }
+
+
+@pytest.fixture
+def report(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Report:
+    """Runs the command in the session of the tests and returns what it prints."""
+
+    def run(*arguments: object) -> str:
+        capsys.readouterr()
+        route_events.main([str(argument) for argument in arguments])
+        out, _ = capsys.readouterr()
+        assert max(map(len, out.splitlines())) <= 80
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refusal(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Report:
+    """Runs the command where it has to fail and returns its message."""
+
+    def run(*arguments: object) -> str:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_info:
+            route_events.main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        assert exit_info.value.code == 2
+        assert not out
+        *progress, message = err.splitlines()
+        assert all(line.endswith(" ...") for line in progress)
+        assert message.startswith("route_events: ")
+        return message.removeprefix("route_events: ")
+
+    return run
+
+
+def run_script(
+    *arguments: str, cwd: Path, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *arguments],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def header(out: str) -> dict[str, str]:
+    lines = out.partition("\n\n")[0].splitlines()
+    return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines)
+
+
+def numbers_under(out: str, heading: str) -> Iterator[list[str]]:
+    """The rows below a line that starts so, as long as they look like rows of numbers."""
+    lines = iter(out.splitlines())
+    while not next(lines).startswith(heading):
+        pass
+    for line in lines:
+        cells = line.split()
+        if not cells or not re.fullmatch(r"[\d,.%-]+", "".join(cells)):
+            return
+        yield cells
+
+
+def expected_subtasks(
+    keys: Keys, max_parallelism: int, parallelism: int, key_type: KeyType
+) -> dict[int, tuple[int, int]]:
+    """Records and distinct keys of each subtask, key by key."""
+    records, distinct = [0] * parallelism, [0] * parallelism
+    for key, count in keys.items():
+        if key is not None:
+            subtask = assign_key_to_parallel_operator(key, max_parallelism, parallelism, key_type)
+            records[subtask] += count
+            distinct[subtask] += 1
+    return dict(enumerate(zip(records, distinct)))
+
+
+def expected_key_groups(keys: Keys, max_parallelism: int, key_type: KeyType) -> list[int]:
+    records = [0] * max_parallelism
+    for key, count in keys.items():
+        if key is not None:
+            records[assign_to_key_group(key, max_parallelism, key_type)] += count
+    return records
+
+
+def check_subtasks(
+    out: str, keys: Keys, max_parallelism: int, parallelism: int, key_type: KeyType
+) -> None:
+    expected = expected_subtasks(keys, max_parallelism, parallelism, key_type)
+    total = sum(records for records, _ in expected.values())
+    rows = list(numbers_under(out, "subtask  "))
+    assert len(rows) == min(parallelism, 20)
+    for subtask, records, share, times_mean, key_groups, groups, distinct in rows:
+        wanted = expected.pop(int(subtask))
+        assert (number(records), number(distinct)) == wanted
+        assert share == f"{wanted[0] / total:.1%}"
+        assert times_mean == f"{wanted[0] * parallelism / total:.2f}"
+        first, last = int(key_groups.split("-")[0]), int(key_groups.split("-")[-1])
+        assert last - first + 1 == int(groups)
+        own = [
+            group
+            for group in range(max_parallelism)
+            if compute_operator_index_for_key_group(max_parallelism, parallelism, group)
+            == int(subtask)
+        ]
+        assert (first, last) == (own[0], own[-1])
+    if expected:
+        left_out = [records for records, _ in expected.values()]
+        spread = (
+            f"{min(left_out):,} to {max(left_out):,} records each" if any(left_out) else "none"
+        )
+        assert f"\n{len(left_out)} more have {spread}\n" in out
+        assert min(number(row[1]) for row in rows) >= max(left_out)
+
+
+def check_moves(
+    out: str, keys: Keys, max_parallelism: int, old: int, new: int, key_type: KeyType
+) -> None:
+    weights = expected_key_groups(keys, max_parallelism, key_type)
+    moved = {}
+    for group in range(max_parallelism):
+        pair = tuple(
+            compute_operator_index_for_key_group(max_parallelism, parallelism, group)
+            for parallelism in (old, new)
+        )
+        if pair[0] != pair[1]:
+            moved[group] = pair
+    share = sum(weights[group] for group in moved) / sum(weights)
+    assert f"Rescaling from parallelism {old} to {new}\n" in out
+    assert (
+        f"{len(moved)} of {max_parallelism} key groups ({len(moved) / max_parallelism:.1%}) "
+        f"with {share:.1%} of the records change subtask\n" in out
+    )
+    for key_groups, before, after, records, _ in numbers_under(out, " key groups"):
+        first, last = int(key_groups.split("-")[0]), int(key_groups.split("-")[-1])
+        pairs = {moved.pop(group) for group in range(first, last + 1)}
+        assert pairs == {(int(before), int(after))}
+        assert number(records) == sum(weights[first : last + 1])
+    assert bool(moved) == ("more ranges move" in out)
+
+
+def test_data_has_the_known_counts(flights: dict[str, Keys]) -> None:
+    assert sum(flights["tailnum"].values()) == 336_776
+    assert flights["tailnum"][None] == 2_512
+    assert len(flights["tailnum"]) == 4_044
+    carriers = flights["carrier"].most_common(4)
+    assert carriers == [("UA", 58_665), ("B6", 54_635), ("EV", 54_173), ("DL", 48_110)]
+    assert FLIGHTS.stat().st_size < 2_000_000
+
+
+def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path: Path) -> None:
+    result = run_script(cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    assert header(result.stdout) == {
+        "input": "nycflights13.parquet",
+        "records": "336,776",
+        "key": "tailnum",
+        "key type": "STRING",
+        "null keys": "2,512 records, left out below: Flink would fail on them",
+        "distinct keys": "4,043",
+        "max parallelism": "128 (has to be that of the Flink job)",
+        "parallelism": "4",
+    }
+    check_subtasks(result.stdout, flights["tailnum"], 128, 4, STRING)
+    check_moves(result.stdout, flights["tailnum"], 128, 4, 5, STRING)
+    assert "counting the records of each key ..." in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("key", "key_type", "max_parallelism", "parallelism", "rescale_to"),
+    [
+        ("tailnum", STRING, 4096, 200, 199),
+        ("tailnum", STRING, 128, 128, 1),
+        ("carrier", STRING, 128, 3, 4),
+        ("carrier", STRING, 32768, 64, 12),
+        ("origin,dest", TUPLE(STRING, STRING), 128, 5, 7),
+    ],
+)
+def test_report_agrees_with_plain_python(
+    flights: dict[str, Keys],
+    report: Report,
+    key: str,
+    key_type: KeyType,
+    max_parallelism: int,
+    parallelism: int,
+    rescale_to: int,
+) -> None:
+    sizes = (max_parallelism, parallelism)
+    arguments = ["--max-parallelism", sizes[0], "--parallelism", sizes[1]]
+    out = report("--key", key, *arguments, "--rescale-to", rescale_to)
+    keys = flights[key]
+    assert header(out)["key type"] == repr(key_type)
+    check_subtasks(out, keys, *sizes, key_type)
+    check_moves(out, keys, *sizes, rescale_to, key_type)
+
+    loads = expected_subtasks(keys, *sizes, key_type)
+    hottest = max(loads, key=lambda subtask: loads[subtask][0])
+    records = loads[hottest][0]
+    total = sum(load for load, _ in loads.values())
+    assert f"imbalance {records * parallelism / total:.2f}: " in out
+    idle = sum(not load for load, _ in loads.values())
+    assert (f"{idle} of {parallelism} subtasks get no record at all" in out) == (idle > 0)
+
+    assert f"Hottest keys of subtask {hottest}, the heaviest\n" in out
+    shown = out.partition("of the subtask\n")[2].partition("\n\n")[0].splitlines()
+    own = {
+        repr(key): count
+        for key, count in keys.items()
+        if key is not None and assign_key_to_parallel_operator(key, *sizes, key_type) == hottest
+    }
+    assert len(shown) == min(5, len(own))
+    for line in shown:
+        cells = re.split(r"\s{2,}", line)
+        assert own[cells[0]] == number(cells[2])
+        assert cells[3] == f"{own[cells[0]] / records:.1%}"
+    assert [number(re.split(r"\s{2,}", line)[2]) for line in shown] == sorted(
+        own.values(), reverse=True
+    )[:5]
+
+
+def test_rescales_by_one_subtask_unless_told(report: Report) -> None:
+    assert "Rescaling from parallelism 6 to 7\n" in report("--parallelism", 6)
+    out = report("--parallelism", 2, "--max-parallelism", 2)
+    assert "Rescaling from parallelism 2 to 2\n0 of 2 key groups (0.0%)" in out
+
+
+def test_csv_is_read_as_flink_reads_it(report: Report, tmp_path: Path) -> None:
+    """All columns are text, and an empty field is an empty string and not a null."""
+    long_key = "x" * 100
+    path = tmp_path / "some events.csv"
+    path.write_text(
+        'user.id,n\n7,1\n07,2\n,3\n"",4\n a ,5\n"say ""hi""",6\nback\\slash,7\n"new, key",8\n'
+        f"\N{GRINNING FACE},9\n{long_key},10\n7,11\n",
+        encoding="utf-8",
+    )
+    texts = ["7", "07", "", "", " a ", 'say "hi"', "back\\slash", "new, key", "\U0001f600"]
+    keys: Keys = Counter([*texts, long_key, "7"])
+    out = report("--input", path, "--key", "user.id", "--parallelism", 1)
+    assert header(out)["input"] == "some events.csv (CSV: all text)"
+    assert header(out)["key type"] == "STRING"
+    assert header(out)["null keys"] == "0"
+    assert header(out)["distinct keys"] == "9"
+    assert re.search(r"^'' +\d+ +2 +18\.2%$", out, re.M)
+    out = report("--input", path, "--key", "user.id", "--parallelism", 20)
+    check_subtasks(out, keys, 128, 20, STRING)
+
+
+def test_keys_of_other_types(spark: SparkSession, report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    rows = [(-1, "a"), (-1, "a"), (2**40, None), (None, "b"), (None, None)]
+    spark.createDataFrame(rows, "records long, key string").write.parquet(str(path))
+
+    out = report("--input", path, "--key", "records", "--parallelism", 7)
+    assert header(out)["key type"] == "LONG"
+    assert header(out)["null keys"].startswith("2 records, left out")
+    check_subtasks(out, Counter([-1, -1, 2**40]), 128, 7, LONG)
+    assert re.search(r"^-1  ", out, re.M)
+
+    # A null field of a tuple is a key like any other.
+    out = report("--input", path, "--key", "records,key", "--parallelism", 7)
+    assert header(out)["null keys"] == "0"
+    check_subtasks(out, Counter(rows), 128, 7, TUPLE(LONG, STRING))
+    assert re.search(r"^\(-1, 'a'\)  ", out, re.M)
+
+
+def test_output_is_the_table_with_its_routing(
+    spark: SparkSession, flights: dict[str, Keys], report: Report, tmp_path: Path
+) -> None:
+    output = tmp_path / "routed"
+    report("--output", output, "--parallelism", 3)
+    routed = spark.read.parquet(str(output))
+    assert routed.columns == [
+        *("time_hour", "carrier", "flight", "tailnum", "origin", "dest"),
+        *("key_group", "subtask"),
+    ]
+    assert (
+        routed.drop("key_group", "subtask").exceptAll(spark.read.parquet(str(FLIGHTS))).isEmpty()
+    )
+    groups = routed.groupBy("tailnum", "key_group", "subtask").count().collect()
+    assert {row.tailnum: row[3] for row in groups} == flights["tailnum"]
+    for row in groups:
+        if row.tailnum is None:
+            assert (row.key_group, row.subtask) == (None, None)
+        else:
+            assert row.key_group == assign_to_key_group(row.tailnum, 128)
+            assert row.subtask == assign_key_to_parallel_operator(row.tailnum, 128, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input", "none.csv"], "--input: no such file or directory: none.csv"),
+        (["--output", "."], "--output: exists already: ."),
+        (
+            ["--parallelism", "200"],
+            "--parallelism: parallelism must be from 1 to 128 (max_parallelism), got 200",
+        ),
+        (
+            ["--max-parallelism", "32769"],
+            "--max-parallelism: max_parallelism must be from 1 to 32768 (Flink's upper bound), "
+            "got 32769",
+        ),
+        (
+            ["--rescale-to", "0"],
+            "--rescale-to: parallelism must be from 1 to 128 (max_parallelism), got 0",
+        ),
+        (["--parallelism", "four"], "argument --parallelism: invalid int value: 'four'"),
+        (
+            ["--key", "tail"],
+            "--key: no column 'tail'; the columns are: "
+            "time_hour, carrier, flight, tailnum, origin, dest",
+        ),
+        (["--key", "origin,"], "--key: no column ''; the columns are: "),
+    ],
+)
+def test_refuses_arguments(refusal: Report, arguments: list[str], message: str) -> None:
+    assert refusal(*arguments).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "--key: no column 'key'; the columns are: none"),
+        ("key,n\n", "--input: the table is empty"),
+        ("key,n\na,1\nb\n", "[MALFORMED_CSV_RECORD] Malformed CSV record: b"),
+        ("key,n\na,1\nb,2,3\n", "[MALFORMED_CSV_RECORD] Malformed CSV record: b,2,3"),
+        ("key,Subtask\na,1\n", "df must not have a column Subtask already: rename it first"),
+    ],
+)
+def test_refuses_csv(refusal: Report, tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(content)
+    assert refusal("--input", path, "--key", "key").startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("schema", "rows", "message"),
+    [
+        ("key int", [], "--input: the table is empty"),
+        (
+            "key string",
+            [(None,), (None,)],
+            "--key: null in all 2 records, and Flink would fail on the first",
+        ),
+        ("key binary", [(b"a",)], "key column key of type binary holds no key type"),
+        ("key array<int>", [([1],)], "key column key of type array<int> holds no key type"),
+    ],
+)
+def test_refuses_tables(
+    spark: SparkSession,
+    refusal: Report,
+    tmp_path: Path,
+    schema: str,
+    rows: list[tuple[object, ...]],
+    message: str,
+) -> None:
+    path = tmp_path / "events"
+    spark.createDataFrame(rows, schema).write.parquet(str(path))
+    assert refusal("--input", path, "--key", "key").startswith(message)
+
+
+def test_refuses_what_is_no_parquet(refusal: Report, tmp_path: Path) -> None:
+    text, directory = tmp_path / "events.txt", tmp_path / "events"
+    text.write_text("key\na\n")
+    directory.mkdir()
+    assert "is not read as Parquet: " in refusal("--input", text)
+    assert "is not read as Parquet: [UNABLE_TO_INFER_SCHEMA]" in refusal("--input", directory)
+
+
+@pytest.mark.usefixtures("spark")
+def test_script_fails_in_one_line(tmp_path: Path) -> None:
+    result = run_script("--key", "tail", cwd=tmp_path)
+    assert result.returncode == 2
+    assert not result.stdout
+    assert "Traceback" not in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("route_events: --key: no column 'tail'; ")
+
+
+@pytest.mark.parametrize(
+    ("java_home", "message"),
+    [
+        ("", "route_events: no Java on the PATH: PySpark needs Java 17 or 21\n"),
+        (
+            "nowhere",
+            "route_events: no Java in JAVA_HOME, which is nowhere: PySpark needs Java 17 or 21\n",
+        ),
+    ],
+)
+def test_script_says_that_java_is_missing(tmp_path: Path, java_home: str, message: str) -> None:
+    result = run_script(cwd=tmp_path, env={"PATH": str(tmp_path), "JAVA_HOME": java_home})
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
+
+
+def test_script_says_that_pyspark_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "pyspark.py").write_text("raise ModuleNotFoundError(name=__name__)\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    result = run_script(cwd=tmp_path, env={"PYTHONPATH": path})
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == 'route_events: no module pyspark: pip install "keygroups[spark]"\n'
