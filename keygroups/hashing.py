@@ -7,8 +7,9 @@ parts.
 
 from __future__ import annotations
 
+import datetime as dt
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -186,8 +187,10 @@ def _set_hasher(key_type: SET) -> Hasher:
     element = _nullable(key_type.element)
 
     def hash_set(key: object) -> int:
-        elements: Iterable[object] = expect("SET", key, (set, frozenset), "a set")
-        return signed(sum(_each("element", repeat(element), elements)))
+        elements: Collection[object] = expect("SET", key, (set, frozenset), "a set")
+        codes = list(_each("element", repeat(element), elements))
+        _check_distinct("elements", elements, codes)
+        return signed(sum(codes))
 
     return hash_set
 
@@ -195,11 +198,31 @@ def _set_hasher(key_type: SET) -> Hasher:
 def _map_hasher(key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
     def hash_map(key: object) -> int:
         entries = expect("MAP", key, dict, "a dict")
-        keys = _each("map key", repeat(key_hasher), entries)
+        keys = list(_each("map key", repeat(key_hasher), entries))
+        _check_distinct("map keys", entries, keys)
         values = _each("map value", repeat(value_hasher), entries.values())
         return signed(start + sum(k ^ v for k, v in zip(keys, values)))
 
     return hash_map
+
+
+def _check_distinct(what: str, values: Collection[object], codes: list[int]) -> None:
+    """Refuse a set or dict that has fewer elements in Java than in Python."""
+    if len(set(codes)) < len(codes) and len(set(map(_in_java, values))) < len(values):
+        raise InvalidValueError(f"{what} must differ in Java too, got {show(values)}")
+
+
+def _in_java(value: object) -> object:
+    """Return something that is equal for hashable values that Java takes for equal."""
+    if isinstance(value, float) and value != value:
+        return "NaN"
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass")
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.timezone.utc)
+    if isinstance(value, (tuple, frozenset)):
+        return type(value)(map(_in_java, value))
+    return value
 
 
 def _fields(name: str, arity: int, key: object) -> tuple[object, ...]:

@@ -28,10 +28,11 @@ __all__ = [
 _UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _EPOCH = dt.datetime(1970, 1, 1)
 _MILLISECOND = dt.timedelta(milliseconds=1)
-# Before these, java.util.Date and Python count differently: the JDK's calendar is Julian
-# until 1582-10-15, and its java.util.TimeZone knows no zone's history before 1900.
-_GREGORIAN = dt.datetime(1582, 10, 15)
-_ZONES_KNOWN = dt.datetime(1900, 1, 2)
+# Where java.util.Date and Python agree. The JDK's old calendar is Julian before 1582-10-15.
+# Outside the other span the time zone data of JDKs and systems differ: in the history of zones
+# before 1970, and in how far ahead the JDK follows a zone's rules.
+_UTC_SPAN = (dt.datetime(1582, 10, 15), dt.datetime.max)
+_ZONE_SPAN = (dt.datetime(1970, 1, 1), dt.datetime(2036, 12, 31, 23, 59, 59, 999_999))
 
 
 def local_date_code(year: int, month: int, day: int) -> int:
@@ -114,11 +115,11 @@ def sql_timestamp_hasher(key_type: SqlType) -> Callable[[object], int]:
 def _epoch_millis(local: dt.datetime, key_type: SqlType) -> int:
     """Return the epoch millisecond of a wall-clock time where Java and Python agree on it."""
     local = local.replace(fold=0)
-    first = _GREGORIAN if key_type.zone is dt.timezone.utc else _ZONES_KNOWN
-    if local < first:
+    first, last = _UTC_SPAN if key_type.zone is dt.timezone.utc else _ZONE_SPAN
+    if not first <= local <= last:
         raise InvalidValueError(
-            f"key of type {key_type} must not be before {first.date()}, where java.util's "
-            f"calendar differs, got {local}"
+            f"key of type {key_type} must be from {first.date()} to {last.date()}, where Java's "
+            f"calendar and time zones are certain, got {local}"
         )
     offset = key_type.zone.utcoffset(local.replace(tzinfo=key_type.zone))
     if offset != key_type.zone.utcoffset(local.replace(tzinfo=key_type.zone, fold=1)):

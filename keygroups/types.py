@@ -249,7 +249,8 @@ class MAP(_Parametric):
 class SqlType(_Parametric):
     """A java.sql type: an epoch count that depends on the time zone of Flink's JVM.
 
-    `zone` is that zone, an IANA name such as "Europe/Berlin"; it is never assumed.
+    `zone` is that zone, an IANA name such as "Europe/Berlin"; it is never assumed. Its rules
+    are those of this machine's time zone data, which should be as old as the JVM's.
     """
 
     __slots__ = ("zone",)

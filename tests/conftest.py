@@ -1,0 +1,33 @@
+"""The Spark session of the tests, and real Flink inside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from flink_oracle import FlinkOracle, flink_jar, local_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark in UTC; real Flink is on its class path where it is installed."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
+        pytest.skip("no Java for Spark to run in")
+    session = local_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def flink(request: pytest.FixtureRequest) -> FlinkOracle:
+    """Real Flink, to be asked about keys."""
+    if flink_jar() is None:
+        pytest.skip("apache-flink-libraries is not installed")
+    return FlinkOracle(request.getfixturevalue("spark"))

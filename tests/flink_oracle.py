@@ -1,0 +1,219 @@
+"""Real Flink, for tests: its jar on Spark's class path, and its answers about any key.
+
+A key goes to Java as a document for `java.beans.XMLDecoder`, which builds the object inside
+the JVM and passes it to Flink there. Sent value by value, py4j would turn a Short into an int
+on its way back and a lone surrogate into a question mark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keygroups.types import (
+    LIST,
+    MAP,
+    OPTIONAL,
+    ROW,
+    SET,
+    SQL_DATE,
+    SQL_TIME,
+    SQL_TIMESTAMP,
+    TUPLE,
+    KeyType,
+    SqlType,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ASSIGNMENT = "org.apache.flink.runtime.state.KeyGroupRangeAssignment"
+
+_ROW_KINDS = {"+I": "INSERT", "-U": "UPDATE_BEFORE", "+U": "UPDATE_AFTER", "-D": "DELETE"}
+_PARSED = {
+    "BIG_INT": ("java.math.BigInteger", "new"),
+    "BIG_DEC": ("java.math.BigDecimal", "new"),
+    "LOCAL_DATE": ("java.time.LocalDate", "parse"),
+    "LOCAL_TIME": ("java.time.LocalTime", "parse"),
+    "LOCAL_DATE_TIME": ("java.time.LocalDateTime", "parse"),
+    "INSTANT": ("java.time.OffsetDateTime", "parse"),
+    "UUID": ("java.util.UUID", "fromString"),
+}
+
+
+def flink_jar() -> Path | None:
+    """Return the flink-dist jar of the installed apache-flink-libraries, or None."""
+    spec = importlib.util.find_spec("pyflink")  # finds it without running its __init__
+    for folder in (spec and spec.submodule_search_locations) or ():
+        for jar in Path(folder, "lib").glob("flink-dist-*.jar"):
+            return jar
+    return None
+
+
+def local_session() -> SparkSession:
+    """Start Spark in this process, with Flink on its class path where it is installed."""
+    from pyspark.sql import SparkSession  # not at the top: it may be missing
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # or it is whatever python3 is on the PATH
+    jar = flink_jar()
+    if jar is not None:
+        # After Spark's own jars: flink-dist brings older copies of classes that Spark needs,
+        # and spark.driver.extraClassPath would put them first.
+        os.environ["SPARK_DIST_CLASSPATH"] = str(jar)
+    builder = SparkSession.builder.master("local[2]").appName("keygroups tests")
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+class FlinkOracle:
+    """What Flink answers about keys given as a key type and a Python value."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark.sparkContext._jvm
+        self.assignment = jvm.org.apache.flink.runtime.state.KeyGroupRangeAssignment
+        self.math_utils = jvm.org.apache.flink.util.MathUtils
+        environment = jvm.org.apache.flink.runtime.util.EnvironmentInformation
+        self.flink_version: str = environment.getVersion()
+        self.java_version: str = jvm.java.lang.System.getProperty("java.version")
+        # py4j looks a class up by every prefix of its name, which takes longer than the call.
+        self._decoder = jvm.java.beans.XMLDecoder
+        self._stream = jvm.java.io.ByteArrayInputStream
+        self._time_zone = jvm.java.util.TimeZone
+        self._zone = self._time_zone.getDefault()
+        # By itself the decoder prints what went wrong and goes on with null.
+        self._errors = jvm.java.util.ArrayDeque()
+        self._listener = jvm.java.beans.EventHandler.create(
+            jvm.java.lang.Class.forName("java.beans.ExceptionListener"), self._errors, "add", ""
+        )
+
+    def ask(
+        self, keys: Sequence[tuple[KeyType, object]], max_parallelisms: Iterable[int]
+    ) -> list[tuple[int, list[int]]]:
+        """Return each key's hashCode and its key group at each max parallelism."""
+        mps = list(max_parallelisms)
+        made, questions = [], []
+        for index, (key_type, key) in enumerate(keys):
+            made.append(
+                f'<void id="key{index}" class="java.util.Objects" method="requireNonNull">'
+                f"{_java(key_type, key)}</void>"
+            )
+            made_key = f'<object idref="key{index}"/>'
+            questions.append(_call("java.util.Objects", "hashCode", made_key))
+            questions += [_call(ASSIGNMENT, "assignToKeyGroup", made_key, _int(mp)) for mp in mps]
+        answers = _call("java.util.ArrayList", "new", _adds(questions))
+        document = f"<java>{''.join(made)}{answers}</java>"
+        self._errors.clear()
+        try:
+            decoder = self._decoder(self._stream(document.encode()), None, self._listener)
+            made_answers = decoder.readObject()
+        finally:
+            self._time_zone.setDefault(self._zone)
+        if self._errors.size():
+            raise RuntimeError(f"{self._errors.toString()} for {keys}")
+        numbers = json.loads(made_answers.toString())
+        step = 1 + len(mps)
+        return [(numbers[i], numbers[i + 1 : i + step]) for i in range(0, len(numbers), step)]
+
+
+def _java(key_type: KeyType, value: Any) -> str:
+    """Return the XML of a key's Java object."""
+    if isinstance(key_type, OPTIONAL):
+        return _call("java.util.Optional", "ofNullable", _java(key_type.element, value))
+    if value is None:
+        return "<null/>"
+    if isinstance(key_type, TUPLE):
+        fields = map(_java, key_type.fields, value)
+        return _call(f"org.apache.flink.api.java.tuple.Tuple{len(value)}", "new", *fields)
+    if isinstance(key_type, ROW):
+        return _row(key_type, value)
+    if isinstance(key_type, (LIST, SET)):
+        cls = "java.util.ArrayList" if isinstance(key_type, LIST) else "java.util.HashSet"
+        return _call(cls, "new", _adds(_java(key_type.element, element) for element in value))
+    if isinstance(key_type, MAP):
+        entries = (_java(key_type.key, k) + _java(key_type.value, v) for k, v in value.items())
+        puts = (f'<void method="put">{entry}</void>' for entry in entries)
+        return _call("java.util.HashMap", "new", *puts)
+    if isinstance(key_type, SqlType):
+        return _sql(key_type, value)
+    return _scalar(repr(key_type), value)
+
+
+def _scalar(name: str, value: Any) -> str:
+    if name == "STRING":
+        return _string(value)
+    if name == "CHAR":
+        return f'<char code="#{ord(value):x}"/>'
+    if name in ("FLOAT", "DOUBLE"):
+        # Java reads Python's hexadecimal digits, which are exact, and its own two words.
+        text = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(str(value), value.hex())
+        return f"<{name.lower()}>{text}</{name.lower()}>"
+    if name in _PARSED:
+        text = value.isoformat() if isinstance(value, (dt.date, dt.time)) else str(value)
+        parsed = _call(*_PARSED[name], _string(text))
+        return _call("java.time.Instant", "from", parsed) if name == "INSTANT" else parsed
+    return f"<{name.lower()}>{str(value).lower()}</{name.lower()}>"
+
+
+def _row(key_type: ROW, value: Sequence[object]) -> str:
+    cls = "org.apache.flink.types.Row"
+    kind = f'<object class="org.apache.flink.types.RowKind" field="{_ROW_KINDS[key_type.kind]}"/>'
+    if key_type.names is None:
+        labels = [_int(index) for index in range(len(value))]
+        start = _call(cls, "withPositions", kind, _int(len(value)))
+    else:
+        labels = [_string(name) for name in key_type.names]
+        start = _call(cls, "withNames", kind)
+    fields = zip(labels, map(_java, key_type.fields, value))
+    sets = (f'<void method="setField">{label}{field}</void>' for label, field in fields)
+    return start.removesuffix("</object>") + "".join(sets) + "</object>"
+
+
+def _sql(key_type: SqlType, value: Any) -> str:
+    zone = _call("java.util.TimeZone", "getTimeZone", _string(str(key_type.zone)))
+    start = f'<void class="java.util.TimeZone" method="setDefault">{zone}</void>'
+    if isinstance(key_type, SQL_DATE):
+        return start + _call("java.sql.Date", "valueOf", _string(value.isoformat()))
+    if isinstance(key_type, SQL_TIMESTAMP):
+        return start + _call("java.sql.Timestamp", "valueOf", _string(value.isoformat(" ")))
+    # Time.valueOf reads whole seconds only.
+    assert isinstance(key_type, SQL_TIME)
+    text = _string(f"1970-01-01 {value.isoformat()}")
+    return (
+        f'{start}<void class="java.sql.Timestamp" method="valueOf">{text}'
+        f'<void id="millis" property="time"/></void>'
+        + _call("java.sql.Time", "new", '<object idref="millis"/>')
+    )
+
+
+def _call(cls: str, method: str, *arguments: str) -> str:
+    return f'<object class="{cls}" method="{method}">{"".join(arguments)}</object>'
+
+
+def _adds(elements: Iterable[str]) -> str:
+    return "".join(f'<void method="add">{element}</void>' for element in elements)
+
+
+def _int(value: int) -> str:
+    return f"<int>{value}</int>"
+
+
+def _string(text: str) -> str:
+    units = memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H")
+    marked = (chr(u) if chr(u).isalnum() and u < 128 else f'<char code="#{u:x}"/>' for u in units)
+    return f"<string>{''.join(marked)}</string>"

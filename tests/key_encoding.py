@@ -1,0 +1,75 @@
+"""How the golden vectors write a key as JSON: see `vectors/README.md`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from keygroups import types
+from keygroups.types import LIST, MAP, OPTIONAL, ROW, SET, TUPLE, KeyType
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "FLOAT": float.fromhex,
+    "DOUBLE": float.fromhex,
+    "BIG_DEC": Decimal,
+    "LOCAL_DATE": dt.date.fromisoformat,
+    "LOCAL_TIME": dt.time.fromisoformat,
+    "LOCAL_DATE_TIME": dt.datetime.fromisoformat,
+    "INSTANT": dt.datetime.fromisoformat,
+    "SQL_DATE": dt.date.fromisoformat,
+    "SQL_TIME": dt.time.fromisoformat,
+    "SQL_TIMESTAMP": dt.datetime.fromisoformat,
+    "UUID": uuid.UUID,
+}
+
+
+def decode_key_type(text: str) -> KeyType:
+    """Return the key type whose repr is `text`."""
+    key_type = eval(text, vars(types).copy())
+    assert isinstance(key_type, KeyType)
+    return key_type
+
+
+def encode_key(key_type: KeyType, key: Any) -> Any:
+    """Return what stands for a key of a key type in JSON."""
+    if key is None:
+        return None
+    if isinstance(key_type, (TUPLE, ROW)):
+        return [encode_key(field, value) for field, value in zip(key_type.fields, key)]
+    if isinstance(key_type, LIST):
+        return [encode_key(key_type.element, element) for element in key]
+    if isinstance(key_type, SET):  # sorted, as Python walks a set of strings in random order
+        return sorted((encode_key(key_type.element, e) for e in key), key=json.dumps)
+    if isinstance(key_type, OPTIONAL):
+        return encode_key(key_type.element, key)
+    if isinstance(key_type, MAP):
+        return [
+            [encode_key(key_type.key, k), encode_key(key_type.value, v)] for k, v in key.items()
+        ]
+    if isinstance(key, float):
+        return key.hex()
+    if isinstance(key, (dt.date, dt.time)):
+        return key.isoformat()
+    return str(key) if isinstance(key, (Decimal, uuid.UUID)) else key
+
+
+def decode_key(key_type: KeyType, data: Any) -> Any:
+    """Return the key that `encode_key` wrote."""
+    if data is None:
+        return None
+    if isinstance(key_type, (TUPLE, ROW)):
+        return tuple(map(decode_key, key_type.fields, data))
+    if isinstance(key_type, LIST):
+        return [decode_key(key_type.element, element) for element in data]
+    if isinstance(key_type, SET):
+        return frozenset(decode_key(key_type.element, element) for element in data)
+    if isinstance(key_type, OPTIONAL):
+        return decode_key(key_type.element, data)
+    if isinstance(key_type, MAP):
+        return {decode_key(key_type.key, k): decode_key(key_type.value, v) for k, v in data}
+    reader = _READERS.get(repr(key_type).partition("(")[0])
+    return data if reader is None else reader(data)

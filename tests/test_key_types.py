@@ -1,0 +1,123 @@
+"""Key types as values, and their inference from Python values."""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import pickle
+import uuid
+from decimal import Decimal
+
+import pytest
+
+from keygroups import hash_code, types
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    DOUBLE,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LOCAL_TIME,
+    LONG,
+    MAP,
+    NULL,
+    OPTIONAL,
+    ROW,
+    SET,
+    SQL_DATE,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+    infer_key_type,
+)
+
+EXAMPLES = [
+    INT,
+    TUPLE(),
+    TUPLE(STRING, INT),
+    ROW(INT),
+    ROW(STRING, kind="+U"),
+    ROW(STRING, kind="-D", names=("a",)),
+    LIST(TUPLE(INT)),
+    SET(INT),
+    OPTIONAL(STRING),
+    MAP(STRING, LIST(LONG)),
+    SQL_DATE("UTC"),
+    SQL_TIMESTAMP("Europe/Berlin"),
+]
+
+
+@pytest.mark.parametrize("key_type", EXAMPLES, ids=repr)
+def test_repr_pickle_and_copy_give_an_equal_type(key_type: KeyType) -> None:
+    for same in (
+        eval(repr(key_type), vars(types)),
+        pickle.loads(pickle.dumps(key_type)),
+        copy.deepcopy(key_type),
+    ):
+        assert same == key_type
+        assert hash(same) == hash(key_type)
+        assert repr(same) == repr(key_type)
+
+
+def test_scalars_stay_the_same_object() -> None:
+    assert pickle.loads(pickle.dumps(INT)) is INT
+    assert copy.deepcopy(TUPLE(INT)).fields[0] is INT
+
+
+def test_different_types_differ() -> None:
+    assert len(set(EXAMPLES)) == len(EXAMPLES)
+    assert TUPLE(INT) != TUPLE(LONG)
+    assert LIST(INT) != SET(INT)
+    assert ROW(INT) != ROW(INT, kind="-D")
+    assert SQL_DATE("UTC") != SQL_TIMESTAMP("UTC")
+    assert TUPLE(INT) != "TUPLE(INT)"
+
+
+@pytest.mark.parametrize(
+    ("key", "key_type"),
+    [
+        (True, BOOLEAN),
+        (0, INT),
+        (2**31 - 1, INT),
+        (2**31, LONG),
+        (-(2**31) - 1, LONG),
+        (2**63 - 1, LONG),
+        (-(2**63), LONG),
+        ("", STRING),
+        (0.0, DOUBLE),
+        (Decimal("1.50"), BIG_DEC),
+        (dt.date(2024, 1, 1), LOCAL_DATE),
+        (dt.time(1, 2), LOCAL_TIME),
+        (dt.datetime(2024, 1, 1), LOCAL_DATE_TIME),
+        (dt.datetime(2024, 1, 1, tzinfo=dt.timezone.utc), INSTANT),
+        (uuid.UUID(int=0), UUID),
+        ((), TUPLE()),
+        (("a", None, (1, 2**40)), TUPLE(STRING, NULL, TUPLE(INT, LONG))),
+        ([], LIST(NULL)),
+        ([None, "a"], LIST(STRING)),
+        ([1, 2**40], LIST(LONG)),
+        ({1, 2}, SET(INT)),
+        (frozenset("a"), SET(STRING)),
+        ({}, MAP(NULL, NULL)),
+        ({"a": 1, "b": 2**40}, MAP(STRING, LONG)),
+        ({None: True}, MAP(NULL, BOOLEAN)),
+    ],
+)
+def test_inference(key: object, key_type: KeyType) -> None:
+    assert infer_key_type(key) == key_type
+    assert hash_code(key) == hash_code(key, key_type)
+
+
+def test_zone_without_an_offset_is_naive() -> None:
+    class NoZone(dt.tzinfo):
+        def utcoffset(self, _: dt.datetime | None) -> None:
+            return None
+
+        dst = tzname = utcoffset
+
+    assert infer_key_type(dt.datetime(2024, 1, 1, tzinfo=NoZone())) == LOCAL_DATE_TIME

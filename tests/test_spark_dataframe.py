@@ -1,0 +1,188 @@
+"""Routing and load of whole DataFrames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
+
+import keygroups
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    ParallelismError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.spark import infer_key_type, key_group_load, with_routing
+from keygroups.types import BIG_DEC, INT, LONG, STRING, TUPLE, UUID, KeyType
+
+
+@pytest.mark.parametrize(
+    ("ddl", "name"),
+    [
+        ("boolean", "BOOLEAN"),
+        ("tinyint", "BYTE"),
+        ("smallint", "SHORT"),
+        ("int", "INT"),
+        ("bigint", "LONG"),
+        ("float", "FLOAT"),
+        ("double", "DOUBLE"),
+        ("string", "STRING"),
+        ("varchar(5)", "STRING"),
+        ("decimal(10,2)", "BIG_DEC"),
+        ("date", "LOCAL_DATE"),
+        ("timestamp_ntz", "LOCAL_DATE_TIME"),
+        ("timestamp", "INSTANT"),
+    ],
+)
+def test_key_type_of_a_column(spark: SparkSession, ddl: str, name: str) -> None:
+    df = spark.sql(f"select cast(null as {ddl}) as key")
+    assert repr(infer_key_type(df, "key")) == name
+    assert repr(infer_key_type(df, F.col("key"))) == name
+    assert infer_key_type(df, ["key", "key"]) == TUPLE(*[infer_key_type(df, "key")] * 2)
+
+
+@pytest.mark.parametrize(
+    "ddl", ["binary", "array<int>", "map<string,int>", "struct<a:int>", "interval day", "void"]
+)
+def test_column_that_holds_no_key_type(spark: SparkSession, ddl: str) -> None:
+    df = spark.sql(f"select cast(null as {ddl}) as payload")
+    with pytest.raises(UnsupportedKeyTypeError, match="key column payload of type"):
+        with_routing(df, "payload", 128, 3)
+    with pytest.raises(UnsupportedKeyTypeError, match="key column payload of type"):
+        key_group_load(df, "payload", 128)
+
+
+def test_routing_keeps_rows_and_order(spark: SparkSession) -> None:
+    keys = [f"user-{i}" for i in range(500)] + [None]
+    df = spark.createDataFrame([(key, i) for i, key in enumerate(keys)], "key string, n int")
+    rows = with_routing(df, "key", 128, 3).collect()
+    assert [row["n"] for row in rows] == list(range(501))
+    assert rows[-1] == Row(key=None, n=500, key_group=None, subtask=None)
+    for row in rows[:-1]:
+        assert row["key_group"] == keygroups.assign_to_key_group(row["key"], 128)
+        assert row["subtask"] == keygroups.assign_key_to_parallel_operator(row["key"], 128, 3)
+    assert dict(with_routing(df, "key", 128, 3).dtypes) == {
+        "key": "string",
+        "n": "int",
+        "key_group": "int",
+        "subtask": "int",
+    }
+
+
+def test_routing_of_a_tuple_and_of_a_declared_type(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("JFK", None), (None, "LAX")], "origin string, dest string")
+    rows = with_routing(df, ["origin", "dest"], 128, 3).collect()
+    assert [row["key_group"] for row in rows] == [
+        keygroups.assign_to_key_group(key, 128, TUPLE(STRING, STRING))
+        for key in (("JFK", None), (None, "LAX"))
+    ]
+    text = "123e4567-e89b-12d3-a456-426614174000"
+    df = spark.createDataFrame([(text,)], "id string")
+    assert with_routing(df, "id", 128, 3).first() != with_routing(df, "id", 128, 3, UUID).first()
+
+
+def test_nested_and_computed_key_columns(spark: SparkSession) -> None:
+    df = spark.sql("select named_struct('id', 7) as user, -1 as n")
+    assert with_routing(df, "user.id", 128, 3).first()["key_group"] == 113  # type: ignore[index]
+    minus_one = keygroups.assign_to_key_group(-1, 128, LONG)
+    found = with_routing(df, F.col("n").cast("bigint"), 128, 3).first()
+    assert found is not None
+    assert found["key_group"] == minus_one
+
+
+def test_load_counts_rows(spark: SparkSession) -> None:
+    keys = [f"user-{i % 97}" for i in range(1000)]
+    df = spark.createDataFrame([(key,) for key in keys], "key string")
+    load = key_group_load(df, "key", 64)
+    counts = Counter(keygroups.assign_to_key_group(key, 64) for key in keys)
+    assert list(load.weights) == [counts[kg] for kg in range(64)]
+    assert key_group_load(df.limit(0), "key", 4).weights == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "weights", "total"),
+    [
+        ("bigint", [2**62, 2**62, 2**62], 3 * 2**62),  # beyond a bigint, exact
+        ("tinyint", [1, 2, 3], 6),
+        ("double", [0.5, 0.25, 1.0], 1.75),
+        ("decimal(10,2)", [Decimal("0.50"), Decimal("1.00"), Decimal("2.00")], 3.5),
+    ],
+)
+def test_load_sums_weights(
+    spark: SparkSession, ddl: str, weights: list[Any], total: float
+) -> None:
+    df = spark.createDataFrame([("A", w) for w in weights], f"key string, w {ddl}")
+    load = key_group_load(df, "key", 128, weight="w")
+    assert load.weights[104] == sum(load.weights) == total
+    assert key_group_load(df, "key", 128, weight=F.col("w")) == load
+
+
+@pytest.mark.parametrize(
+    ("ddl", "weight"), [("int", None), ("int", -1), ("double", float("nan")), ("double", -0.5)]
+)
+def test_bad_weights(spark: SparkSession, ddl: str, weight: Any) -> None:
+    df = spark.createDataFrame([("A", weight)], f"key string, w {ddl}")
+    with pytest.raises(InvalidValueError, match="weight must be a number >= 0 in every row, 1"):
+        key_group_load(df, "key", 128, weight="w")
+
+
+def test_weight_that_is_no_number(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A", "1")], "key string, w string")
+    with pytest.raises(InvalidTypeError, match="weight must be a numeric column, but w is string"):
+        key_group_load(df, "key", 128, weight="w")
+
+
+def test_null_keys_are_not_dropped(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
+    with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+        key_group_load(df, "key", 128)
+
+
+@pytest.mark.parametrize(
+    ("key", "key_type", "says"),
+    [
+        ("n", INT, "key type INT takes a column of type int, but n is bigint"),
+        ("s", LONG, "key type LONG takes a column of type bigint, but s is string"),
+        ("s", BIG_DEC, "key type BIG_DEC takes a column of type decimal, but s is string"),
+        (["s", "n"], TUPLE(STRING, INT), "key type INT takes a column of type int, but n is"),
+        (["s", "n"], TUPLE(STRING), "must be 1 columns, got 2"),
+        ("s", "STRING", "key_type must be a value of keygroups.types"),
+        ([], None, "key must be at least one column"),
+        (["n"] * 26, None, "TUPLE has at most 25 fields"),
+    ],
+)
+def test_bad_keys_raise_before_any_job(
+    spark: SparkSession, key: Any, key_type: KeyType, says: str
+) -> None:
+    df = spark.createDataFrame([("a", 1)], "s string, n bigint")
+    with pytest.raises(KeyGroupsError, match=says):
+        with_routing(df, key, 128, 3, key_type)
+
+
+def test_unknown_column(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="user_id"):
+        with_routing(spark.range(1), "user_id", 128, 3)
+
+
+@pytest.mark.parametrize("name", ["key_group", "Subtask"])
+def test_columns_that_are_taken(spark: SparkSession, name: str) -> None:
+    df = spark.range(1).withColumn(name, F.lit(1))
+    with pytest.raises(InvalidValueError, match=f"must not have a column {name} already"):
+        with_routing(df, "id", 128, 3)
+
+
+def test_parallelisms(spark: SparkSession) -> None:
+    df = spark.range(1)
+    with pytest.raises(ParallelismError, match="parallelism must be from 1 to 128"):
+        with_routing(df, "id", 128, 129)
+    with pytest.raises(ParallelismError, match="max_parallelism must be"):
+        with_routing(df, "id", 0, 1)
+    with pytest.raises(ParallelismError, match="max_parallelism must be"):
+        key_group_load(df, "id", 2**15 + 1)

@@ -1,0 +1,97 @@
+"""The golden vectors of `tests/vectors`, made by real Flink; its README has the encoding."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from key_encoding import decode_key, decode_key_type
+
+import keygroups
+from keygroups import KeyGroupRange, types
+
+if TYPE_CHECKING:
+    from flink_oracle import FlinkOracle
+
+VECTORS = Path(__file__).parent / "vectors"
+FILES = ["keys", "ranges", "default_max_parallelism", "murmur"]
+# A null alone is never a key, so NULL has no line of its own.
+KEY_TYPES = sorted(name for name in types.__all__ if name.isupper() and name != "NULL")
+
+
+@lru_cache
+def read(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return the header and the lines of a file."""
+    text = (VECTORS / f"{name}.jsonl").read_text("ascii")
+    header, *lines = map(json.loads, text.splitlines())
+    assert lines
+    return header, lines
+
+
+@pytest.mark.parametrize("name", KEY_TYPES)
+def test_keys_hash_as_in_flink(name: str) -> None:
+    header, lines = read("keys")
+    lines = [line for line in lines if line["type"].partition("(")[0] == name]
+    assert lines
+    for line in lines:
+        key_type = decode_key_type(line["type"])
+        key = decode_key(key_type, line["key"])
+        found = [
+            keygroups.assign_to_key_group(key, mp, key_type) for mp in header["max_parallelisms"]
+        ]
+        assert (keygroups.hash_code(key, key_type), found) == (
+            line["hash"],
+            line["key_groups"],
+        ), line
+
+
+def test_no_line_of_the_keys_goes_unread() -> None:
+    assert {line["type"].partition("(")[0] for line in read("keys")[1]} == set(KEY_TYPES)
+
+
+def test_key_groups_follow_from_the_hash_as_in_flink() -> None:
+    header, lines = read("keys")
+    for line in lines:
+        for mp, group in zip(header["max_parallelisms"], line["key_groups"]):
+            assert keygroups.compute_key_group_for_key_hash(line["hash"], mp) == group
+
+
+def test_ranges_are_those_of_flink() -> None:
+    for line in read("ranges")[1]:
+        mp, parallelism = line["max_parallelism"], line["parallelism"]
+        for index, start, end in line["ranges"]:
+            found = keygroups.compute_key_group_range_for_operator_index(mp, parallelism, index)
+            assert found == KeyGroupRange(start, end)
+        for group, index in line["operators"]:
+            operator = keygroups.compute_operator_index_for_key_group(mp, parallelism, group)
+            assert operator == index
+
+
+def test_default_max_parallelism_is_that_of_flink() -> None:
+    for line in read("default_max_parallelism")[1]:
+        found = keygroups.compute_default_max_parallelism(line["parallelism"])
+        assert found == line["max_parallelism"]
+
+
+def test_murmur_is_that_of_flink() -> None:
+    for line in read("murmur")[1]:
+        assert keygroups.murmur_hash(line["code"]) == line["murmur"]
+
+
+@pytest.mark.flink
+def test_flink_still_makes_these_vectors(flink: FlinkOracle, tmp_path: Path) -> None:
+    versions = {read(name)[0]["flink"] for name in FILES}
+    if versions != {flink.flink_version}:
+        pytest.skip(f"the vectors are of Flink {versions}, here is {flink.flink_version}")
+    command = [sys.executable, str(VECTORS / "make_vectors.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in FILES:
+        made = (tmp_path / f"{name}.jsonl").read_bytes()
+        # The header also names the Java, which may be another one here.
+        assert made.splitlines()[1:] == (VECTORS / f"{name}.jsonl").read_bytes().splitlines()[1:]
