@@ -13,6 +13,7 @@ from keygroups.java_lang import expect, long_bits, signed
 from keygroups.types import SqlType
 
 __all__ = [
+    "certain_span",
     "hash_instant",
     "hash_local_date",
     "hash_local_date_time",
@@ -115,7 +116,7 @@ def sql_timestamp_hasher(key_type: SqlType) -> Callable[[object], int]:
 def _epoch_millis(local: dt.datetime, key_type: SqlType) -> int:
     """Return the epoch millisecond of a wall-clock time where Java and Python agree on it."""
     local = local.replace(fold=0)
-    first, last = _UTC_SPAN if key_type.zone is dt.timezone.utc else _ZONE_SPAN
+    first, last = certain_span(key_type)
     if not first <= local <= last:
         raise InvalidValueError(
             f"key of type {key_type} must be from {first.date()} to {last.date()}, where Java's "
@@ -128,6 +129,11 @@ def _epoch_millis(local: dt.datetime, key_type: SqlType) -> int:
             "skips or repeats"
         )
     return (local - _EPOCH - (offset or dt.timedelta())) // _MILLISECOND
+
+
+def certain_span(key_type: SqlType) -> tuple[dt.datetime, dt.datetime]:
+    """Return the first and last wall-clock time that Java and Python turn into one instant."""
+    return _UTC_SPAN if key_type.name == "UTC" else _ZONE_SPAN
 
 
 def _nano_of_day(time: dt.time | dt.datetime) -> int:

@@ -253,7 +253,7 @@ class SqlType(_Parametric):
     are those of this machine's time zone data, which should be as old as the JVM's.
     """
 
-    __slots__ = ("zone",)
+    __slots__ = ("name", "zone")
 
     def __init__(self, zone: str) -> None:
         if not isinstance(zone, str):
@@ -267,6 +267,7 @@ class SqlType(_Parametric):
                     f"zone must be an IANA time zone that this machine knows, got {zone!r}"
                 ) from None
         super().__init__(zone)
+        self.name = zone
 
 
 class SQL_DATE(SqlType):

@@ -14,12 +14,20 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
 
 import keygroups
-from keygroups import KeyGroupsError, ParallelismError, UnsupportedKeyTypeError
+from keygroups import (
+    InvalidValueError,
+    KeyGroupsError,
+    ParallelismError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.spark import catalyst, with_routing
 from keygroups.spark import functions as KF
+from keygroups.spark.path import SETTING, current_path
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -35,8 +43,13 @@ from keygroups.types import (
     LOCAL_DATE_TIME,
     LOCAL_TIME,
     LONG,
+    MAP,
     ROW,
+    SET,
     SHORT,
+    SQL_DATE,
+    SQL_TIME,
+    SQL_TIMESTAMP,
     STRING,
     TUPLE,
     UUID,
@@ -48,12 +61,25 @@ QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter thr
 
 
 @pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    assert before is not None
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield request.param
-    spark.conf.set("spark.sql.ansi.enabled", before)
+def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    yield from setting(spark, "spark.sql.ansi.enabled", request.param)
+
+
+@pytest.fixture(params=["fast", "portable"])
+def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    if request.param == "fast" and is_remote():
+        pytest.skip("Spark Connect has no fast path")
+    yield from setting(spark, SETTING, request.param)
+
+
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    yield
+    if before is None:
+        spark.conf.unset(name)
+    else:
+        spark.conf.set(name, before)
 
 
 def bits(code: str, count: int) -> list[float]:
@@ -113,7 +139,7 @@ COLUMNS: list[tuple[KeyType, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("key_type", "ddl", "keys"), COLUMNS, ids=[ddl for _, ddl, _ in COLUMNS])
 def test_scalar(
-    spark: SparkSession, ansi: str, key_type: KeyType, ddl: str, keys: list[Any]
+    spark: SparkSession, ansi: None, path: None, key_type: KeyType, ddl: str, keys: list[Any]
 ) -> None:
     df = spark.createDataFrame([(key,) for key in [*keys, None]], f"key {ddl}")
     rows = df.select(
@@ -130,7 +156,7 @@ def test_scalar(
         assert row["subtask"] == subtask, key
 
 
-def test_uuid(spark: SparkSession, ansi: str) -> None:
+def test_uuid(spark: SparkSession, ansi: None, path: None) -> None:
     uuids = [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)]
     uuids += [uuid.UUID(bytes=RANDOM.randbytes(16)) for _ in range(100)]
     df = spark.createDataFrame([(str(u),) for u in uuids] + [(None,)], "key string")
@@ -138,7 +164,7 @@ def test_uuid(spark: SparkSession, ansi: str) -> None:
     assert found == [*map(keygroups.hash_code, uuids), None]
 
 
-def test_tuple(spark: SparkSession, ansi: str) -> None:
+def test_tuple(spark: SparkSession, ansi: None, path: None) -> None:
     key_type = TUPLE(STRING, INT, TUPLE(LONG), DOUBLE)
     rows = [("a", 1, 2, 0.5), (None, 1, None, -0.0), ("é", None, -(2**63), None), (None,) * 4]
     df = spark.createDataFrame(rows, "a string, b int, c bigint, d double")
@@ -149,7 +175,7 @@ def test_tuple(spark: SparkSession, ansi: str) -> None:
     ]
 
 
-def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: str) -> None:
+def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: None, path: None) -> None:
     codes = [0, 1, -1, 2**31 - 1, -(2**31), -2089875627, -1035494534]
     codes += [RANDOM.randrange(-(2**31), 2**31) for _ in range(1000)]
     df = spark.createDataFrame([(code,) for code in codes] + [(None,)], "code int")
@@ -159,7 +185,7 @@ def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: str) -> None:
 
 @pytest.mark.parametrize(("max_parallelism", "parallelism"), [(1, 1), (128, 3), (32768, 1000)])
 def test_operator_index(
-    spark: SparkSession, ansi: str, max_parallelism: int, parallelism: int
+    spark: SparkSession, ansi: None, path: None, max_parallelism: int, parallelism: int
 ) -> None:
     df = spark.range(max_parallelism).select(F.col("id").cast("int").alias("kg"))
     subtask = KF.compute_operator_index_for_key_group(max_parallelism, parallelism, "kg")
@@ -169,16 +195,193 @@ def test_operator_index(
     ]
 
 
-def test_no_python_worker_starts(spark: SparkSession) -> None:
-    df = spark.createDataFrame([("a", 1)], "a string, b int").withColumn(
-        "subtask", KF.assign_key_to_parallel_operator(["a", "b"], 128, 3, TUPLE(STRING, INT))
+ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_sql_date(spark: SparkSession, ansi: None, path: None, zone: str) -> None:
+    dates = [dt.date(1970, 1, 1) + dt.timedelta(RANDOM.randrange(365 * 66)) for _ in range(300)]
+    certain = [date for date in dates if is_certain(date, SQL_DATE(zone))]
+    df = spark.createDataFrame([(date,) for date in [*certain, None]], "key date")
+    found = [row[0] for row in df.select(KF.hash_code("key", SQL_DATE(zone))).collect()]
+    assert found == [*(keygroups.hash_code(date, SQL_DATE(zone)) for date in certain), None]
+
+
+def is_certain(key: object, key_type: KeyType) -> bool:
+    try:
+        keygroups.hash_code(key, key_type)
+    except InvalidValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("date", "zone"),
+    [
+        (dt.date(1582, 10, 14), "UTC"),
+        (dt.date(1969, 12, 31), "Europe/Berlin"),
+        (dt.date(2018, 11, 4), "America/Sao_Paulo"),  # began at one o'clock
+    ],
+)
+def test_sql_date_in_doubt_fails(spark: SparkSession, date: dt.date, zone: str) -> None:
+    assert not is_certain(date, SQL_DATE(zone))
+    df = spark.createDataFrame([(date,)], "key date")
+    with pytest.raises(QUERY_FAILS, match="must be one certain instant, got"):
+        df.select(KF.hash_code("key", SQL_DATE(zone))).collect()
+
+
+def test_sql_timestamp(spark: SparkSession, ansi: None, path: None) -> None:
+    """A timestamp is an instant: the core's wall-clock time in UTC."""
+    moments = [moment for moment in MOMENTS if moment > dt.datetime(1582, 10, 16)]
+    aware = [(moment.replace(tzinfo=dt.timezone.utc),) for moment in moments]
+    df = spark.createDataFrame([*aware, (None,)], "key timestamp")
+    found = [
+        row[0] for row in df.select(KF.hash_code("key", SQL_TIMESTAMP("Asia/Kolkata"))).collect()
+    ]
+    assert found == [*(keygroups.hash_code(m, SQL_TIMESTAMP("UTC")) for m in moments), None]
+
+
+@pytest.mark.parametrize("kind", ["+I", "-U", "+U", "-D"])
+@pytest.mark.parametrize("names", [None, ("name", "\u00e9", "items")])
+def test_row(
+    spark: SparkSession, ansi: None, path: None, kind: str, names: tuple[str, ...] | None
+) -> None:
+    key_type = ROW(STRING, LONG, LIST(STRING), kind=kind, names=names)
+    keys = [("a", -1, ["x", None]), (None, 2**40, []), ("\U0001f600", None, None), (None,) * 3]
+    df = spark.createDataFrame(keys, "a string, b bigint, c array<string>")
+    found = [row[0] for row in df.select(KF.hash_code(["a", "b", "c"], key_type)).collect()]
+    assert found == [keygroups.hash_code(key, key_type) for key in keys]
+
+
+LISTS: list[tuple[KeyType, str, list[Any]]] = [
+    (LIST(INT), "array<int>", [[1, None, -5], [], None]),
+    (LIST(STRING), "array<string>", [["a", None, "\u00e9"], [""], None]),
+    (LIST(DOUBLE), "array<double>", [[-0.0, 1.5, None], None]),
+    (LIST(LIST(LONG)), "array<array<bigint>>", [[[1, -1], [], None], [[2**40]], None]),
+]
+
+
+@pytest.mark.parametrize(("key_type", "ddl", "keys"), LISTS, ids=[ddl for _, ddl, _ in LISTS])
+def test_list(
+    spark: SparkSession, ansi: None, path: None, key_type: LIST, ddl: str, keys: list[Any]
+) -> None:
+    df = spark.createDataFrame([(key,) for key in keys], f"key {ddl}")
+    rows = df.select(
+        KF.hash_code("key", key_type), KF.assign_to_key_group("key", 1000, key_type)
+    ).collect()
+    assert [tuple(row) for row in rows] == [
+        (None, None)
+        if key is None
+        else (
+            keygroups.hash_code(key, key_type),
+            keygroups.assign_to_key_group(key, 1000, key_type),
+        )
+        for key in keys
+    ]
+    deep = df.select(KF.hash_code(["key"], ROW(key_type))).collect()
+    assert [row[0] for row in deep] == [keygroups.hash_code((key,), ROW(key_type)) for key in keys]
+
+
+def test_structs(spark: SparkSession, ansi: None, path: None) -> None:
+    """A struct column is a tuple or a row; its names do not matter, a null struct is null."""
+    inner = TUPLE(STRING, INT)
+    structs = [("a", 1), ("b", None), (None, None), None]
+    df = spark.createDataFrame([(s, 7) for s in structs], "s struct<`x.y`: string, b: int>, n int")
+    rows = with_routing(df, "s", 4096, 3, inner).collect()
+    assert [row["key_group"] for row in rows] == [
+        None if s is None else keygroups.assign_to_key_group(s, 4096, inner) for s in structs
+    ]
+    for outer in (TUPLE(INT, inner), ROW(INT, inner), ROW(INT, ROW(STRING, INT, kind="-D"))):
+        rows = with_routing(df, ["n", "s"], 4096, 3, outer).collect()
+        assert [row["key_group"] for row in rows] == [
+            keygroups.assign_to_key_group((7, s), 4096, outer) for s in structs
+        ]
+    arrays = df.groupBy("n").agg(F.array_sort(F.collect_list("s")).alias("all"))
+    found = with_routing(arrays, "all", 4096, 3, LIST(inner)).first()
+    expected = keygroups.assign_to_key_group(
+        [tuple(s) for s in arrays.first()["all"]],
+        4096,
+        LIST(inner),  # type: ignore[index]
     )
-    plan = df._sc._jvm.PythonSQLUtils.explainString(  # type: ignore[union-attr]
-        df._jdf.queryExecution(), "extended"
-    )
-    assert "murmur" not in plan.lower() or "python" not in plan.lower()
-    assert "Python" not in plan
-    assert "raise_error" not in plan.split("Physical Plan")[1], "type checks are folded away"
+    assert found is not None
+    assert found["key_group"] == expected
+
+
+def test_nested_lists_of_columns(spark: SparkSession, path: None) -> None:
+    df = spark.createDataFrame([("a", 1, -5)], "a string, b int, c bigint")
+    key_type = TUPLE(STRING, ROW(INT, LONG))
+    found = df.select(KF.hash_code(["a", ["b", "c"]], key_type)).first()
+    assert found == (keygroups.hash_code(("a", (1, -5)), key_type),)
+
+
+# --- the two paths -------------------------------------------------------------------------
+
+
+def plan(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    df.explain()
+    return capsys.readouterr().out
+
+
+def test_plan_shows_the_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    df = spark.createDataFrame([("a", 1, 2)], "a string, b int, c bigint")
+    plans = {}
+    for choice in ("auto", "portable"):
+        for _ in setting(spark, SETTING, choice):
+            key_group = KF.assign_to_key_group(["a", "b", "c"], 128, TUPLE(STRING, INT, LONG))
+            plans[choice] = plan(df.select(key_group.alias("kg")), capsys)
+    assert ("hive-hash" in plans["auto"]) is not is_remote()
+    assert "hive-hash" not in plans["portable"]
+    for shown in plans.values():
+        assert "Python" not in shown, "no Python worker"
+        assert "raise_error" not in shown, "the checks of types are folded away"
+
+
+@pytest.mark.parametrize(
+    ("columns", "key_type"),
+    [
+        (["b"], INT),
+        (["c"], LONG),
+        (["c", "b"], TUPLE(LONG, INT)),
+        (["a", "b"], TUPLE(STRING, INT)),
+    ],
+)
+def test_fast_path_is_generated_code(
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    columns: list[str],
+    key_type: KeyType,
+) -> None:
+    if is_remote():
+        pytest.skip("Spark Connect has no fast path")
+    df = spark.createDataFrame([("a", 1, 2)], "a string, b int, c bigint")
+    shown = plan(df.select(KF.assign_to_key_group(columns, 128, key_type).alias("kg")), capsys)
+    assert "*(1) Project [" in shown  # the star is whole-stage code generation
+
+
+def test_setting_that_is_none(spark: SparkSession) -> None:
+    for _ in setting(spark, SETTING, "quick"):
+        with pytest.raises(InvalidValueError, match="must be one of auto, fast, portable"):
+            KF.hash_code("a", STRING)
+
+
+def test_broken_internals_mean_the_portable_path(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_remote():
+        pytest.skip("Spark Connect has no fast path")
+    for broken in (lambda self, column: F.lit(5), lambda self, column: F.expr("no_such()")):
+        monkeypatch.setattr(catalyst.Catalyst, "_string", broken)
+        assert catalyst.fast_path(spark) is None
+    monkeypatch.undo()
+    assert catalyst.fast_path(spark) is not None
+
+
+def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keygroups.spark.path._fast_path", lambda session: None)
+    assert current_path() is current_path()
+    for _ in setting(spark, SETTING, "fast"):
+        with pytest.raises(InvalidValueError, match="this session has no fast path"):
+            KF.hash_code("a", STRING)
 
 
 # --- bad input -----------------------------------------------------------------------------
@@ -213,7 +416,9 @@ def test_uuid_that_is_none_fails(spark: SparkSession) -> None:
         df.select(KF.hash_code("key", UUID)).collect()
 
 
-@pytest.mark.parametrize("key_type", [CHAR, BIG_INT, LOCAL_TIME, LIST(INT), ROW(INT)], ids=repr)
+@pytest.mark.parametrize(
+    "key_type", [CHAR, BIG_INT, LOCAL_TIME, SQL_TIME("UTC"), SET(INT), MAP(INT, INT)], ids=repr
+)
 def test_key_type_without_expression(spark: SparkSession, key_type: KeyType) -> None:
     with pytest.raises(UnsupportedKeyTypeError, match="has no column expression"):
         KF.hash_code("key", key_type)

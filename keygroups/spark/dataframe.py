@@ -9,12 +9,14 @@ from keygroups.assignment import check_max_parallelism, check_parallelism
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
+from keygroups.spark import portable
+from keygroups.spark.expressions import SPARK_TYPES, KeyColumn, KeyTree, hash_key, simple_type
 from keygroups.types import TUPLE, UUID, KeyType
 
 __all__ = ["infer_key_type", "key_group_load", "with_routing"]
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
-_INFERRED = {spark: key_type for key_type, spark in KF.SPARK_TYPES.items() if key_type != UUID}
+_INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
 
 
 def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
@@ -25,8 +27,7 @@ def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
     >>> infer_key_type(spark.createDataFrame([("a", 1)], "name string, id int"), ["name", "id"])
     TUPLE(STRING, INT)
     """
-    types = [_infer_column(name, spark_type) for name, spark_type in _schema(df, key)]
-    return types[0] if len(types) == 1 else TUPLE(*types)
+    return _infer(_tree(df, key))
 
 
 def with_routing(
@@ -54,7 +55,7 @@ def with_routing(
             raise InvalidValueError(f"df must not have a column {name} already: rename it first")
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = _key_group(df, key, max_parallelism, key_type)
+    key_group = key_group_column(df, key, max_parallelism, key_type)
     routed = df.withColumn("key_group", key_group)
     return routed.withColumn(
         "subtask",
@@ -84,8 +85,7 @@ def key_group_load(
     >>> key_group_load(df, "letter", 128).per_subtask(3)
     [1, 0, 2]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    key_group = _key_group(df, key, max_parallelism, key_type)
+    key_group = key_group_column(df, key, max_parallelism, key_type)
     value = F.lit(1) if weight is None else _weight(df, weight)
     rows = (
         df.select(key_group.alias("key_group"), value.alias("weight"))
@@ -113,50 +113,48 @@ def key_group_load(
     return KeyGroupLoad(max_parallelism, weights)
 
 
-def _key_group(
+def key_group_column(
     df: DataFrame, key: KF.Key, max_parallelism: int, key_type: KeyType | None
 ) -> Column:
-    if key_type is None:
-        key_type = infer_key_type(df, key)
-    else:
-        _check_columns(df, key, key_type)
-    return KF.assign_to_key_group(key, max_parallelism, key_type)
+    """Return the key group of a key of `df`, whose schema gives or checks the key type."""
+    groups = F.lit(check_max_parallelism(max_parallelism))
+    tree = _tree(df, key)
+    code, nullable = hash_key(tree, _infer(tree) if key_type is None else key_type)
+    return portable.key_group(F, code, groups, nullable)
 
 
-def _check_columns(df: DataFrame, key: KF.Key, key_type: KeyType) -> None:
-    """Refuse a column that does not hold its part of the key type, by name, before any job."""
-    parts = key_type.fields if isinstance(key_type, TUPLE) else (key_type,)
-    for (name, spark_type), part in zip(_schema(df, key), parts):
-        takes = KF.SPARK_TYPES.get(part, spark_type)
-        if spark_type != takes:
-            raise InvalidTypeError(
-                f"key type {part} takes a column of type {takes}, but {name} is {spark_type}"
-            )
+def _tree(df: DataFrame, key: KF.Key) -> KeyTree:
+    """Return a key's columns with their names and types in `df`."""
+    if isinstance(key, (list, tuple)):
+        if not key:
+            raise InvalidValueError("key must be at least one column, got none")
+        return [_tree(df, part) for part in key]
+    [field] = df.select(key).schema.fields  # type: ignore[arg-type]  # not a list
+    column = F.col(key) if isinstance(key, str) else key
+    return KeyColumn(column, field.name, field.dataType)  # type: ignore[arg-type]  # not a list
 
 
-def _infer_column(name: str, spark_type: str) -> KeyType:
+def _infer(tree: KeyTree) -> KeyType:
+    if not isinstance(tree, KeyColumn):
+        parts = [_infer(part) for part in tree]
+        return parts[0] if len(parts) == 1 else TUPLE(*parts)
+    assert tree.spark_type is not None
+    spark_type = simple_type(tree.spark_type)
     if spark_type not in _INFERRED:
         raise UnsupportedKeyTypeError(
-            f"key column {name} of type {spark_type} holds no key type: use one of type "
-            f"{', '.join(_INFERRED)}"
+            f"key column {tree.name} of type {tree.spark_type.simpleString()} has no key type by "
+            f"itself: pass key_type, or use a column of type {', '.join(_INFERRED)}"
         )
     return _INFERRED[spark_type]
 
 
 def _weight(df: DataFrame, weight: KF.ColumnOrName) -> Column:
-    [(name, spark_type)] = _schema(df, weight)
-    column = F.col(weight) if isinstance(weight, str) else weight
+    tree = _tree(df, weight)
+    assert isinstance(tree, KeyColumn)
+    assert tree.spark_type is not None
+    spark_type = simple_type(tree.spark_type)
     if spark_type in ("tinyint", "smallint", "int", "bigint"):
-        return column.cast("decimal(20,0)")  # its sum cannot overflow
+        return tree.column.cast("decimal(20,0)")  # its sum cannot overflow
     if spark_type in ("float", "double", "decimal"):
-        return column.cast("double")
-    raise InvalidTypeError(f"weight must be a numeric column, but {name} is {spark_type}")
-
-
-def _schema(df: DataFrame, columns: KF.Key) -> list[tuple[str, str]]:
-    """Return name and Spark type of columns, precision and scale left out."""
-    selected = columns if isinstance(columns, (list, tuple)) else [columns]
-    if not selected:
-        raise InvalidValueError("key must be at least one column, got none")
-    fields = df.select(*selected).schema.fields
-    return [(field.name, field.dataType.simpleString().partition("(")[0]) for field in fields]
+        return tree.column.cast("double")
+    raise InvalidTypeError(f"weight must be a numeric column, but {tree.name} is {spark_type}")

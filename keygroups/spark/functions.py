@@ -2,40 +2,28 @@
 
     from keygroups.spark import functions as KF
 
-A key is a column or a column name; for TUPLE it is a list of them, one per field. The key
-type is always stated, because a Column has no type before it meets a DataFrame. Results
-are IntegerType columns. A null key gives null; a null field of a TUPLE counts 0, as in Flink.
+A key is a column or a column name; for TUPLE and ROW it is a list of keys, one per field. The
+key type is always stated, because a Column has no type before it meets a DataFrame. Results
+are IntegerType columns. A null key gives null; null fields and elements count as in Flink.
 A column whose type does not hold the key type makes the query fail with a message that
 names both: nothing is cast in silence.
+
+A classic session has a fast path beside the portable one; see `keygroups.spark.path`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
+from keygroups.errors import InvalidTypeError, show
 from keygroups.spark import portable
-from keygroups.types import (
-    BIG_DEC,
-    BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LONG,
-    SHORT,
-    STRING,
-    TUPLE,
-    UUID,
-    KeyType,
-)
+from keygroups.spark.expressions import KeyColumn, KeyTree, hash_key, typed
+from keygroups.types import KeyType
 
 __all__ = [
     "ColumnOrName",
@@ -49,24 +37,7 @@ __all__ = [
 ]
 
 ColumnOrName = Column | str
-Key = ColumnOrName | Sequence[ColumnOrName]
-
-SPARK_TYPES: dict[KeyType, str] = {
-    BOOLEAN: "boolean",
-    BYTE: "tinyint",
-    SHORT: "smallint",
-    INT: "int",
-    LONG: "bigint",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BIG_DEC: "decimal",
-    LOCAL_DATE: "date",
-    LOCAL_DATE_TIME: "timestamp_ntz",
-    INSTANT: "timestamp",
-    UUID: "string",
-}
-"""The Spark type that holds each key type, as `typeof` says it."""
+Key: TypeAlias = "ColumnOrName | Sequence[Key]"
 
 
 def murmur_hash(code: ColumnOrName) -> Column:
@@ -76,35 +47,26 @@ def murmur_hash(code: ColumnOrName) -> Column:
     >>> df.select(murmur_hash("code").alias("murmur_hash")).first()
     Row(murmur_hash=1715862179)
     """
-    return portable.murmur_hash(_typed(_column("code", code), "int", "code"))
+    column = typed(_column("code", code), "int", "code")
+    return F.when(column.isNotNull(), portable.finalise(F, column))
 
 
 def hash_code(key: Key, key_type: KeyType) -> Column:
     """Return the Java hashCode of a key; see `keygroups.hash_code`.
 
-    `key_type` is a scalar type that Spark can hold, or a TUPLE of such. Raises
-    UnsupportedKeyTypeError for any other key type, InvalidTypeError for what is no key
-    type or no column, InvalidValueError for another number of columns than fields.
+    `key_type` is any that Spark can hold: the scalar types of the README's table, SQL_DATE,
+    SQL_TIMESTAMP, TUPLE, ROW and LIST. SQL_TIMESTAMP takes a timestamp, which is an instant
+    already, so its zone does not matter. Raises UnsupportedKeyTypeError for any other key
+    type, InvalidTypeError for what is no key type or no column, InvalidValueError for another
+    number of columns than fields.
 
     >>> from keygroups.types import STRING
     >>> df = spark.createDataFrame([("hello",), (None,)], "word string")
     >>> df.select(hash_code("word", STRING).alias("hash_code")).collect()
     [Row(hash_code=99162322), Row(hash_code=None)]
     """
-    if not isinstance(key_type, KeyType):
-        raise InvalidTypeError(
-            f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
-        )
-    if isinstance(key_type, TUPLE):
-        columns = _columns(key, len(key_type.fields), key_type)
-        fields = [hash_code(c, field) for c, field in zip(columns, key_type.fields)]
-        return portable.fold(fields, 0)
-    if key_type not in SPARK_TYPES:
-        raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    [column] = _columns(key, 1, key_type)
-    return portable.HASHERS[key_type](
-        _typed(column, SPARK_TYPES[key_type], f"key type {key_type}")
-    )
+    code, _ = hash_key(_tree(key), key_type)
+    return code
 
 
 def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int) -> Column:
@@ -116,8 +78,9 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     >>> df.select(compute_key_group_for_key_hash("code", 128).alias("key_group")).first()
     Row(key_group=35)
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    return murmur_hash(key_hash) % F.lit(max_parallelism)
+    groups = F.lit(check_max_parallelism(max_parallelism))
+    code = typed(_column("key_hash", key_hash), "int", "key_hash")
+    return portable.key_group(F, code, groups, code)
 
 
 def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Column:
@@ -130,7 +93,9 @@ def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Co
     >>> df.select(assign_to_key_group("letter", 128, STRING).alias("key_group")).collect()
     [Row(key_group=104), Row(key_group=17)]
     """
-    return compute_key_group_for_key_hash(hash_code(key, key_type), max_parallelism)
+    groups = F.lit(check_max_parallelism(max_parallelism))
+    code, nullable = hash_key(_tree(key), key_type)
+    return portable.key_group(F, code, groups, nullable)
 
 
 def compute_operator_index_for_key_group(
@@ -149,7 +114,7 @@ def compute_operator_index_for_key_group(
     """
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = _typed(_column("key_group_id", key_group_id), "int", "key_group_id")
+    key_group = typed(_column("key_group_id", key_group_id), "int", "key_group_id")
     last = max_parallelism - 1
     refused = F.raise_error(
         F.concat(F.lit(f"key_group_id must be from 0 to {last}, got "), key_group.cast("string"))
@@ -185,19 +150,6 @@ def _subtask(key_group: Column, max_parallelism: int, parallelism: int) -> Colum
     return F.floor(key_group * F.lit(parallelism) / F.lit(max_parallelism)).cast("int")
 
 
-def _typed(column: Column, spark_type: str, what: str) -> Column:
-    """Let a column through if it has that Spark type, else fail the query.
-
-    `typeof` is a constant once the plan is analysed, so the check costs nothing per row.
-    """
-    actual = F.typeof(column)
-    matches = actual.startswith("decimal") if spark_type == "decimal" else actual == spark_type
-    refused = F.raise_error(
-        F.concat(F.lit(f"{what} takes a column of type {spark_type}, got one of type "), actual)
-    )
-    return F.when(matches, column).otherwise(refused)
-
-
 def _column(name: str, column: object) -> Column:
     if isinstance(column, str):
         return F.col(column)
@@ -206,10 +158,7 @@ def _column(name: str, column: object) -> Column:
     raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
 
 
-def _columns(key: object, count: int, key_type: KeyType) -> list[Column]:
-    keys = key if isinstance(key, (list, tuple)) else [key]
-    if len(keys) != count:
-        raise InvalidValueError(
-            f"key of type {key_type} must be {count} columns, got {len(keys)}: {show(key)}"
-        )
-    return [_column("key", column) for column in keys]
+def _tree(key: object) -> KeyTree:
+    if isinstance(key, (list, tuple)):
+        return [_tree(part) for part in key]
+    return KeyColumn(_column("key", key), show(key))

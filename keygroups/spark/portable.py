@@ -3,15 +3,18 @@
 They run wherever Spark does, Spark Connect included, with ANSI mode on or off: integer
 arithmetic happens in bigints that cannot overflow and is cut to 32 bits by bit operations.
 
+The expressions are written once for two uses: `F` is `pyspark.sql.functions`, or the look-alike
+of `keygroups.spark.sql_text`, which writes the same expression as SQL text.
+
 Each hasher takes a column of the Spark type that holds its key type; null gives null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from keygroups.types import (
     BIG_DEC,
@@ -30,7 +33,7 @@ from keygroups.types import (
     KeyType,
 )
 
-__all__ = ["HASHERS", "fold", "murmur_hash"]
+__all__ = ["HASHERS", "as_code", "finalise", "fold", "fold_array", "hash_long", "key_group"]
 
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
@@ -39,57 +42,76 @@ _SIGN32 = 0x80000000
 _HASHES_TO_ZERO = -1693959553
 
 
-def murmur_hash(code: Column) -> Column:
-    """Flink's finaliser of an int column; null where the code is null."""
+def finalise(F: Any, code: Column) -> Column:
+    """Flink's murmur of an int column that is never null."""
     scrambled = F.hash(F.lit(_HASHES_TO_ZERO), code).cast("bigint")
     # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
-    positive = F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
-    return F.when(code.isNotNull(), positive)  # hash() would skip a null, not return it
+    return F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
 
 
-def fold(codes: list[Column], start: int) -> Column:
+def key_group(F: Any, code: Column, max_parallelism: Column, key: Column | None) -> Column:
+    """Return the key group of a hash code; null where `key`, which may be null, is.
+
+    hash() skips a null instead of returning it. Asking the key and not its code spares Spark
+    from computing the code twice.
+    """
+    group = finalise(F, code) % max_parallelism
+    return group if key is None else F.when(key.isNotNull(), group)
+
+
+def fold(F: Any, codes: list[Column], start: int) -> Column:
     """Java's 31-fold of hash codes; a null counts 0."""
     result = F.lit(start).cast("bigint")
     for code in codes:
-        result = _low32(result * 31 + F.coalesce(code, F.lit(0)))
-    return _signed(result)
+        result = _low32(F, result * 31 + F.coalesce(code, F.lit(0)))
+    return as_code(F, result)
 
 
-def _low32(number: Column) -> Column:
+def fold_array(F: Any, array: Column, hasher: Callable[[Column], Column]) -> Column:
+    """Java's 31-fold from 1 of the elements of an array; a null element counts 0."""
+
+    def step(result: Column, element: Column) -> Column:
+        return _low32(F, result * 31 + F.coalesce(hasher(element), F.lit(0)))
+
+    return as_code(F, F.aggregate(array, F.lit(1).cast("bigint"), step))
+
+
+def as_code(F: Any, number: Column) -> Column:
+    """Cut a bigint to Java's signed 32 bits."""
+    return (_low32(F, number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
+
+
+def _low32(F: Any, number: Column) -> Column:
     return number.bitwiseAND(F.lit(_MASK32))
 
 
-def _signed(number: Column) -> Column:
-    """Cut a bigint to Java's signed 32 bits."""
-    return (_low32(number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
-
-
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
+def _let(F: Any, value: Column, body: Callable[[Column], Column]) -> Column:
     """Compute a value once and use it several times."""
     return F.transform(F.array(value), body).getItem(0)
 
 
-def _as_is(column: Column) -> Column:
+def _as_is(F: Any, column: Column) -> Column:
     return column.cast("int")
 
 
-def _boolean(column: Column) -> Column:
+def _boolean(F: Any, column: Column) -> Column:
     return F.when(column, F.lit(1231)).when(~column, F.lit(1237))
 
 
-def _long(column: Column) -> Column:
-    return _signed(column.bitwiseXOR(F.shiftrightunsigned(column, 32)))
+def hash_long(F: Any, column: Column) -> Column:
+    """Long.hashCode of a bigint: high word xor low word."""
+    return as_code(F, column.bitwiseXOR(F.shiftrightunsigned(column, 32)))
 
 
-def _double(column: Column) -> Column:
-    return _long(_ieee754(column, mantissa=52, bias=1023))
+def _double(F: Any, column: Column) -> Column:
+    return hash_long(F, _ieee754(F, column, mantissa=52, bias=1023))
 
 
-def _float(column: Column) -> Column:
-    return _signed(_ieee754(column.cast("double"), mantissa=23, bias=127))
+def _float(F: Any, column: Column) -> Column:
+    return as_code(F, _ieee754(F, column.cast("double"), mantissa=23, bias=127))
 
 
-def _ieee754(number: Column, mantissa: int, bias: int) -> Column:
+def _ieee754(F: Any, number: Column, mantissa: int, bias: int) -> Column:
     """Return the bits of a double as a bigint, in a format with that many mantissa bits.
 
     No public function gives the bits, so they are put together from exponent and
@@ -102,34 +124,44 @@ def _ieee754(number: Column, mantissa: int, bias: int) -> Column:
         .when(F.isnan(number), infinity + F.lit(1 << (mantissa - 1)))
         .when(magnitude == float("inf"), infinity)
         .when(magnitude == 0.0, F.lit(0).cast("bigint"))
-        .otherwise(_finite_bits(magnitude, mantissa, bias))
+        .otherwise(_finite_bits(F, magnitude, mantissa, bias))
     )
     # -0.0 is not less than 0.0; only its text tells.
-    negative = (number < 0.0) | ((number == 0.0) & number.cast("string").startswith("-"))
+    is_minus_zero = (number == 0.0) & number.cast("string").startswith("-")
     sign_bit = -(1 << 63) if mantissa == 52 else 1 << 31
-    return bits.bitwiseOR(F.when(negative, F.lit(sign_bit)).otherwise(F.lit(0)))
+    sign = F.when((number < 0.0) | is_minus_zero, F.lit(sign_bit)).otherwise(F.lit(0))
+    return bits.bitwiseOR(sign)
 
 
-def _finite_bits(magnitude: Column, mantissa: int, bias: int) -> Column:
+def _finite_bits(F: Any, magnitude: Column, mantissa: int, bias: int) -> Column:
     """Return the bits of a finite double above 0."""
-    # Scaling keeps 2^-exponent within a double's range for the smallest numbers.
-    tiny = magnitude < 2.0**-500
-    scaled = F.struct(
-        F.when(tiny, magnitude * 2.0**600).otherwise(magnitude).alias("number"),
-        F.when(tiny, F.lit(600)).otherwise(F.lit(0)).alias("shift"),
-    )
 
     def significand(number: Column, exponent: Column) -> Column:
         return number * F.pow(F.lit(2.0), F.lit(mantissa) - exponent)
+
+    def from_scaled(scaled: Column) -> Column:
+        number = scaled.getItem("number")
+        return _let(
+            F,
+            F.struct(
+                number.alias("number"),
+                scaled.getItem("shift").alias("shift"),
+                F.floor(F.log2(number)).alias("exponent"),
+            ),
+            from_estimate,
+        )
 
     def from_estimate(estimate: Column) -> Column:
         number, exponent = estimate.getItem("number"), estimate.getItem("exponent")
         # log2 is inexact, so its floor may be one off.
         estimated = significand(number, exponent)
-        off = F.when(estimated < 2.0**mantissa, F.lit(-1)).otherwise(
-            F.when(estimated < 2.0 ** (mantissa + 1), F.lit(0)).otherwise(F.lit(1))
+        off = (
+            F.when(estimated < 2.0**mantissa, F.lit(-1))
+            .when(estimated < 2.0 ** (mantissa + 1), F.lit(0))
+            .otherwise(F.lit(1))
         )
         return _let(
+            F,
             F.struct(
                 number.alias("number"),
                 estimate.getItem("shift").alias("shift"),
@@ -143,24 +175,19 @@ def _finite_bits(magnitude: Column, mantissa: int, bias: int) -> Column:
         biased = exponent - shift + F.lit(bias)
         leading = (biased - 1).cast("bigint") * F.lit(1 << mantissa)
         subnormal = number * F.pow(F.lit(2.0), F.lit(bias - 1 + mantissa) - shift)
-        return F.when(
-            biased >= 1, leading + significand(number, exponent).cast("bigint")
-        ).otherwise(subnormal.cast("bigint"))
+        normal = leading + significand(number, exponent).cast("bigint")
+        return F.when(biased >= 1, normal).otherwise(subnormal.cast("bigint"))
 
-    return _let(
-        scaled,
-        lambda s: _let(
-            F.struct(
-                s.getItem("number").alias("number"),
-                s.getItem("shift").alias("shift"),
-                F.floor(F.log2(s.getItem("number"))).alias("exponent"),
-            ),
-            from_estimate,
-        ),
+    # Scaling keeps 2^-exponent within a double's range for the smallest numbers.
+    tiny = magnitude < 2.0**-500
+    scaled = F.struct(
+        F.when(tiny, magnitude * F.lit(2.0**600)).otherwise(magnitude).alias("number"),
+        F.when(tiny, F.lit(600)).otherwise(F.lit(0)).alias("shift"),
     )
+    return _let(F, scaled, from_scaled)
 
 
-def _string(column: Column) -> Column:
+def _string(F: Any, column: Column) -> Column:
     def step(code: Column, character: Column) -> Column:
         point = F.ascii(character)  # the code point, not only of ASCII
         above = point - 0x10000
@@ -168,12 +195,13 @@ def _string(column: Column) -> Column:
         low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
         one_unit = code * 31 + point
         two_units = code * 961 + high * 31 + low
-        return _low32(F.when(point < 0x10000, one_unit).otherwise(two_units))
+        return _low32(F, F.when(point < 0x10000, one_unit).otherwise(two_units))
 
-    return _signed(F.aggregate(F.split(column, ""), F.lit(0).cast("bigint"), step))
+    characters = F.split(column, "")
+    return as_code(F, F.aggregate(characters, F.lit(0).cast("bigint"), step))
 
 
-def _big_dec(column: Column) -> Column:
+def _big_dec(F: Any, column: Column) -> Column:
     # The text has all we need, whatever the column's precision and scale: "-1.50", and
     # "0E-18" or "-1.0000000000E-8" where ANSI mode is off.
     text = column.cast("string")
@@ -182,12 +210,12 @@ def _big_dec(column: Column) -> Column:
     point = F.instr(coefficient, ".")
     decimals = F.when(point > 0, F.length(coefficient) - point).otherwise(F.lit(0))
     scale = decimals - F.when(power != "", power.cast("int")).otherwise(F.lit(0))
-    magnitude = _magnitude(F.regexp_replace(coefficient, "[.]", ""))
+    magnitude = _magnitude(F, F.regexp_replace(coefficient, "[.]", ""))
     unscaled = F.when(text.startswith("-"), -magnitude).otherwise(magnitude)
-    return _signed(unscaled * 31 + scale)
+    return as_code(F, unscaled * 31 + scale)
 
 
-def _magnitude(digits: Column) -> Column:
+def _magnitude(F: Any, digits: Column) -> Column:
     """BigInteger.hashCode of decimal digits, as a bigint of up to 32 bits.
 
     38 digits make at most four 32-bit words, least significant first; a leading word of
@@ -200,45 +228,45 @@ def _magnitude(digits: Column) -> Column:
         columns = []
         for word in words:
             product = number.getItem(word) * 10 + carry
-            columns.append(_low32(product).alias(word))
+            columns.append(_low32(F, product).alias(word))
             carry = F.shiftright(product, 32)
         return F.struct(*columns)
 
     def finish(number: Column) -> Column:
         code = number.getItem(words[-1])
         for word in reversed(words[:-1]):
-            code = _low32(code * 31 + number.getItem(word))
+            code = _low32(F, code * 31 + number.getItem(word))
         return code
 
     zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))
     return F.aggregate(F.split(digits, ""), zero, step, finish)
 
 
-def _local_date(column: Column) -> Column:
+def _local_date(F: Any, column: Column) -> Column:
     year = F.year(column).cast("bigint")
     days = year * (1 << 11) + F.month(column) * (1 << 6) + F.dayofmonth(column)
-    return _signed(year.bitwiseAND(F.lit(0xFFFFF800)).bitwiseXOR(days))
+    return as_code(F, year.bitwiseAND(F.lit(0xFFFFF800)).bitwiseXOR(days))
 
 
-def _local_date_time(column: Column) -> Column:
+def _local_date_time(F: Any, column: Column) -> Column:
     minutes = F.hour(column).cast("bigint") * 60 + F.minute(column)
-    micros = (F.extract(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
+    micros = (F.date_part(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
     nano_of_day = (minutes * 60_000_000 + micros) * 1_000
-    return _local_date(column.cast("date")).bitwiseXOR(_long(nano_of_day))
+    return _local_date(F, column.cast("date")).bitwiseXOR(hash_long(F, nano_of_day))
 
 
-def _instant(column: Column) -> Column:
+def _instant(F: Any, column: Column) -> Column:
     seconds = F.unix_seconds(column)
     nanos = (F.unix_micros(column) - seconds * 1_000_000) * 1_000
-    return _signed(_long(seconds) + nanos * 51)
+    return as_code(F, hash_long(F, seconds) + nanos * 51)
 
 
-def _uuid(column: Column) -> Column:
+def _uuid(F: Any, column: Column) -> Column:
     digits = F.regexp_replace(column, "-", "")
     words = [
         F.conv(F.substring(digits, start, 8), 16, 10).cast("bigint") for start in (1, 9, 17, 25)
     ]
-    code = _signed(words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3]))
+    code = as_code(F, words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3]))
     canonical = column.rlike("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
     refused = F.raise_error(
         F.concat(F.lit("key of type UUID must be its canonical text, got "), column)
@@ -246,12 +274,12 @@ def _uuid(column: Column) -> Column:
     return F.when(column.isNull(), None).when(canonical, code).otherwise(refused)
 
 
-HASHERS: dict[KeyType, Callable[[Column], Column]] = {
+HASHERS: dict[KeyType, Callable[[Any, Column], Column]] = {
     BOOLEAN: _boolean,
     BYTE: _as_is,
     SHORT: _as_is,
     INT: _as_is,
-    LONG: _long,
+    LONG: hash_long,
     FLOAT: _float,
     DOUBLE: _double,
     STRING: _string,
@@ -261,4 +289,4 @@ HASHERS: dict[KeyType, Callable[[Column], Column]] = {
     INSTANT: _instant,
     UUID: _uuid,
 }
-"""The key types that need one column, and the expression that hashes it."""
+"""The key types without parameters that need one column, and the expression that hashes it."""

@@ -1,0 +1,243 @@
+"""From a key, as columns, and its key type to the column of its hash code.
+
+A key is a tree of columns as deep as its key type. What is known of the columns' types (all
+of them under a DataFrame, none for a bare Column) is checked here before any job starts; for
+the rest the query checks itself.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
+from keygroups.hashing import hash_code
+from keygroups.java_time import certain_span
+from keygroups.spark import portable
+from keygroups.spark.path import Path, current_path
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LONG,
+    ROW,
+    SHORT,
+    SQL_DATE,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+)
+
+__all__ = ["SPARK_TYPES", "KeyColumn", "KeyTree", "hash_key", "simple_type", "typed"]
+
+SPARK_TYPES: dict[KeyType, str] = {
+    BOOLEAN: "boolean",
+    BYTE: "tinyint",
+    SHORT: "smallint",
+    INT: "int",
+    LONG: "bigint",
+    FLOAT: "float",
+    DOUBLE: "double",
+    STRING: "string",
+    BIG_DEC: "decimal",
+    LOCAL_DATE: "date",
+    LOCAL_DATE_TIME: "timestamp_ntz",
+    INSTANT: "timestamp",
+    UUID: "string",
+}
+"""The Spark type that holds each scalar key type, as `typeof` says it, without parameters."""
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """A column of a key: its name for messages, and its type where that is known."""
+
+    column: Column
+    name: str
+    spark_type: T.DataType | None = None
+
+
+def simple_type(spark_type: T.DataType) -> str:
+    """Return a type's name without parameters: "decimal" for decimal(10,2)."""
+    return spark_type.simpleString().partition("(")[0].partition("<")[0]
+
+
+KeyTree: TypeAlias = "KeyColumn | Sequence[KeyTree]"
+
+
+def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
+    """Return the hash code of a key, and the column that is null where the key is null.
+
+    That column is None for a key that never is null: a tuple or row given by its fields.
+    """
+    if not isinstance(key_type, KeyType):
+        raise InvalidTypeError(
+            f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
+        )
+    path = current_path()
+    if isinstance(key_type, (TUPLE, ROW)):
+        return _hash_fields(path, key, key_type)
+    [column] = _counted(key, 1, key_type)
+    if not isinstance(column, KeyColumn):
+        raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
+    return _hash_column(path, column, key_type), column.column
+
+
+def _hash(path: Path, key: KeyTree, key_type: KeyType) -> Column:
+    """Return the hash of a part of a key; null where the part is."""
+    if isinstance(key_type, (TUPLE, ROW)):
+        code, struct = _hash_fields(path, key, key_type)
+        return code if struct is None else F.when(struct.isNotNull(), code)
+    if not isinstance(key, KeyColumn):
+        raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
+    return _hash_column(path, key, key_type)
+
+
+def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
+    """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
+    if isinstance(key_type, LIST) and isinstance(key, KeyColumn):
+        return _hash_list(path, key, key_type, _deep)
+    code = _hash(path, key, key_type).cast("bigint")
+    return portable.as_code(F, code + F.lit(31))
+
+
+def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
+    fields, struct = _fields(key, key_type)
+    pairs = list(zip(fields, key_type.fields))
+    if isinstance(key_type, TUPLE):
+        codes = [_hash(path, field, part) for field, part in pairs]
+        return (path.fold(codes, 0) if codes else F.lit(0)), struct
+    codes = [_deep(path, field, part) for field, part in pairs]
+    if key_type.names is None:
+        code = path.fold(codes, 1).cast("bigint")
+    else:  # a row of Row.withNames() hashes as a map: the sum of name xor field
+        code = F.lit(1).cast("bigint")
+        for name, field in zip(key_type.names, codes):
+            name_code = 31 + hash_code(name, STRING)
+            code = code + F.coalesce(field, F.lit(0)).bitwiseXOR(F.lit(name_code))
+    return portable.as_code(F, code + F.lit(31 * key_type.kind_byte)), struct
+
+
+def _hash_column(path: Path, key: KeyColumn, key_type: KeyType) -> Column:
+    if isinstance(key_type, LIST):
+        return _hash_list(path, key, key_type, _hash)
+    if isinstance(key_type, SQL_TIMESTAMP):
+        # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
+        return portable.hash_long(F, F.unix_millis(_checked(key, "timestamp", key_type)))
+    if isinstance(key_type, SQL_DATE):
+        return _hash_sql_date(_checked(key, "date", key_type), key_type)
+    if key_type not in SPARK_TYPES:
+        raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
+    return path.hashers[key_type](_checked(key, SPARK_TYPES[key_type], key_type))
+
+
+def _hash_list(
+    path: Path,
+    key: KeyColumn,
+    key_type: LIST,
+    hash_element: Callable[[Path, KeyTree, KeyType], Column],
+) -> Column:
+    array = key.spark_type
+    element_type = array.elementType if isinstance(array, T.ArrayType) else None
+
+    def hash_one(element: Column) -> Column:
+        named = KeyColumn(element, f"{key.name}.element", element_type)
+        return hash_element(path, named, key_type.element)
+
+    return portable.fold_array(F, _checked(key, "array", key_type), hash_one)
+
+
+def _hash_sql_date(date: Column, key_type: SQL_DATE) -> Column:
+    """Hash the epoch millisecond of local midnight, as java.sql.Date does.
+
+    Where the core cannot say which instant that is, the query fails.
+    """
+    first, last, doubtful = _midnights(key_type)
+    year, month, day, zero = F.year(date), F.month(date), F.dayofmonth(date), F.lit(0)
+    midnight = F.make_timestamp_ltz(year, month, day, zero, zero, zero, F.lit(key_type.name))
+    certain = date.between(F.lit(first), F.lit(last))
+    if doubtful:
+        certain = certain & ~date.isin(doubtful)
+    refused = F.raise_error(
+        F.concat(
+            F.lit(f"key of type {key_type} must be one certain instant, got "),
+            date.cast("string"),
+        )
+    )
+    code = portable.hash_long(F, F.unix_millis(midnight))
+    return F.when(certain, code).when(date.isNotNull(), refused)
+
+
+@lru_cache(maxsize=64)
+def _midnights(key_type: SQL_DATE) -> tuple[dt.date, dt.date, list[dt.date]]:
+    """Return the first and last date whose midnight is certain, and those between that are not."""
+    first, last = (moment.date() for moment in certain_span(key_type))
+    if key_type.name == "UTC":
+        return first, last, []
+    doubtful = []
+    for day in range(first.toordinal(), last.toordinal() + 1):
+        date = dt.date.fromordinal(day)
+        try:
+            hash_code(date, key_type)
+        except InvalidValueError:
+            doubtful.append(date)
+    return first, last, doubtful
+
+
+def _fields(key: KeyTree, key_type: TUPLE | ROW) -> tuple[Sequence[KeyTree], Column | None]:
+    """Return the columns of the fields, and the struct column that they are in, if they are."""
+    if isinstance(key, KeyColumn) and isinstance(key.spark_type, T.StructType):
+        fields = [
+            KeyColumn(key.column.getField(f.name), f"{key.name}.{f.name}", f.dataType)
+            for f in key.spark_type.fields
+        ]
+        return _counted(fields, len(key_type.fields), key_type), key.column
+    return _counted(key, len(key_type.fields), key_type), None
+
+
+def _counted(key: KeyTree, count: int, key_type: KeyType) -> Sequence[KeyTree]:
+    keys = [key] if isinstance(key, KeyColumn) else key
+    if len(keys) != count:
+        raise InvalidValueError(f"key of type {key_type} must be {count} columns, got {len(keys)}")
+    return keys
+
+
+def _checked(key: KeyColumn, spark_type: str, key_type: KeyType) -> Column:
+    """Return the column if it is of the type that holds the key type, else refuse it."""
+    if key.spark_type is None:
+        return typed(key.column, spark_type, f"key type {key_type}")
+    if simple_type(key.spark_type) != spark_type:
+        raise InvalidTypeError(
+            f"key type {key_type} takes a column of type {spark_type}, but {key.name} is "
+            f"{key.spark_type.simpleString()}"
+        )
+    return key.column
+
+
+def typed(column: Column, spark_type: str, what: str) -> Column:
+    """Let a column of a Spark type through; with one of another type the query fails.
+
+    `typeof` is a constant once the plan is analysed, so the check costs nothing per row.
+    """
+    actual = F.typeof(column)
+    matches = F.regexp_extract(actual, "^[^(<]*", 0) == spark_type
+    refused = F.raise_error(
+        F.concat(F.lit(f"{what} takes a column of type {spark_type}, got one of type "), actual)
+    )
+    return F.when(matches, column).otherwise(refused)
