@@ -33,6 +33,15 @@ from keygroups.types import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
 ASSIGNMENT = "org.apache.flink.runtime.state.KeyGroupRangeAssignment"
 
 _ROW_KINDS = {"+I": "INSERT", "-U": "UPDATE_BEFORE", "+U": "UPDATE_AFTER", "-D": "DELETE"}
@@ -57,26 +66,27 @@ def flink_jar() -> Path | None:
 
 
 def local_session() -> SparkSession:
-    """Start Spark in this process, with Flink on its class path where it is installed."""
+    """Start Spark in this process, with Flink on its class path where it is installed.
+
+    The environment variable KEYGROUPS_TEST_REMOTE makes it a Spark Connect session instead: a
+    remote address, or `local[2]` for a server of its own.
+    """
     from pyspark.sql import SparkSession  # not at the top: it may be missing
 
     os.environ["PYSPARK_PYTHON"] = sys.executable  # or it is whatever python3 is on the PATH
+    remote = os.environ.get("KEYGROUPS_TEST_REMOTE")
+    if remote:
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
+            session.conf.set(name, SETTINGS[name])
+        return session
     jar = flink_jar()
     if jar is not None:
         # After Spark's own jars: flink-dist brings older copies of classes that Spark needs,
         # and spark.driver.extraClassPath would put them first.
         os.environ["SPARK_DIST_CLASSPATH"] = str(jar)
     builder = SparkSession.builder.master("local[2]").appName("keygroups tests")
-    settings = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    for name, value in settings.items():
+    for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 

@@ -297,12 +297,9 @@ def test_structs(spark: SparkSession, ansi: None, path: None) -> None:
             keygroups.assign_to_key_group((7, s), 4096, outer) for s in structs
         ]
     arrays = df.groupBy("n").agg(F.array_sort(F.collect_list("s")).alias("all"))
-    found = with_routing(arrays, "all", 4096, 3, LIST(inner)).first()
-    expected = keygroups.assign_to_key_group(
-        [tuple(s) for s in arrays.first()["all"]],
-        4096,
-        LIST(inner),  # type: ignore[index]
-    )
+    found, row = with_routing(arrays, "all", 4096, 3, LIST(inner)).first(), arrays.first()
+    assert row is not None
+    expected = keygroups.assign_to_key_group([tuple(s) for s in row["all"]], 4096, LIST(inner))
     assert found is not None
     assert found["key_group"] == expected
 

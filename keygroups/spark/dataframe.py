@@ -57,10 +57,10 @@ def with_routing(
     parallelism = check_parallelism(parallelism, max_parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
     routed = df.withColumn("key_group", key_group)
-    return routed.withColumn(
-        "subtask",
-        KF.compute_operator_index_for_key_group(max_parallelism, parallelism, "key_group"),
+    subtask = portable.operator_index(
+        F, F.col("key_group"), F.lit(max_parallelism), F.lit(parallelism)
     )
+    return routed.withColumn("subtask", subtask)
 
 
 def key_group_load(

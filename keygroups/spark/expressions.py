@@ -113,8 +113,7 @@ def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
     """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
     if isinstance(key_type, LIST) and isinstance(key, KeyColumn):
         return _hash_list(path, key, key_type, _deep)
-    code = _hash(path, key, key_type).cast("bigint")
-    return portable.as_code(F, code + F.lit(31))
+    return _hash(path, key, key_type).cast("bigint") + F.lit(31)
 
 
 def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
@@ -124,14 +123,16 @@ def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Colum
         codes = [_hash(path, field, part) for field, part in pairs]
         return (path.fold(codes, 0) if codes else F.lit(0)), struct
     codes = [_deep(path, field, part) for field, part in pairs]
+    kind = 31 * key_type.kind_byte
     if key_type.names is None:
-        code = path.fold(codes, 1).cast("bigint")
-    else:  # a row of Row.withNames() hashes as a map: the sum of name xor field
-        code = F.lit(1).cast("bigint")
-        for name, field in zip(key_type.names, codes):
-            name_code = 31 + hash_code(name, STRING)
-            code = code + F.coalesce(field, F.lit(0)).bitwiseXOR(F.lit(name_code))
-    return portable.as_code(F, code + F.lit(31 * key_type.kind_byte)), struct
+        return portable.fold(F, codes, 1, plus=kind), struct
+    # A row of Row.withNames() hashes as a map: the sum of name xor field.
+    name_codes = [(31 + hash_code(name, STRING)) % 2**32 for name in key_type.names]
+    terms = [
+        portable.low32(F, F.coalesce(code.cast("bigint"), F.lit(0))).bitwiseXOR(F.lit(name))
+        for name, code in zip(name_codes, codes)
+    ]
+    return portable.as_code(F, portable.total(F, terms, 1 + kind)), struct
 
 
 def _hash_column(path: Path, key: KeyColumn, key_type: KeyType) -> Column:

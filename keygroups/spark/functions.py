@@ -120,7 +120,8 @@ def compute_operator_index_for_key_group(
         F.concat(F.lit(f"key_group_id must be from 0 to {last}, got "), key_group.cast("string"))
     )
     return F.when(
-        key_group.between(0, last), _subtask(key_group, max_parallelism, parallelism)
+        key_group.between(0, last),
+        portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism)),
     ).when(key_group.isNotNull(), refused)
 
 
@@ -142,12 +143,7 @@ def assign_key_to_parallel_operator(
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
     key_group = assign_to_key_group(key, max_parallelism, key_type)
-    return _subtask(key_group, max_parallelism, parallelism)
-
-
-def _subtask(key_group: Column, max_parallelism: int, parallelism: int) -> Column:
-    # "/" gives a double, exact here: the dividend is below 2^30.
-    return F.floor(key_group * F.lit(parallelism) / F.lit(max_parallelism)).cast("int")
+    return portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism))
 
 
 def _column(name: str, column: object) -> Column:

@@ -33,7 +33,16 @@ from keygroups.types import (
     KeyType,
 )
 
-__all__ = ["HASHERS", "as_code", "finalise", "fold", "fold_array", "hash_long", "key_group"]
+__all__ = [
+    "HASHERS",
+    "as_code",
+    "finalise",
+    "fold",
+    "fold_array",
+    "hash_long",
+    "key_group",
+    "operator_index",
+]
 
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
@@ -59,35 +68,59 @@ def key_group(F: Any, code: Column, max_parallelism: Column, key: Column | None)
     return group if key is None else F.when(key.isNotNull(), group)
 
 
-def fold(F: Any, codes: list[Column], start: int) -> Column:
-    """Java's 31-fold of hash codes; a null counts 0."""
-    result = F.lit(start).cast("bigint")
-    for code in codes:
-        result = _low32(F, result * 31 + F.coalesce(code, F.lit(0)))
-    return as_code(F, result)
+def operator_index(
+    F: Any, key_group: Column, max_parallelism: Column, parallelism: Column
+) -> Column:
+    """Return the subtask of a key group that is in bounds; null where that is null."""
+    # "/" gives a double, exact here: the dividend is below 2^30.
+    return F.floor(key_group * parallelism / max_parallelism).cast("int")
+
+
+def fold(F: Any, codes: list[Column], start: int, plus: int = 0) -> Column:
+    """Java's 31-fold of hash codes, plus a constant; a null counts 0.
+
+    A code is an int, or a bigint not far beyond one. The fold is written as a sum of products
+    with powers of 31, which nests less: Spark Connect takes no expression of more than about
+    45 levels.
+    """
+    powers = [_signed32(31 ** (len(codes) - 1 - i)) for i in range(len(codes))]
+    terms = [
+        low32(F, F.coalesce(code.cast("bigint"), F.lit(0)) * power)
+        for code, power in zip(codes, powers)
+    ]
+    return as_code(F, total(F, terms, start * 31 ** len(codes) + plus))
+
+
+def total(F: Any, terms: list[Column], plus: int) -> Column:
+    """Return the sum of non-negative 32-bit terms and a constant, as a balanced tree."""
+    terms = [*terms, F.lit(plus % 2**32).cast("bigint")]
+    while len(terms) > 1:
+        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+        terms = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
+    return terms[0]
+
+
+def _signed32(number: int) -> int:
+    return (number + _SIGN32) % 2**32 - _SIGN32
 
 
 def fold_array(F: Any, array: Column, hasher: Callable[[Column], Column]) -> Column:
     """Java's 31-fold from 1 of the elements of an array; a null element counts 0."""
 
     def step(result: Column, element: Column) -> Column:
-        return _low32(F, result * 31 + F.coalesce(hasher(element), F.lit(0)))
+        return low32(F, result * 31 + F.coalesce(hasher(element), F.lit(0)))
 
     return as_code(F, F.aggregate(array, F.lit(1).cast("bigint"), step))
 
 
 def as_code(F: Any, number: Column) -> Column:
     """Cut a bigint to Java's signed 32 bits."""
-    return (_low32(F, number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
+    return (low32(F, number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
 
 
-def _low32(F: Any, number: Column) -> Column:
+def low32(F: Any, number: Column) -> Column:
+    """Return the low 32 bits of a bigint, as one that is not negative."""
     return number.bitwiseAND(F.lit(_MASK32))
-
-
-def _let(F: Any, value: Column, body: Callable[[Column], Column]) -> Column:
-    """Compute a value once and use it several times."""
-    return F.transform(F.array(value), body).getItem(0)
 
 
 def _as_is(F: Any, column: Column) -> Column:
@@ -139,52 +172,36 @@ def _finite_bits(F: Any, magnitude: Column, mantissa: int, bias: int) -> Column:
     def significand(number: Column, exponent: Column) -> Column:
         return number * F.pow(F.lit(2.0), F.lit(mantissa) - exponent)
 
-    def from_scaled(scaled: Column) -> Column:
-        number = scaled.getItem("number")
-        return _let(
-            F,
-            F.struct(
-                number.alias("number"),
-                scaled.getItem("shift").alias("shift"),
-                F.floor(F.log2(number)).alias("exponent"),
-            ),
-            from_estimate,
+    def from_estimate(estimate: Column) -> Column:
+        number, shift, exponent = (
+            estimate.getItem(name) for name in ("number", "shift", "exponent")
         )
 
-    def from_estimate(estimate: Column) -> Column:
-        number, exponent = estimate.getItem("number"), estimate.getItem("exponent")
+        def bits(exponent: Column) -> Column:
+            biased = exponent - shift + F.lit(bias)
+            leading = (biased - 1).cast("bigint") * F.lit(1 << mantissa)
+            subnormal = number * F.pow(F.lit(2.0), F.lit(bias - 1 + mantissa) - shift)
+            normal = leading + significand(number, exponent).cast("bigint")
+            return F.when(biased >= 1, normal).otherwise(subnormal.cast("bigint"))
+
         # log2 is inexact, so its floor may be one off.
         estimated = significand(number, exponent)
-        off = (
-            F.when(estimated < 2.0**mantissa, F.lit(-1))
-            .when(estimated < 2.0 ** (mantissa + 1), F.lit(0))
-            .otherwise(F.lit(1))
+        return (
+            F.when(estimated < 2.0**mantissa, bits(exponent - 1))
+            .when(estimated < 2.0 ** (mantissa + 1), bits(exponent))
+            .otherwise(bits(exponent + 1))
         )
-        return _let(
-            F,
-            F.struct(
-                number.alias("number"),
-                estimate.getItem("shift").alias("shift"),
-                (exponent + off).alias("exponent"),
-            ),
-            from_exponent,
-        )
-
-    def from_exponent(known: Column) -> Column:
-        number, shift, exponent = (known.getItem(name) for name in ("number", "shift", "exponent"))
-        biased = exponent - shift + F.lit(bias)
-        leading = (biased - 1).cast("bigint") * F.lit(1 << mantissa)
-        subnormal = number * F.pow(F.lit(2.0), F.lit(bias - 1 + mantissa) - shift)
-        normal = leading + significand(number, exponent).cast("bigint")
-        return F.when(biased >= 1, normal).otherwise(subnormal.cast("bigint"))
 
     # Scaling keeps 2^-exponent within a double's range for the smallest numbers.
     tiny = magnitude < 2.0**-500
-    scaled = F.struct(
-        F.when(tiny, magnitude * F.lit(2.0**600)).otherwise(magnitude).alias("number"),
+    scaled = F.when(tiny, magnitude * F.lit(2.0**600)).otherwise(magnitude)
+    estimate = F.struct(
+        scaled.alias("number"),
         F.when(tiny, F.lit(600)).otherwise(F.lit(0)).alias("shift"),
+        F.floor(F.log2(scaled)).alias("exponent"),
     )
-    return _let(F, scaled, from_scaled)
+    # An array of one is how to compute a value once and use it several times.
+    return F.transform(F.array(estimate), from_estimate).getItem(0)
 
 
 def _string(F: Any, column: Column) -> Column:
@@ -195,7 +212,7 @@ def _string(F: Any, column: Column) -> Column:
         low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
         one_unit = code * 31 + point
         two_units = code * 961 + high * 31 + low
-        return _low32(F, F.when(point < 0x10000, one_unit).otherwise(two_units))
+        return low32(F, F.when(point < 0x10000, one_unit).otherwise(two_units))
 
     characters = F.split(column, "")
     return as_code(F, F.aggregate(characters, F.lit(0).cast("bigint"), step))
@@ -228,14 +245,14 @@ def _magnitude(F: Any, digits: Column) -> Column:
         columns = []
         for word in words:
             product = number.getItem(word) * 10 + carry
-            columns.append(_low32(F, product).alias(word))
+            columns.append(low32(F, product).alias(word))
             carry = F.shiftright(product, 32)
         return F.struct(*columns)
 
     def finish(number: Column) -> Column:
         code = number.getItem(words[-1])
         for word in reversed(words[:-1]):
-            code = _low32(F, code * 31 + number.getItem(word))
+            code = low32(F, code * 31 + number.getItem(word))
         return code
 
     zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))

@@ -1,0 +1,163 @@
+"""Column expressions written as SQL text.
+
+A look-alike of `pyspark.sql.functions` and of `Column`, with just what
+`keygroups.spark.portable` uses, so that its expressions have one definition: run on columns
+they are columns, run on this they are the body of a SQL function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+__all__ = ["SqlFunctions", "SqlText"]
+
+
+class SqlText:
+    """A SQL expression, with the operators of a Column."""
+
+    def __init__(self, text: str, *, whens: str = "") -> None:
+        self.text = text
+        self._whens = whens  # of an unfinished CASE
+
+    def __add__(self, other: object) -> SqlText:
+        return self._binary("+", other)
+
+    def __sub__(self, other: object) -> SqlText:
+        return self._binary("-", other)
+
+    def __mul__(self, other: object) -> SqlText:
+        return self._binary("*", other)
+
+    def __truediv__(self, other: object) -> SqlText:
+        return self._binary("/", other)
+
+    def __mod__(self, other: object) -> SqlText:
+        return self._binary("%", other)
+
+    def __lt__(self, other: object) -> SqlText:
+        return self._binary("<", other)
+
+    def __gt__(self, other: object) -> SqlText:
+        return self._binary(">", other)
+
+    def __ge__(self, other: object) -> SqlText:
+        return self._binary(">=", other)
+
+    def __eq__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
+        return self._binary("=", other)
+
+    def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
+        return self._binary("<>", other)
+
+    __hash__ = None  # type: ignore[assignment]  # __eq__ does not compare
+
+    def __and__(self, other: object) -> SqlText:
+        return self._binary("AND", other)
+
+    def __or__(self, other: object) -> SqlText:
+        return self._binary("OR", other)
+
+    def __invert__(self) -> SqlText:
+        return SqlText(f"(NOT {self.text})")
+
+    def __neg__(self) -> SqlText:
+        return SqlText(f"(- {self.text})")
+
+    def bitwiseAND(self, other: object) -> SqlText:
+        """Write a & b."""
+        return self._binary("&", other)
+
+    def bitwiseOR(self, other: object) -> SqlText:
+        """Write a | b."""
+        return self._binary("|", other)
+
+    def bitwiseXOR(self, other: object) -> SqlText:
+        """Write a ^ b."""
+        return self._binary("^", other)
+
+    def cast(self, spark_type: str) -> SqlText:
+        """Write a cast."""
+        return SqlText(f"CAST({self.text} AS {spark_type})")
+
+    def isNull(self) -> SqlText:
+        """Write a test for null."""
+        return SqlText(f"({self.text} IS NULL)")
+
+    def isNotNull(self) -> SqlText:
+        """Write a test for what is not null."""
+        return SqlText(f"({self.text} IS NOT NULL)")
+
+    def startswith(self, prefix: str) -> SqlText:
+        """Write a test for a prefix."""
+        return SqlText(f"startswith({self.text}, {_text(prefix)})")
+
+    def rlike(self, pattern: str) -> SqlText:
+        """Write a test for a regular expression."""
+        return SqlText(f"({self.text} RLIKE {_text(pattern)})")
+
+    def getItem(self, key: int | str) -> SqlText:
+        """Write the element of an array or the field of a struct."""
+        return SqlText(f"{self.text}.{key}" if isinstance(key, str) else f"{self.text}[{key}]")
+
+    def alias(self, name: str) -> SqlText:
+        """Write an expression with a name, inside struct()."""
+        return SqlText(f"{self.text} AS {name}")
+
+    def when(self, condition: object, value: object) -> SqlText:
+        """Write one more branch of a CASE."""
+        whens = f"{self._whens} WHEN {_text(condition)} THEN {_text(value)}"
+        return SqlText(f"(CASE{whens} END)", whens=whens)
+
+    def otherwise(self, value: object) -> SqlText:
+        """Write the last branch of a CASE."""
+        return SqlText(f"(CASE{self._whens} ELSE {_text(value)} END)")
+
+    def _binary(self, operator: str, other: object) -> SqlText:
+        return SqlText(f"({self.text} {operator} {_text(other)})")
+
+
+class SqlFunctions:
+    """Stands for `pyspark.sql.functions`: every function call becomes its SQL text."""
+
+    def __init__(self) -> None:
+        self._names = count()
+
+    def __getattr__(self, name: str) -> Callable[..., SqlText]:
+        def call(*arguments: object) -> SqlText:
+            return SqlText(f"{name}({', '.join(map(self._argument, arguments))})")
+
+        return call
+
+    def lit(self, value: object) -> SqlText:
+        """Write a literal."""
+        return SqlText(_text(value))
+
+    def when(self, condition: object, value: object) -> SqlText:
+        """Write the first branch of a CASE."""
+        return SqlText("").when(condition, value)
+
+    def _argument(self, argument: object) -> str:
+        if not callable(argument):
+            return _text(argument)
+        # Names that no other lambda of this expression has: an inner one would hide an outer.
+        names = [f"x{next(self._names)}" for _ in inspect.signature(argument).parameters]
+        body: Any = argument(*map(SqlText, names))
+        parameters = names[0] if len(names) == 1 else f"({', '.join(names)})"
+        return f"{parameters} -> {_text(body)}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, SqlText):
+        return value.text
+    if value is None:
+        return "NULL"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    if isinstance(value, float):
+        return "double('Infinity')" if value == float("inf") else f"{value!r}D"
+    assert isinstance(value, int)
+    return str(value) if -(2**31) <= value < 2**31 else f"{value}L"

@@ -1,0 +1,110 @@
+"""Which Spark type holds a key, for tests that send keys of every type through Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import types as T
+
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    BYTE,
+    DOUBLE,
+    FLOAT,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LONG,
+    NULL,
+    ROW,
+    SHORT,
+    SQL_DATE,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+)
+
+_SCALARS: dict[KeyType, T.DataType] = {
+    BOOLEAN: T.BooleanType(),
+    BYTE: T.ByteType(),
+    SHORT: T.ShortType(),
+    INT: T.IntegerType(),
+    LONG: T.LongType(),
+    FLOAT: T.FloatType(),
+    DOUBLE: T.DoubleType(),
+    STRING: T.StringType(),
+    LOCAL_DATE: T.DateType(),
+    LOCAL_DATE_TIME: T.TimestampNTZType(),
+    INSTANT: T.TimestampType(),
+    UUID: T.StringType(),
+    SQL_DATE("UTC"): T.DateType(),
+    SQL_TIMESTAMP("UTC"): T.TimestampType(),
+}
+
+
+class NoSparkTypeError(Exception):
+    """No Spark type holds this key: a lone surrogate, a decimal of 39 digits, a map, ..."""
+
+
+def in_spark(key_type: KeyType, key: Any) -> tuple[KeyType, T.DataType, Any]:
+    """Return key type, Spark type and Spark value; a NULL part becomes an INT that is null."""
+    if key_type is NULL:
+        return INT, T.IntegerType(), None
+    if isinstance(key_type, (TUPLE, ROW)):
+        values = key if key is not None else (None,) * len(key_type.fields)
+        fields = [in_spark(field, value) for field, value in zip(key_type.fields, values)]
+        if not fields:
+            raise NoSparkTypeError(key_type)
+        struct = T.StructType([T.StructField(f"f{i}", f[1]) for i, f in enumerate(fields)])
+        types = [f[0] for f in fields]
+        same = (
+            TUPLE(*types)
+            if isinstance(key_type, TUPLE)
+            else ROW(*types, kind=key_type.kind, names=key_type.names)
+        )
+        return same, struct, None if key is None else tuple(f[2] for f in fields)
+    if isinstance(key_type, LIST):
+        elements = [in_spark(key_type.element, element) for element in key or [None]]
+        if any(element[:2] != elements[0][:2] for element in elements):
+            raise NoSparkTypeError(key_type)
+        array = T.ArrayType(elements[0][1])
+        return (
+            LIST(elements[0][0]),
+            array,
+            None if key is None else [e[2] for e in elements][: len(key)],
+        )
+    if key_type is BIG_DEC:
+        return key_type, _decimal(key), key
+    if key_type not in _SCALARS:
+        raise NoSparkTypeError(key_type)
+    return key_type, _SCALARS[key_type], _value(key_type, key)
+
+
+def _value(key_type: KeyType, key: Any) -> Any:
+    if isinstance(key, str) and any("\ud800" <= char <= "\udfff" for char in key):
+        raise NoSparkTypeError("a lone surrogate")
+    if isinstance(key, uuid.UUID):
+        return str(key)
+    if isinstance(key, dt.datetime) and not dt.datetime(1, 1, 2) < key.replace(tzinfo=None) < (
+        dt.datetime(9999, 12, 31)
+    ):
+        raise NoSparkTypeError("PySpark itself fails at the ends of the calendar")
+    if isinstance(key_type, SQL_TIMESTAMP) and key is not None:
+        return key.replace(tzinfo=dt.timezone.utc)
+    return key
+
+
+def _decimal(key: Decimal | None) -> T.DataType:
+    scale = 0 if key is None else -int(key.as_tuple().exponent)
+    digits = 0 if key is None else len(key.as_tuple().digits)
+    if not 0 <= scale <= 38 or max(digits, scale) > 38:
+        raise NoSparkTypeError("beyond 38 digits")
+    return T.DecimalType(38, scale)

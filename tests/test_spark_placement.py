@@ -1,0 +1,279 @@
+"""Spark partitions that hold what Flink's subtasks receive."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+import keygroups
+from keygroups import InvalidTypeError, KeyGroupsError, ParallelismError, UnsupportedKeyTypeError
+from keygroups.spark import repartition_by_subtask, with_routing
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LONG,
+    SHORT,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+)
+
+QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
+PARALLELISMS = [(1, 128), (3, 10), (7, 128), (85, 128), (200, 4096)]
+
+
+@pytest.fixture(params=["by number", "by hash"])
+def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Both ways that rows get to their partition: Spark 4.1's and the one for older ones."""
+    methods = [c for c in type(spark.range(1)).__mro__ if "repartitionById" in vars(c)]
+    if request.param == "by number" and not methods:
+        pytest.skip("Spark before 4.1 has no repartitionById")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "by hash":
+            for cls in methods:
+                patch.delattr(cls, "repartitionById")
+        yield request.param
+
+
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        assert before is not None
+        spark.conf.set(name, before)
+
+
+def partitions_of(df: DataFrame) -> list[tuple[Any, int]]:
+    """Return each row's column `n` and the partition that holds it."""
+    rows = df.select("n", F.spark_partition_id().alias("partition")).collect()
+    return sorted((row["n"], row["partition"]) for row in rows)
+
+
+def explanation(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    df.explain()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("parallelism", "max_parallelism"), PARALLELISMS)
+def test_every_row_is_in_the_partition_of_its_subtask(
+    spark: SparkSession, way: str, parallelism: int, max_parallelism: int
+) -> None:
+    keys = [f"user-{i}" for i in range(10_000)]
+    df = spark.createDataFrame(list(enumerate(keys)), "n int, key string").repartition(4)
+    found = partitions_of(repartition_by_subtask(df, "key", max_parallelism, parallelism))
+    assert found == [
+        (i, keygroups.assign_key_to_parallel_operator(key, max_parallelism, parallelism))
+        for i, key in enumerate(keys)
+    ]
+    assert {partition for _, partition in found} == set(range(parallelism))
+
+
+@pytest.mark.parametrize(
+    ("key_type", "ddl", "keys"),
+    [
+        (BOOLEAN, "boolean", [True, False]),
+        (SHORT, "smallint", [-(2**15), -1, 0, 2**15 - 1]),
+        (INT, "int", [-(2**31), -1, 0, 7, -2089875627, 2**31 - 1]),
+        (LONG, "bigint", [-(2**63), -1, 0, 2**40, 2**63 - 1]),
+        (DOUBLE, "double", [0.0, -0.0, float("nan"), float("-inf"), 1.5]),
+        (STRING, "string", ["", "A", "ä", "\U0001f600", "hello"]),
+        (BIG_DEC, "decimal(20,2)", [Decimal("1.50"), Decimal("-98765432109876543.21")]),
+        (LOCAL_DATE, "date", [date(1970, 1, 1), date(2024, 2, 29)]),
+        (LOCAL_DATE_TIME, "timestamp_ntz", [datetime(2024, 2, 29, 12, 30, 1, 5)]),
+    ],
+)
+def test_key_types(
+    spark: SparkSession, way: str, key_type: KeyType, ddl: str, keys: list[Any]
+) -> None:
+    df = spark.createDataFrame(list(enumerate(keys)), f"n int, key {ddl}")
+    expected = [
+        (i, keygroups.assign_key_to_parallel_operator(key, 720, 7, key_type))
+        for i, key in enumerate(keys)
+    ]
+    assert partitions_of(repartition_by_subtask(df, "key", 720, 7)) == expected
+
+
+def test_key_type_that_the_schema_does_not_tell(spark: SparkSession, way: str) -> None:
+    keys = [uuid.UUID(int=i << 64) for i in range(20)]
+    df = spark.createDataFrame([(i, str(key)) for i, key in enumerate(keys)], "n int, key string")
+    found = {
+        kt: partitions_of(repartition_by_subtask(df, "key", 128, 7, kt)) for kt in (UUID, None)
+    }
+    assert found[UUID] == [
+        (i, keygroups.assign_key_to_parallel_operator(key, 128, 7, UUID))
+        for i, key in enumerate(keys)
+    ]
+    assert found[None] == [
+        (i, keygroups.assign_key_to_parallel_operator(str(key), 128, 7, STRING))
+        for i, key in enumerate(keys)
+    ]
+
+
+def test_tuple_with_null_fields(spark: SparkSession, way: str) -> None:
+    keys = [(s, i) for s in (None, "", "JFK", "ä") for i in (None, 0, 7, -1)]
+    df = spark.createDataFrame(
+        [(n, s, i) for n, (s, i) in enumerate(keys)], "n int, s string, i int"
+    )
+    key_type = TUPLE(STRING, INT)
+    expected = [
+        (n, keygroups.assign_key_to_parallel_operator(key, 128, 7, key_type))
+        for n, key in enumerate(keys)
+    ]
+    assert partitions_of(repartition_by_subtask(df, ["s", "i"], 128, 7)) == expected
+    assert partitions_of(repartition_by_subtask(df, ["s", "i"], 128, 7, key_type)) == expected
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_adaptive_execution_leaves_the_partitions_alone(
+    spark: SparkSession, way: str, enabled: str
+) -> None:
+    keys = [f"user-{i}" for i in range(40)]  # far less than Spark wants in a partition
+    keys += ["hot"] * 20_000
+    df = spark.createDataFrame(list(enumerate(keys)), "n int, key string")
+    with (
+        setting(spark, "spark.sql.adaptive.enabled", enabled),
+        setting(spark, "spark.sql.adaptive.coalescePartitions.parallelismFirst", "false"),
+        setting(spark, "spark.sql.adaptive.advisoryPartitionSizeInBytes", "4KB"),
+        setting(spark, "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", "1KB"),
+    ):
+        placed = repartition_by_subtask(df, "key", 128, 20)
+        expected = [
+            (i, keygroups.assign_key_to_parallel_operator(key, 128, 20))
+            for i, key in enumerate(keys)
+        ]
+        assert partitions_of(placed) == expected
+        cached = placed.cache()
+        assert partitions_of(cached) == expected
+        cached.unpersist()
+        narrow = placed.where("n % 2 = 1").sortWithinPartitions("key").withColumn("m", F.col("n"))
+        assert partitions_of(narrow) == expected[1::2]
+
+
+@pytest.mark.parametrize("parallelism", [1, 3, 128])
+def test_subtasks_without_rows_have_an_empty_partition(
+    spark: SparkSession, way: str, parallelism: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = spark.range(100).where("id < 0")
+    placed = repartition_by_subtask(df, "id", 128, parallelism)
+    assert placed.collect() == []
+    shuffled = f", {max(parallelism, 2)}), REPARTITION_BY_NUM"
+    assert shuffled in explanation(placed, capsys)
+    assert ("Coalesce 1\n" in explanation(placed, capsys)) == (parallelism == 1)
+
+
+def test_rows_and_columns_are_left_as_they_are(spark: SparkSession, way: str) -> None:
+    rows: list[Any] = [
+        ("A", None, 1, [1, None], {"x": None}, (1, "z"), bytearray(b"\x00\xff")),
+        ("A", None, 1, [1, None], {"x": None}, (1, "z"), bytearray(b"\x00\xff")),
+        ("B", 2.5, None, [], {}, None, None),
+        ("A", float("inf"), 2, None, None, (None, None), bytearray()),
+    ]
+    df = spark.createDataFrame(
+        rows,
+        "`User Id` string, Subtask double, key_group int, l array<int>, "
+        "M map<string,int>, `s.t` struct<a:int,B:string>, b binary",
+    )
+    placed = repartition_by_subtask(df, "`User Id`", 128, 3)
+    assert placed.schema == df.schema
+    assert sorted(map(repr, placed.collect())) == sorted(map(repr, df.collect()))
+
+
+def test_nested_and_computed_keys(spark: SparkSession, way: str) -> None:
+    df = spark.range(50).selectExpr("id as n", "named_struct('id', string(id)) as user")
+    expected = [(n, keygroups.assign_key_to_parallel_operator(str(n), 128, 7)) for n in range(50)]
+    assert partitions_of(repartition_by_subtask(df, "user.id", 128, 7)) == expected
+    text = F.col("n").cast("string")
+    assert partitions_of(repartition_by_subtask(df, text, 128, 7)) == expected
+    constant = repartition_by_subtask(df, F.lit("A"), 128, 7)
+    assert {partition for _, partition in partitions_of(constant)} == {5}  # 104 * 7 // 128
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_null_keys_fail(spark: SparkSession, way: str, parallelism: int) -> None:
+    df = spark.createDataFrame([("A", 1), (None, 2)], "key string, n int")
+    placed = repartition_by_subtask(df, "key", 128, parallelism)
+    with pytest.raises(QUERY_FAILS, match="key is null, on which Flink fails: filter such rows"):
+        placed.collect()
+    kept = repartition_by_subtask(df.dropna(subset=["key"]), "key", 128, parallelism)
+    assert kept.collect() == [Row(key="A", n=1)]
+
+
+def test_highest_parallelism_plans_quickly(
+    spark: SparkSession, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = spark.range(10)
+    start = time.perf_counter()
+    placed = repartition_by_subtask(df, "id", 2**15, 2**15)
+    plan = explanation(placed, capsys)
+    assert time.perf_counter() - start < 20  # it takes about a second
+    assert ", 32768), REPARTITION_BY_NUM" in plan
+    assert len(plan) < 250_000
+
+
+def test_one_directory_per_subtask(spark: SparkSession, way: str, tmp_path: Path) -> None:
+    keys = [f"user-{i}" for i in range(5)]
+    df = spark.createDataFrame(list(enumerate(keys)), "n int, key string")
+    path = tmp_path / "bootstrap"
+    routed = with_routing(df, "key", 128, 7)
+    placed = repartition_by_subtask(routed, "key", 128, 7)
+    placed.drop("key_group").write.partitionBy("subtask").parquet(str(path))
+    subtasks = {key: keygroups.assign_key_to_parallel_operator(key, 128, 7) for key in keys}
+    assert {p.name for p in path.glob("subtask=*")} == {f"subtask={i}" for i in subtasks.values()}
+    for directory in path.glob("subtask=*"):
+        assert len(list(directory.glob("*.parquet"))) == 1
+    found = spark.read.parquet(str(path)).collect()
+    assert sorted((row["n"], row["key"], row["subtask"]) for row in found) == [
+        (i, key, subtasks[key]) for i, key in enumerate(keys)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "key_type", "error", "says"),
+    [
+        ("n", INT, InvalidTypeError, "key type INT takes a column of type int, but n is bigint"),
+        ("b", None, UnsupportedKeyTypeError, "key column b of type binary"),
+        (["s", "n"], TUPLE(STRING), KeyGroupsError, "must be 1 columns, got 2"),
+        ([], None, KeyGroupsError, "key must be at least one column"),
+        ("s", 128, InvalidTypeError, "key_type must be a value of keygroups.types"),
+        ("user_id", None, AnalysisException, "user_id"),
+    ],
+)
+def test_bad_keys_raise_before_any_job(
+    spark: SparkSession, key: Any, key_type: Any, error: type[Exception], says: str
+) -> None:
+    df = spark.sql("select 'a' as s, bigint(1) as n, binary('x') as b")
+    with pytest.raises(error, match=says):
+        repartition_by_subtask(df, key, 128, 3, key_type)
+
+
+def test_bad_parallelisms(spark: SparkSession) -> None:
+    df = spark.range(1)
+    with pytest.raises(ParallelismError, match="parallelism must be from 1 to 128"):
+        repartition_by_subtask(df, "id", 128, 129)
+    with pytest.raises(ParallelismError, match="parallelism must be from 1 to 128"):
+        repartition_by_subtask(df, "id", 128, 0)
+    with pytest.raises(ParallelismError, match="max_parallelism must be"):
+        repartition_by_subtask(df, "id", 2**15 + 1, 1)
+    with pytest.raises(ParallelismError, match="parallelism must be an int"):
+        repartition_by_subtask(df, "id", 128, LONG)  # type: ignore[arg-type]
