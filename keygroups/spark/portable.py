@@ -205,29 +205,38 @@ def _finite_bits(F: Any, magnitude: Column, mantissa: int, bias: int) -> Column:
 
 
 def _string(F: Any, column: Column) -> Column:
-    def step(code: Column, character: Column) -> Column:
-        point = F.ascii(character)  # the code point, not only of ASCII
+    def one_unit(code: Column, character: Column) -> Column:
+        return low32(F, code * 31 + F.ascii(character))  # the code point, not only of ASCII
+
+    def one_or_two_units(code: Column, character: Column) -> Column:
+        point = F.ascii(character)
         above = point - 0x10000
         high = F.shiftright(above, 10) + 0xD800
         low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
-        one_unit = code * 31 + point
-        two_units = code * 961 + high * 31 + low
-        return low32(F, F.when(point < 0x10000, one_unit).otherwise(two_units))
+        two_units = low32(F, code * 961 + high * 31 + low)
+        return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
 
-    characters = F.split(column, "")
-    return as_code(F, F.aggregate(characters, F.lit(0).cast("bigint"), step))
+    # Lambdas are interpreted, so the longer one is only for strings that need it.
+    characters, zero = F.split(column, ""), F.lit(0).cast("bigint")
+    units = F.octet_length(F.encode(column, "UTF-16BE"))
+    return as_code(
+        F,
+        F.when(units == F.length(column) * 2, F.aggregate(characters, zero, one_unit)).otherwise(
+            F.aggregate(characters, zero, one_or_two_units)
+        ),
+    )
 
 
 def _big_dec(F: Any, column: Column) -> Column:
     # The text has all we need, whatever the column's precision and scale: "-1.50", and
     # "0E-18" or "-1.0000000000E-8" where ANSI mode is off.
     text = column.cast("string")
-    coefficient = F.regexp_extract(text, "^-?([0-9.]+)", 1)
-    power = F.regexp_extract(text, "E([+-]?[0-9]+)$", 1)
+    coefficient = F.substring_index(text, "E", 1)
+    power = F.when(F.instr(text, "E") > 0, F.substring_index(text, "E", -1)).cast("int")
     point = F.instr(coefficient, ".")
     decimals = F.when(point > 0, F.length(coefficient) - point).otherwise(F.lit(0))
-    scale = decimals - F.when(power != "", power.cast("int")).otherwise(F.lit(0))
-    magnitude = _magnitude(F, F.regexp_replace(coefficient, "[.]", ""))
+    scale = decimals - F.coalesce(power, F.lit(0))
+    magnitude = _magnitude(F, F.translate(coefficient, "-.", ""))
     unscaled = F.when(text.startswith("-"), -magnitude).otherwise(magnitude)
     return as_code(F, unscaled * 31 + scale)
 
@@ -256,7 +265,11 @@ def _magnitude(F: Any, digits: Column) -> Column:
         return code
 
     zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))
-    return F.aggregate(F.split(digits, ""), zero, step, finish)
+    long_magnitude = F.aggregate(F.split(digits, ""), zero, step, finish)
+    # Up to 18 digits fit a bigint, which takes no loop.
+    number = F.when(F.length(digits) <= 18, digits).cast("bigint")
+    short_magnitude = F.shiftright(number, 32) * 31 + low32(F, number)
+    return F.when(F.length(digits) <= 18, short_magnitude).otherwise(long_magnitude)
 
 
 def _local_date(F: Any, column: Column) -> Column:

@@ -43,6 +43,9 @@ class SqlText:
     def __gt__(self, other: object) -> SqlText:
         return self._binary(">", other)
 
+    def __le__(self, other: object) -> SqlText:
+        return self._binary("<=", other)
+
     def __ge__(self, other: object) -> SqlText:
         return self._binary(">=", other)
 
