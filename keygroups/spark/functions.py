@@ -5,8 +5,8 @@
 A key is a column or a column name; for TUPLE and ROW it is a list of keys, one per field. The
 key type is always stated, because a Column has no type before it meets a DataFrame. Results
 are IntegerType columns. A null key gives null; null fields and elements count as in Flink.
-A column whose type does not hold the key type makes the query fail with a message that
-names both: nothing is cast in silence.
+A column whose type does not hold the key type fails when the query is analysed, with a
+message that names both: nothing is cast in silence.
 
 A classic session has a fast path beside the portable one; see `keygroups.spark.path`.
 """
