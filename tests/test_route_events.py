@@ -398,8 +398,8 @@ def test_refuses_csv(refusal: Report, tmp_path: Path, content: str, message: str
             [(None,), (None,)],
             "--key: null in all 2 records, and Flink would fail on the first",
         ),
-        ("key binary", [(b"a",)], "key column key of type binary holds no key type"),
-        ("key array<int>", [([1],)], "key column key of type array<int> holds no key type"),
+        ("key binary", [(b"a",)], "key column key of type binary has no key type"),
+        ("key array<int>", [([1],)], "key column key of type array<int> has no key type"),
     ],
 )
 def test_refuses_tables(
