@@ -33,12 +33,14 @@ from java_udf import add_java_class
 
 from keygroups import assign_to_key_group
 from keygroups.spark import functions as KF
+from keygroups.spark.path import SETTING
 from keygroups.types import BIG_DEC, INT, LONG, STRING, TUPLE, KeyType
 
 MAX_PARALLELISM = 128
 CHECKED_ROWS = 100_000
 SAMPLE_ROWS = 500_000  # for contenders that need a microsecond or more
 LINEAR_ROWS = (1_000_000, 10_000_000, 50_000_000)
+HEAP, LINEAR_HEAP = "4g", "1g"
 
 SCAN, JAVA = "bare scan", "Java UDF, real Flink"
 FAST, PORTABLE = "keygroups, fast", "keygroups, portable"
@@ -117,10 +119,8 @@ def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
     key = list(kind.columns)
     made = {SCAN: kind.touch, "Spark hash()": F.hash(*key)}
     made[JAVA] = java_udf(spark, name, kind)
-    for path, label in (("fast", FAST), ("portable", PORTABLE)):
-        made[label] = on_path(
-            spark, path, lambda: KF.assign_to_key_group(key, MAX_PARALLELISM, kind.key_type)
-        )
+    made[FAST] = on_path(spark, "fast", kind)
+    made[PORTABLE] = on_path(spark, "portable", kind)
     key_type = kind.key_type
 
     def naive(*fields: object) -> int:
@@ -134,14 +134,14 @@ def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
     return made
 
 
-def on_path(spark: SparkSession, path: str, build: Callable[[], Column]) -> Column:
-    """Build an expression on one of our paths."""
-    before = spark.conf.get("spark.keygroups.path", "auto")
-    spark.conf.set("spark.keygroups.path", path)
+def on_path(spark: SparkSession, path: str, kind: Kind) -> Column:
+    """Return our expression for the key group, built on one of the two paths."""
+    key: list[str | Column] = list(kind.columns)
+    spark.conf.set(SETTING, path)
     try:
-        return build()
+        return KF.assign_to_key_group(key, MAX_PARALLELISM, kind.key_type)
     finally:
-        spark.conf.set("spark.keygroups.path", before or "auto")
+        spark.conf.unset(SETTING)
 
 
 def java_udf(spark: SparkSession, name: str, kind: Kind) -> Column:
@@ -273,7 +273,10 @@ def measure(
         slow = "UDF" in label and label != JAVA
         slow = slow or (label == PORTABLE and kind.slow_portable)
         few = min(count, SAMPLE_ROWS) if slow else count
-        queries[label] = sink(first(rows, few) if slow else rows, column), few
+        query = sink(first(rows, few) if slow else rows, column)
+        if label in (FAST, PORTABLE) and "Python" in plan_of(query):
+            raise RuntimeError(f"{label} must not start Python:\n{plan_of(query)}")
+        queries[label] = query, few
     times: dict[str, list[float]] = {label: [] for label in queries}
     for turn in range(-2, rounds):  # two rounds for the JIT compiler
         for label, (query, few) in queries.items():
@@ -312,38 +315,29 @@ def show_markdown(results: dict[str, dict[str, float]]) -> None:
         print(f"| {label} | " + " | ".join(cells) + " |")
 
 
-def linear(spark: SparkSession) -> None:
+def linear(spark: SparkSession, chosen: dict[str, Kind]) -> None:
     """Print the cost of our paths as rows grow, and what memory they need."""
-    context: Any = spark.sparkContext
-    memory = context._jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
-    pid = context._jvm.java.lang.ProcessHandle.current().pid()
+    jvm: Any = spark.sparkContext._jvm
+    memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
+    pid = jvm.java.lang.ProcessHandle.current().pid()
     print(
-        f"\n{'':34} {'rows':>11} {'ns/row':>7} {'heap in use':>11} {'JVM peak':>8} {'Python':>7}"
+        "MiB of memory: the JVM's heap after a collection and all of it at its peak, the driver's"
     )
-    for name, kind in kinds().items():
+    print(f"Python. The heap may grow to {LINEAR_HEAP}.\n")
+    print(f"{'':33} {'rows':>11} {'ns/row':>7} {'heap':>7} {'JVM':>7} {'Python':>7}")
+    for name, kind in chosen.items():
         for path in ("fast", "portable"):
+            value = on_path(spark, path, kind)
             for count in LINEAR_ROWS:
-                query = sink(
-                    make_rows(spark, kind, count),
-                    on_path(
-                        spark,
-                        path,
-                        lambda kind=kind: KF.assign_to_key_group(  # type: ignore[misc]
-                            list(kind.columns), MAX_PARALLELISM, kind.key_type
-                        ),
-                    ),
-                )
+                query = sink(make_rows(spark, kind, count), value)
                 if count == LINEAR_ROWS[0]:
                     query.collect()  # for the JIT compiler
                 taken = seconds(query, time.perf_counter) / count * 1e9
                 memory.gc()
                 heap = memory.getHeapMemoryUsage().getUsed() >> 20
                 python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-                print(
-                    f"{name + ', ' + path:34} {count:11,} {taken:7.0f} {heap:8} MiB"
-                    f" {peak_memory(pid):4} MiB {python:3} MiB",
-                    flush=True,
-                )
+                print(f"{f'{name}, {path}':33} {count:11,} {taken:7.1f}", end="")
+                print(f" {heap:7} {peak_memory(pid):7} {python:7}", flush=True)
 
 
 def peak_memory(pid: int) -> int:
@@ -355,7 +349,7 @@ def peak_memory(pid: int) -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) >> 10
 
 
-def session() -> SparkSession:
+def session(heap: str = HEAP) -> SparkSession:
     """Start Spark with one task thread, so that times are those of one core."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     jar = flink_jar()
@@ -366,7 +360,7 @@ def session() -> SparkSession:
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "4g",
+        "spark.driver.memory": heap,
         "spark.log.level": "ERROR",
         "spark.sql.adaptive.enabled": "false",  # a plan stays as it is, run after run
         "spark.ui.enabled": "false",
@@ -382,30 +376,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=5_000_000, help="times 8 for INT and LONG")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--keys", help="only kinds with one of these words in their name")
+    parser.add_argument("--keys", help="only kinds with one of these in their name: INT;DECIMAL")
     parser.add_argument("--markdown", action="store_true", help="print a table for the README")
-    parser.add_argument("--linear", action="store_true", help="our paths at growing sizes")
     parser.add_argument("--cpu", action="store_true", help="CPU time, for a busy machine")
+    parser.add_argument("--linear", action="store_true", help="our paths at growing sizes")
     options = parser.parse_args(arguments)
-    spark = session()
+    spark = session(LINEAR_HEAP if options.linear else HEAP)
     oracle = FlinkOracle(spark)
     print(
-        f"{os.cpu_count()} cores, one of them used; Java {oracle.java_version}, "
-        f"Spark {spark.version}, Flink {oracle.flink_version}, Python {sys.version.split()[0]}"
+        f"{os.cpu_count()} cores, one task thread; Java {oracle.java_version}, Spark "
+        f"{spark.version}, Flink {oracle.flink_version}, Python {sys.version.split()[0]}"
     )
+    chosen = {
+        name: kind
+        for name, kind in kinds().items()
+        if any(word in name for word in (options.keys or name).split(";"))
+    }
     if options.linear:
-        linear(spark)
+        linear(spark, chosen)
         return
     what = "CPU time" if options.cpu else "wall-clock time"
     print(f"{what}, medians of {options.rounds} rounds; Python UDFs and slow expressions on")
     print(f"{SAMPLE_ROWS:,} of the rows")
     clock = cpu_clock(spark) if options.cpu else time.perf_counter
     results = {}
-    for name, kind in kinds().items():
-        words = (options.keys or name).split(";")
-        if any(word in name for word in words):
-            results[name] = measure(spark, name, kind, options.rows, options.rounds, clock)
-            show(name, options.rows * kind.rows_factor, results[name])
+    for name, kind in chosen.items():
+        results[name] = measure(spark, name, kind, options.rows, options.rounds, clock)
+        show(name, options.rows * kind.rows_factor, results[name])
     if options.markdown:
         show_markdown(results)
     spark.stop()
