@@ -76,6 +76,8 @@ def local_session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable  # or it is whatever python3 is on the PATH
     remote = os.environ.get("KEYGROUPS_TEST_REMOTE")
     if remote:
+        # A server keeps the plans that it ran, and deep keys make long ones.
+        os.environ.setdefault("SPARK_DRIVER_MEMORY", "3g")
         session = SparkSession.builder.remote(remote).getOrCreate()
         for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
             session.conf.set(name, SETTINGS[name])

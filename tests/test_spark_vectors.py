@@ -20,7 +20,7 @@ from test_vectors import read
 from keygroups.spark import portable
 from keygroups.spark.expressions import KeyColumn, hash_key
 from keygroups.spark.path import SETTING
-from keygroups.types import LIST, ROW, TUPLE, KeyType, ScalarType, SqlType
+from keygroups.types import KeyType, ScalarType, SqlType
 
 Vector = tuple[KeyType, T.DataType, Any, int, int]  # the last two: hash, key group of 1000
 MAX_PARALLELISM = 1000
@@ -100,11 +100,13 @@ def test_compounds(spark: SparkSession, path: str, source: str) -> None:
         vector
         for vector in held(own_vectors() if source == "own" else shared_vectors())
         if not isinstance(vector[0], (ScalarType, SqlType))
-        # Spark Connect takes no expression nested more than about 45 levels deep.
-        and not (is_remote() and depth(vector[0]) > 1)
     ]
-    for start in range(0, len(vectors), 50):
-        batch = vectors[start : start + 50]
+    size = 50
+    if is_remote():
+        # Analysing these takes a server seconds each: a sample, and less at a time.
+        vectors, size = vectors[::5], 10
+    for start in range(0, len(vectors), size):
+        batch = vectors[start : start + size]
         schema = T.StructType([T.StructField(f"k{i}", v[1]) for i, v in enumerate(batch)])
         df = spark.createDataFrame([tuple(v[2] for v in batch)], schema)
         codes = [
@@ -116,11 +118,4 @@ def test_compounds(spark: SparkSession, path: str, source: str) -> None:
         for vector, found in zip(batch, row):
             assert found == vector[3], vector
     print(f"{source} {path}: {len(vectors)} compound vectors agree")
-    assert len(vectors) > (50 if source == "own" else 200)
-
-
-def depth(key_type: KeyType) -> int:
-    """Return how many compounds are in one another."""
-    if isinstance(key_type, (TUPLE, ROW)):
-        return 1 + max(map(depth, key_type.fields))
-    return 1 + depth(key_type.element) if isinstance(key_type, LIST) else 0
+    assert len(vectors) > (30 if source == "own" else 100)

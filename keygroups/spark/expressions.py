@@ -11,17 +11,19 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.utils import is_remote
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
 from keygroups.hashing import hash_code
 from keygroups.java_time import certain_span
 from keygroups.spark import portable
-from keygroups.spark.path import Path, current_path
+from keygroups.spark.path import TEXT, Path, current_path
+from keygroups.spark.sql_text import SqlText
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -90,7 +92,12 @@ def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
         raise InvalidTypeError(
             f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
         )
-    path = current_path()
+    if is_remote() and _depth(key_type) > 1:
+        return _hash_as_text(key, key_type)
+    return _hash_key(current_path(), key, key_type)
+
+
+def _hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     if isinstance(key_type, (TUPLE, ROW)):
         return _hash_fields(path, key, key_type)
     [column] = _counted(key, 1, key_type)
@@ -99,11 +106,42 @@ def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     return _hash_column(path, column, key_type), column.column
 
 
+def _depth(key_type: KeyType) -> int:
+    """Return how many compound key types are in one another."""
+    if isinstance(key_type, (TUPLE, ROW)):
+        return 1 + max(map(_depth, key_type.fields), default=0)
+    return 1 + _depth(key_type.element) if isinstance(key_type, LIST) else 0
+
+
+def _hash_as_text(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
+    """Hash a key by one lambda function that the server parses from SQL text.
+
+    Spark Connect sends a column as nested messages, and takes no more than about 45 levels of
+    them; text may nest as deep as it likes.
+    """
+    columns: list[Column] = []
+
+    def bind(part: KeyTree) -> KeyTree:
+        if not isinstance(part, KeyColumn):
+            return [bind(field) for field in part]
+        text: Any = SqlText(f"key.c{len(columns)}")
+        columns.append(part.column)
+        return KeyColumn(text, part.name, part.spark_type)
+
+    code: Any
+    code, nullable = _hash_key(TEXT, bind(key), key_type)
+    named = [column.alias(f"c{i}") for i, column in enumerate(columns)]
+    hash_one = F.expr(f"key -> {code.text}")
+    hashed = F.call_function("transform", F.array(F.struct(*named)), hash_one).getItem(0)
+    # Only a key that is one column can be null.
+    return hashed, None if nullable is None else columns[0]
+
+
 def _hash(path: Path, key: KeyTree, key_type: KeyType) -> Column:
     """Return the hash of a part of a key; null where the part is."""
     if isinstance(key_type, (TUPLE, ROW)):
         code, struct = _hash_fields(path, key, key_type)
-        return code if struct is None else F.when(struct.isNotNull(), code)
+        return code if struct is None else path.F.when(struct.isNotNull(), code)
     if not isinstance(key, KeyColumn):
         raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
     return _hash_column(path, key, key_type)
@@ -113,10 +151,12 @@ def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
     """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
     if isinstance(key_type, LIST) and isinstance(key, KeyColumn):
         return _hash_list(path, key, key_type, _deep)
-    return _hash(path, key, key_type).cast("bigint") + F.lit(31)
+    code: Column = _hash(path, key, key_type).cast("bigint") + path.F.lit(31)
+    return code
 
 
 def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
+    F = path.F
     fields, struct = _fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
     if isinstance(key_type, TUPLE):
@@ -140,12 +180,13 @@ def _hash_column(path: Path, key: KeyColumn, key_type: KeyType) -> Column:
         return _hash_list(path, key, key_type, _hash)
     if isinstance(key_type, SQL_TIMESTAMP):
         # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
-        return portable.hash_long(F, F.unix_millis(_checked(key, "timestamp", key_type)))
+        timestamp = _checked(path, key, "timestamp", key_type)
+        return portable.hash_long(path.F, path.F.unix_millis(timestamp))
     if isinstance(key_type, SQL_DATE):
-        return _hash_sql_date(_checked(key, "date", key_type), key_type)
+        return _hash_sql_date(path.F, _checked(path, key, "date", key_type), key_type)
     if key_type not in SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    return path.hashers[key_type](_checked(key, SPARK_TYPES[key_type], key_type))
+    return path.hashers[key_type](_checked(path, key, SPARK_TYPES[key_type], key_type))
 
 
 def _hash_list(
@@ -161,10 +202,10 @@ def _hash_list(
         named = KeyColumn(element, f"{key.name}.element", element_type)
         return hash_element(path, named, key_type.element)
 
-    return portable.fold_array(F, _checked(key, "array", key_type), hash_one)
+    return portable.fold_array(path.F, _checked(path, key, "array", key_type), hash_one)
 
 
-def _hash_sql_date(date: Column, key_type: SQL_DATE) -> Column:
+def _hash_sql_date(F: Any, date: Column, key_type: SQL_DATE) -> Column:
     """Hash the epoch millisecond of local midnight, as java.sql.Date does.
 
     Where the core cannot say which instant that is, the query fails.
@@ -182,7 +223,8 @@ def _hash_sql_date(date: Column, key_type: SQL_DATE) -> Column:
         )
     )
     code = portable.hash_long(F, F.unix_millis(midnight))
-    return F.when(certain, code).when(date.isNotNull(), refused)
+    checked: Column = F.when(certain, code).when(date.isNotNull(), refused)
+    return checked
 
 
 @lru_cache(maxsize=64)
@@ -219,10 +261,10 @@ def _counted(key: KeyTree, count: int, key_type: KeyType) -> Sequence[KeyTree]:
     return keys
 
 
-def _checked(key: KeyColumn, spark_type: str, key_type: KeyType) -> Column:
+def _checked(path: Path, key: KeyColumn, spark_type: str, key_type: KeyType) -> Column:
     """Return the column if it is of the type that holds the key type, else refuse it."""
     if key.spark_type is None:
-        return typed(key.column, spark_type, f"key type {key_type}")
+        return typed(path.F, key.column, spark_type, f"key type {key_type}")
     if simple_type(key.spark_type) != spark_type:
         raise InvalidTypeError(
             f"key type {key_type} takes a column of type {spark_type}, but {key.name} is "
@@ -231,7 +273,7 @@ def _checked(key: KeyColumn, spark_type: str, key_type: KeyType) -> Column:
     return key.column
 
 
-def typed(column: Column, spark_type: str, what: str) -> Column:
+def typed(F: Any, column: Column, spark_type: str, what: str) -> Column:
     """Let a column of a Spark type through; with one of another type the analysis fails.
 
     Spark has no function that refuses a type by name, but `to_number` refuses a malformed
@@ -241,4 +283,5 @@ def typed(column: Column, spark_type: str, what: str) -> Column:
     says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
     right = F.lit(f"^.* not {spark_type}([(<].*)?$")
     number = F.to_number(F.lit("1"), F.regexp_replace(says, right, F.lit("9")))
-    return F.when(number.isNotNull(), column)
+    checked: Column = F.when(number.isNotNull(), column)
+    return checked

@@ -47,7 +47,7 @@ def murmur_hash(code: ColumnOrName) -> Column:
     >>> df.select(murmur_hash("code").alias("murmur_hash")).first()
     Row(murmur_hash=1715862179)
     """
-    column = typed(_column("code", code), "int", "code")
+    column = typed(F, _column("code", code), "int", "code")
     return F.when(column.isNotNull(), portable.finalise(F, column))
 
 
@@ -79,7 +79,7 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     Row(key_group=35)
     """
     groups = F.lit(check_max_parallelism(max_parallelism))
-    code = typed(_column("key_hash", key_hash), "int", "key_hash")
+    code = typed(F, _column("key_hash", key_hash), "int", "key_hash")
     return portable.key_group(F, code, groups, code)
 
 
@@ -114,7 +114,7 @@ def compute_operator_index_for_key_group(
     """
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = typed(_column("key_group_id", key_group_id), "int", "key_group_id")
+    key_group = typed(F, _column("key_group_id", key_group_id), "int", "key_group_id")
     last = max_parallelism - 1
     refused = F.raise_error(
         F.concat(F.lit(f"key_group_id must be from 0 to {last}, got "), key_group.cast("string"))

@@ -19,9 +19,10 @@ from pyspark.sql.utils import is_remote
 
 from keygroups.errors import InvalidValueError
 from keygroups.spark import portable
+from keygroups.spark.sql_text import SqlFunctions
 from keygroups.types import KeyType
 
-__all__ = ["SETTING", "Path", "current_path"]
+__all__ = ["SETTING", "TEXT", "Path", "current_path"]
 
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable")
@@ -29,16 +30,27 @@ _CHOICES = ("auto", "fast", "portable")
 
 @dataclass(frozen=True)
 class Path:
-    """The expressions that hash columns, all of one kind."""
+    """The expressions that hash columns, all of one kind.
 
+    `F` stands for `pyspark.sql.functions`, as it does in `keygroups.spark.portable`.
+    """
+
+    F: Any
     hashers: Mapping[KeyType, Callable[[Column], Column]]
     fold: Callable[[list[Column], int], Column]
 
 
-_PORTABLE = Path(
-    {key_type: partial(hasher, F) for key_type, hasher in portable.HASHERS.items()},
-    partial(portable.fold, F),
-)
+def _portable(functions: Any) -> Path:
+    return Path(
+        functions,
+        {key: partial(hasher, functions) for key, hasher in portable.HASHERS.items()},
+        partial(portable.fold, functions),
+    )
+
+
+_PORTABLE = _portable(F)
+TEXT = _portable(SqlFunctions())
+"""The portable expressions as SQL text."""
 # One answer per gateway, that is per JVM: its classes do not change.
 _fast_paths: dict[Any, Path | None] = {}
 
@@ -71,6 +83,6 @@ def _fast_path(session: SparkSession) -> Path | None:
     if gateway not in _fast_paths:
         catalyst = fast_path(session)
         _fast_paths[gateway] = (
-            Path({**_PORTABLE.hashers, **catalyst.hashers}, catalyst.fold) if catalyst else None
+            Path(F, {**_PORTABLE.hashers, **catalyst.hashers}, catalyst.fold) if catalyst else None
         )
     return _fast_paths[gateway]

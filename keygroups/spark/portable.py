@@ -174,7 +174,7 @@ def _finite_bits(F: Any, magnitude: Column, mantissa: int, bias: int) -> Column:
 
     def from_estimate(estimate: Column) -> Column:
         number, shift, exponent = (
-            estimate.getItem(name) for name in ("number", "shift", "exponent")
+            estimate.getField(name) for name in ("number", "shift", "exponent")
         )
 
         def bits(exponent: Column) -> Column:
@@ -253,15 +253,15 @@ def _magnitude(F: Any, digits: Column) -> Column:
         carry = digit.cast("bigint")
         columns = []
         for word in words:
-            product = number.getItem(word) * 10 + carry
+            product = number.getField(word) * 10 + carry
             columns.append(low32(F, product).alias(word))
             carry = F.shiftright(product, 32)
         return F.struct(*columns)
 
     def finish(number: Column) -> Column:
-        code = number.getItem(words[-1])
+        code = number.getField(words[-1])
         for word in reversed(words[:-1]):
-            code = low32(F, code * 31 + number.getItem(word))
+            code = low32(F, code * 31 + number.getField(word))
         return code
 
     zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))

@@ -1,14 +1,15 @@
 """Column expressions written as SQL text.
 
-A look-alike of `pyspark.sql.functions` and of `Column`, with just what
-`keygroups.spark.portable` uses, so that its expressions have one definition: run on columns
-they are columns, run on this they are the body of a SQL function.
+A look-alike of `pyspark.sql.functions` and of `Column`, with just what our portable
+expressions use, so that they have one definition: run on columns they are columns, run on
+this they are text, for the body of a SQL function or of a lambda function.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any
 
@@ -101,9 +102,22 @@ class SqlText:
         """Write a test for a regular expression."""
         return SqlText(f"({self.text} RLIKE {_text(pattern)})")
 
-    def getItem(self, key: int | str) -> SqlText:
-        """Write the element of an array or the field of a struct."""
-        return SqlText(f"{self.text}.{key}" if isinstance(key, str) else f"{self.text}[{key}]")
+    def between(self, low: object, high: object) -> SqlText:
+        """Write a test for a range."""
+        return (self >= low) & (self <= high)
+
+    def isin(self, values: Iterable[object]) -> SqlText:
+        """Write a test for one of several values."""
+        return SqlText(f"({self.text} IN ({', '.join(map(_text, values))}))")
+
+    def getItem(self, index: int) -> SqlText:
+        """Write the element of an array."""
+        return SqlText(f"{self.text}[{index}]")
+
+    def getField(self, name: str) -> SqlText:
+        """Write the field of a struct."""
+        quoted = name.replace("`", "``")
+        return SqlText(f"{self.text}.`{quoted}`")
 
     def alias(self, name: str) -> SqlText:
         """Write an expression with a name, inside struct()."""
@@ -162,5 +176,7 @@ def _text(value: object) -> str:
         return f"'{escaped}'"
     if isinstance(value, float):
         return "double('Infinity')" if value == float("inf") else f"{value!r}D"
+    if isinstance(value, dt.date):
+        return f"DATE'{value}'"
     assert isinstance(value, int)
     return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
