@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from flink_oracle import FlinkOracle, flink_jar, local_session
+from flink_sql import FlinkSql, jdk_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,3 +34,14 @@ def flink(request: pytest.FixtureRequest) -> FlinkOracle:
     if "KEYGROUPS_TEST_REMOTE" in os.environ:
         pytest.skip("Spark Connect does not reach into the JVM")
     return FlinkOracle(request.getfixturevalue("spark"))
+
+
+@pytest.fixture(scope="session")
+def flink_sql(tmp_path_factory: pytest.TempPathFactory) -> FlinkSql:
+    """Real Flink SQL, in JVMs of its own."""
+    jar, jdk = flink_jar(), jdk_folder()
+    if jar is None:
+        pytest.skip("apache-flink-libraries is not installed")
+    if jdk is None:
+        pytest.skip("no JDK, whose compiler Flink SQL's programs need")
+    return FlinkSql(jdk, jar.parent, tmp_path_factory.mktemp("flink_sql"))

@@ -38,6 +38,7 @@ from keygroups.types import (
     MAP,
     NULL,
     OPTIONAL,
+    PYFLINK,
     ROW,
     SET,
     SHORT,
@@ -111,6 +112,11 @@ SCALARS: dict[KeyType, Strategy] = {
     INSTANT: st.datetimes(timezones=st.timezones()),
     UUID: st.uuids(),
 }
+JAVA_SQL_IN_UTC: dict[KeyType, Strategy] = {
+    SQL_DATE("UTC"): st.dates(dt.date(1930, 1, 1)),
+    SQL_TIME("UTC"): st.times().map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)),
+    SQL_TIMESTAMP("UTC"): st.datetimes(dt.datetime(1970, 1, 1)),
+}
 
 
 @lru_cache(maxsize=10_000)
@@ -124,9 +130,9 @@ def values(key_type: KeyType) -> Strategy:
         return st.frozensets(nullable(key_type.element), max_size=5)
     if isinstance(key_type, MAP):
         return st.dictionaries(nullable(key_type.key), nullable(key_type.value), max_size=5)
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, (OPTIONAL, PYFLINK)):
         return nullable(key_type.element)
-    return st.none() if key_type is NULL else SCALARS[key_type]
+    return st.none() if key_type is NULL else (SCALARS | JAVA_SQL_IN_UTC)[key_type]
 
 
 def nullable(key_type: KeyType) -> Strategy:
@@ -146,6 +152,9 @@ def rows(draw: st.DrawFn, parts: st.SearchStrategy[KeyType]) -> KeyType:
 
 
 ELEMENT_TYPES = st.sampled_from(list(SCALARS))
+IN_PYFLINK: st.SearchStrategy[KeyType] = st.sampled_from(
+    [t for t in SCALARS if t not in (CHAR, BIG_INT, UUID)] + [SQL_DATE("UTC"), SQL_TIME("UTC")]
+)
 LEAVES: st.SearchStrategy[KeyType] = st.sampled_from([*SCALARS, NULL])
 
 
@@ -156,6 +165,12 @@ def collections(parts: st.SearchStrategy[KeyType]) -> dict[str, st.SearchStrateg
         "SET": (ELEMENT_TYPES | tuples(ELEMENT_TYPES, 2) | rows(ELEMENT_TYPES)).map(SET),
         "OPTIONAL": parts.map(OPTIONAL),
     }
+
+
+def in_pyflink(parts: st.SearchStrategy[KeyType]) -> st.SearchStrategy[KeyType]:
+    """Return what PyFlink can declare with these parts."""
+    plain_rows = st.lists(parts, max_size=6).map(lambda fields: ROW(*fields))
+    return tuples(parts) | plain_rows | parts.map(LIST) | st.builds(MAP, IN_PYFLINK, parts)
 
 
 PARTS = st.recursive(
@@ -255,6 +270,11 @@ def test_tuples_and_rows(
 @pytest.mark.parametrize("name", ["LIST", "MAP", "SET", "OPTIONAL"])
 def test_collections(flink: FlinkOracle, name: str, record_property: Record) -> None:
     record(record_property, name, compare(flink, keys(collections(PARTS)[name]), 500))
+
+
+def test_pyflink(flink: FlinkOracle, record_property: Record) -> None:
+    key_types = st.recursive(IN_PYFLINK, in_pyflink, max_leaves=8) | st.just(SQL_TIMESTAMP("UTC"))
+    record(record_property, "PYFLINK", compare(flink, keys(key_types.map(PYFLINK)), 3_000))
 
 
 @pytest.mark.parametrize("key_type", SCALARS, ids=repr)

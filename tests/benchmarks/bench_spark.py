@@ -28,7 +28,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from flink_oracle import ASSIGNMENT, FlinkOracle, flink_jar
+from flink_oracle import ASSIGNMENT, FlinkOracle, flink_class_path, flink_jar
+from flink_sql import JAVA_FOLDER
 from java_udf import add_java_class
 
 from keygroups import assign_to_key_group
@@ -54,6 +55,7 @@ class Kind:
     columns: dict[str, Column]
     # The cheapest int or long that has to look at the value of the key.
     touch: Column
+    # The class of the key and the body of a UDF, or a UDF in JAVA_FOLDER and no body.
     java_class: str
     java_body: str
     # Where a key costs a few nanoseconds, only many rows stand out against starting a job.
@@ -146,6 +148,17 @@ def on_path(spark: SparkSession, path: str, kind: Kind) -> Column:
 
 def java_udf(spark: SparkSession, name: str, kind: Kind) -> Column:
     """Return a call of a Java UDF that asks Flink."""
+    cls, source = java_source(name, kind)
+    full_name = add_java_class(spark, ASSIGNMENT, cls, source)
+    spark.udf.registerJavaFunction(cls, full_name, IntegerType())
+    return F.call_function(cls, *map(F.col, kind.columns))
+
+
+def java_source(name: str, kind: Kind) -> tuple[str, str]:
+    """Return the name and the source of the class of the Java UDF."""
+    if not kind.java_body:
+        file = JAVA_FOLDER / f"{kind.java_class}.java"
+        return kind.java_class, file.read_text(encoding="utf-8")
     cls = "KeyGroupOf" + "".join(filter(str.isalnum, name.title()))
     classes = [kind.java_class, "Integer"][: len(kind.columns)]
     parameters = ", ".join(f"{c} {field}" for c, field in zip(classes, kind.columns))
@@ -156,9 +169,7 @@ def java_udf(spark: SparkSession, name: str, kind: Kind) -> Column:
         public class {cls} implements {udf}<{", ".join(classes)}, Integer> {{
             public Integer call({parameters}) {{ {kind.java_body} }}
         }}"""
-    full_name = add_java_class(spark, ASSIGNMENT, cls, source)
-    spark.udf.registerJavaFunction(cls, full_name, IntegerType())
-    return F.call_function(cls, *map(F.col, kind.columns))
+    return cls, source
 
 
 def arrow_udf(naive: Callable[..., int], arity: int) -> Callable[..., Column] | None:
@@ -356,7 +367,7 @@ def session(heap: str = HEAP) -> SparkSession:
     jar = flink_jar()
     if jar is None:
         sys.exit("bench_spark needs Flink's jars: pip install -e '.[flink]'")
-    os.environ["SPARK_DIST_CLASSPATH"] = str(jar)
+    os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
     builder = SparkSession.builder.master("local[1]").appName("keygroups benchmark")
     settings = {
         "spark.driver.bindAddress": "127.0.0.1",
