@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 from keygroups.errors import ParallelismError, ParallelismTypeError, check_int, show, to_int
 from keygroups.hashing import finalise, hash_code
+from keygroups.inference import infer_key_type
 from keygroups.java_lang import INT_MAX, INT_MIN
 from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
-from keygroups.types import KeyType, infer_key_type
+from keygroups.types import KeyType
 
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",

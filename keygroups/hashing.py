@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from itertools import repeat
 from typing import Any
@@ -17,8 +17,10 @@ from typing import Any
 from mmh3 import hash as _murmur3
 
 from keygroups import java_lang, java_time
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, check_int, show
-from keygroups.java_lang import INT_MAX, INT_MIN, expect, fold, signed
+from keygroups.binary_row import row_encoder
+from keygroups.errors import InvalidTypeError, InvalidValueError, check_int, show
+from keygroups.inference import infer_key_type, refused_key
+from keygroups.java_lang import INT_MAX, INT_MIN, each, expect, expect_fields, fold, signed
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -37,10 +39,12 @@ from keygroups.types import (
     MAP,
     NULL,
     OPTIONAL,
+    PYFLINK,
     ROW,
     SET,
     SHORT,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIME,
     SQL_TIMESTAMP,
     STRING,
@@ -48,8 +52,6 @@ from keygroups.types import (
     UUID,
     KeyType,
     ScalarType,
-    infer_key_type,
-    refused_key,
 )
 
 __all__ = ["hash_code", "murmur_hash"]
@@ -89,7 +91,7 @@ def hash_code(key: object, key_type: KeyType | None = None) -> int:
 
     Raises AmbiguousKeyTypeError or UnsupportedKeyTypeError where the type cannot be
     inferred, InvalidTypeError for a key of another type than declared, and
-    InvalidValueError for None and for a key outside its type's range.
+    InvalidValueError for None (a key for PYFLINK only) and for a key outside its type's range.
 
     JDK and Flink: the hashCode() of the class that the key type names.
 
@@ -156,7 +158,7 @@ def _tuple_hasher(key_type: TUPLE) -> Hasher:
     name = repr(key_type)
 
     def hash_tuple(key: object) -> int:
-        return fold(_each("field", fields, _fields(name, len(fields), key)), 0)
+        return fold(each("field", fields, expect_fields(name, len(fields), key)), 0)
 
     return hash_tuple
 
@@ -168,7 +170,7 @@ def _row_hasher(key_type: ROW) -> Hasher:
     name_codes = [31 + java_lang.hash_string(name) for name in key_type.names or ()]
 
     def hash_row(key: object) -> int:
-        codes = _each("field", fields, _fields(name, len(fields), key))
+        codes = each("field", fields, expect_fields(name, len(fields), key))
         if key_type.names is None:
             return signed(start + fold(codes, 1))
         return signed(start + 1 + sum(n ^ code for n, code in zip(name_codes, codes)))
@@ -176,9 +178,33 @@ def _row_hasher(key_type: ROW) -> Hasher:
     return hash_row
 
 
+def _sql_row_hasher(key_type: SQL_ROW) -> Hasher:
+    """Make BinaryRowData.hashCode, which is murmur3 too as a row is a multiple of 8 bytes."""
+    encode = row_encoder(key_type)
+    return lambda key: _murmur3(encode(key), 42)
+
+
+def _pyflink_hasher(key_type: PYFLINK) -> Hasher:
+    """Make the hasher of the Row of kind +I, and of one field, that PyFlink puts round a key."""
+    field = _deep(key_type.element)
+    if not isinstance(key_type.element, SQL_TIMESTAMP):
+        return lambda key: signed(31 + field(key))
+
+    def hash_timestamp(key: Any) -> int:
+        code = signed(31 + field(key))
+        if key is not None and key.year < 1970 and key.microsecond:
+            raise InvalidValueError(
+                f"key of type {key_type!r} must not be before 1970 with a fraction of a second, "
+                f"got {show(key)}: PyFlink's process mode moves it by one second"
+            )
+        return code
+
+    return hash_timestamp
+
+
 def _list_hasher(element: Hasher) -> Hasher:
     def hash_list(key: object) -> int:
-        return fold(_each("element", repeat(element), expect("LIST", key, list, "a list")), 1)
+        return fold(each("element", repeat(element), expect("LIST", key, list, "a list")), 1)
 
     return hash_list
 
@@ -188,7 +214,7 @@ def _set_hasher(key_type: SET) -> Hasher:
 
     def hash_set(key: object) -> int:
         elements: Collection[object] = expect("SET", key, (set, frozenset), "a set")
-        codes = list(_each("element", repeat(element), elements))
+        codes = list(each("element", repeat(element), elements))
         _check_distinct("elements", elements, codes)
         return signed(sum(codes))
 
@@ -198,9 +224,9 @@ def _set_hasher(key_type: SET) -> Hasher:
 def _map_hasher(key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
     def hash_map(key: object) -> int:
         entries = expect("MAP", key, dict, "a dict")
-        keys = list(_each("map key", repeat(key_hasher), entries))
+        keys = list(each("map key", repeat(key_hasher), entries))
         _check_distinct("map keys", entries, keys)
-        values = _each("map value", repeat(value_hasher), entries.values())
+        values = each("map value", repeat(value_hasher), entries.values())
         return signed(start + sum(k ^ v for k, v in zip(keys, values)))
 
     return hash_map
@@ -225,29 +251,11 @@ def _in_java(value: object) -> object:
     return value
 
 
-def _fields(name: str, arity: int, key: object) -> tuple[object, ...]:
-    values = expect(name, key, tuple, "a tuple")
-    if len(values) != arity:
-        raise InvalidValueError(
-            f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
-        )
-    return values
-
-
-def _each(what: str, hashers: Iterable[Hasher], values: Iterable[object]) -> Iterator[int]:
-    """Yield the hash of each value, and say in an error which value it was."""
-    for index, (hasher, value) in enumerate(zip(hashers, values)):
-        try:
-            yield hasher(value)
-        except KeyGroupsError as error:
-            raise type(error)(f"{what} {index}: {error}") from None
-
-
 _SCALARS: dict[object, Hasher] = {
     BOOLEAN: java_lang.hash_boolean,
-    BYTE: java_lang.integer_hasher("BYTE", -(2**7), 2**7 - 1),
-    SHORT: java_lang.integer_hasher("SHORT", -(2**15), 2**15 - 1),
-    INT: java_lang.integer_hasher("INT", INT_MIN, INT_MAX),
+    BYTE: java_lang.integer_checker("BYTE", -(2**7), 2**7 - 1),
+    SHORT: java_lang.integer_checker("SHORT", -(2**15), 2**15 - 1),
+    INT: java_lang.integer_checker("INT", INT_MIN, INT_MAX),
     LONG: java_lang.hash_long,
     FLOAT: java_lang.hash_float,
     DOUBLE: java_lang.hash_double,
@@ -270,6 +278,8 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
     SQL_TIMESTAMP: java_time.sql_timestamp_hasher,
     TUPLE: _tuple_hasher,
     ROW: _row_hasher,
+    SQL_ROW: _sql_row_hasher,
+    PYFLINK: _pyflink_hasher,
     LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
     SET: _set_hasher,
     OPTIONAL: lambda key_type: _nullable(key_type.element),

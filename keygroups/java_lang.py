@@ -8,18 +8,29 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, check_int, show, to_int
-from keygroups.types import refused_key
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    check_int,
+    show,
+    to_int,
+)
+from keygroups.inference import refused_key
 
 __all__ = [
     "INT_MAX",
     "INT_MIN",
+    "LONG_MAX",
+    "LONG_MIN",
+    "each",
     "expect",
+    "expect_fields",
     "fold",
     "hash_big_dec",
     "hash_big_int",
@@ -30,13 +41,14 @@ __all__ = [
     "hash_long",
     "hash_string",
     "hash_uuid",
-    "integer_hasher",
+    "integer_checker",
     "long_bits",
+    "pack_single",
     "signed",
 ]
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 _BIG_INT_MAX_BITS = 2**31 - 1  # java.math.BigInteger's documented limit
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
@@ -75,21 +87,43 @@ def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str
     )
 
 
-def integer_hasher(name: str, low: int, high: int) -> Callable[[object], int]:
-    """Make the hasher of a Java integer of at most 32 bits: the value itself."""
+def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
+    """Return the key if it is a tuple of as many fields."""
+    what = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
+    values = expect(name, key, tuple, what)
+    if len(values) != arity:
+        raise InvalidValueError(
+            f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
+        )
+    return values
 
-    def hash_integer(key: object) -> int:
+
+def each(
+    what: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
+) -> Iterator[T]:
+    """Yield each function of its value, and say in an error which value it was."""
+    for index, (function, value) in enumerate(zip(functions, values)):
+        try:
+            yield function(value)
+        except KeyGroupsError as error:
+            raise type(error)(f"{what} {index}: {error}") from None
+
+
+def integer_checker(name: str, low: int, high: int) -> Callable[[object], int]:
+    """Make what checks a Java integer and returns it; up to 32 bits it is its own hash."""
+
+    def check_integer(key: object) -> int:
         if type(key) is int and low <= key <= high:
             return key
         return check_int(f"key of type {name}", _not_refused(key), low, high)
 
-    return hash_integer
+    return check_integer
 
 
 def hash_long(key: object) -> int:
     """Long.hashCode."""
-    if type(key) is not int or not _LONG_MIN <= key <= _LONG_MAX:
-        key = check_int("key of type LONG", _not_refused(key), _LONG_MIN, _LONG_MAX)
+    if type(key) is not int or not LONG_MIN <= key <= LONG_MAX:
+        key = check_int("key of type LONG", _not_refused(key), LONG_MIN, LONG_MAX)
     return long_bits(key)
 
 
@@ -127,16 +161,21 @@ def hash_float(key: object) -> int:
     number = expect("FLOAT", key, float, "a float")
     if math.isnan(number):
         return _FLOAT_NAN
+    return int.from_bytes(pack_single("FLOAT", number), "little", signed=True)
+
+
+def pack_single(name: str, number: float) -> bytes:
+    """Return the four bytes of a number that is exactly a single, a NaN's payload included."""
     try:
-        packed = struct.pack(">f", number)
+        packed = struct.pack("<f", number)
     except OverflowError:
         packed = b""
-    if not packed or struct.unpack(">f", packed)[0] != number:
+    if not packed or struct.pack("<d", *struct.unpack("<f", packed)) != struct.pack("<d", number):
         raise InvalidValueError(
-            f"key of type FLOAT must be a single-precision number, got {number!r}: round it "
+            f"key of type {name} must be a single-precision number, got {number!r}: round it "
             "first, for instance with struct.unpack('f', struct.pack('f', key))[0]"
         )
-    return int.from_bytes(packed, "big", signed=True)
+    return packed
 
 
 def hash_double(key: object) -> int:

@@ -14,12 +14,16 @@ from keygroups.types import SqlType
 
 __all__ = [
     "certain_span",
+    "check_date",
+    "check_time",
     "hash_instant",
     "hash_local_date",
     "hash_local_date_time",
     "hash_local_time",
     "instant_code",
+    "instant_since_epoch",
     "local_date_code",
+    "local_since_epoch",
     "local_time_code",
     "sql_date_hasher",
     "sql_time_hasher",
@@ -53,13 +57,13 @@ def instant_code(seconds: int, nanos: int) -> int:
 
 def hash_local_date(key: object) -> int:
     """LocalDate.hashCode."""
-    date = _date("LOCAL_DATE", key)
+    date = check_date("LOCAL_DATE", key)
     return local_date_code(date.year, date.month, date.day)
 
 
 def hash_local_time(key: object) -> int:
     """LocalTime.hashCode."""
-    return local_time_code(_nano_of_day(_time("LOCAL_TIME", key)))
+    return local_time_code(_nano_of_day(check_time("LOCAL_TIME", key)))
 
 
 def hash_local_date_time(key: object) -> int:
@@ -71,12 +75,7 @@ def hash_local_date_time(key: object) -> int:
 
 def hash_instant(key: object) -> int:
     """Instant.hashCode."""
-    instant = _datetime("INSTANT", key, "an aware datetime")
-    if instant.utcoffset() is None:
-        raise InvalidTypeError(
-            f"key of type INSTANT must be an aware datetime, got {show(key)} without a zone"
-        )
-    since = instant - _UTC_EPOCH
+    since = instant_since_epoch("INSTANT", key)
     return instant_code(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
 
 
@@ -84,7 +83,7 @@ def sql_date_hasher(key_type: SqlType) -> Callable[[object], int]:
     """Make the hasher of java.sql.Date: the epoch millisecond of local midnight."""
 
     def hash_sql_date(key: object) -> int:
-        midnight = dt.datetime.combine(_date("SQL_DATE", key), dt.time())
+        midnight = dt.datetime.combine(check_date("SQL_DATE", key), dt.time())
         return long_bits(_epoch_millis(midnight, key_type))
 
     return hash_sql_date
@@ -94,7 +93,7 @@ def sql_time_hasher(key_type: SqlType) -> Callable[[object], int]:
     """Make the hasher of java.sql.Time: the epoch millisecond on 1970-01-01."""
 
     def hash_sql_time(key: object) -> int:
-        time = _time("SQL_TIME", key)
+        time = check_time("SQL_TIME", key)
         if time.microsecond % 1_000:
             raise InvalidValueError(
                 f"key of type SQL_TIME must be whole milliseconds, got {show(key)}"
@@ -150,6 +149,21 @@ def _datetime(name: str, key: object, what: str) -> dt.datetime:
     return value
 
 
+def instant_since_epoch(name: str, key: object) -> dt.timedelta:
+    """Return how far an aware datetime is from the epoch."""
+    value = _datetime(name, key, "an aware datetime")
+    if value.utcoffset() is None:
+        raise InvalidTypeError(
+            f"key of type {name} must be an aware datetime, got {show(key)} without a zone"
+        )
+    return value - _UTC_EPOCH
+
+
+def local_since_epoch(name: str, key: object) -> dt.timedelta:
+    """Return how far a naive datetime is from the epoch, as if it were in UTC."""
+    return _naive(name, key) - _EPOCH
+
+
 def _naive(name: str, key: object) -> dt.datetime:
     value = _datetime(name, key, "a naive datetime")
     if value.tzinfo is not None:
@@ -159,14 +173,16 @@ def _naive(name: str, key: object) -> dt.datetime:
     return value
 
 
-def _date(name: str, key: object) -> dt.date:
+def check_date(name: str, key: object) -> dt.date:
+    """Return a key that is a date and no datetime."""
     value = expect(name, key, dt.date, "a date")
     if isinstance(value, dt.datetime):
         raise InvalidTypeError(f"key of type {name} must be a date, got the datetime {show(key)}")
     return value
 
 
-def _time(name: str, key: object) -> dt.time:
+def check_time(name: str, key: object) -> dt.time:
+    """Return a key that is a time without a zone."""
     value = expect(name, key, dt.time, "a time")
     if value.tzinfo is not None:
         raise InvalidTypeError(

@@ -8,20 +8,16 @@ Key types are immutable, hashable, picklable and compare by value.
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from collections.abc import Iterable
-from decimal import Decimal
-from enum import Enum
 from zoneinfo import ZoneInfo
 
 from keygroups.errors import (
-    AmbiguousKeyTypeError,
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
-    show,
 )
+from keygroups.sql_types import LogicalType, parse_logical_type
 
 __all__ = [
     "BIG_DEC",
@@ -41,10 +37,12 @@ __all__ = [
     "MAP",
     "NULL",
     "OPTIONAL",
+    "PYFLINK",
     "ROW",
     "SET",
     "SHORT",
     "SQL_DATE",
+    "SQL_ROW",
     "SQL_TIME",
     "SQL_TIMESTAMP",
     "STRING",
@@ -53,14 +51,14 @@ __all__ = [
     "KeyType",
     "ScalarType",
     "SqlType",
-    "infer_key_type",
-    "refused_key",
 ]
 
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
+_IN_PYFLINK = (
+    "BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BIG_DEC, LOCAL_DATE, LOCAL_TIME, "
+    "LOCAL_DATE_TIME, INSTANT, SQL_DATE('UTC'), SQL_TIME('UTC')"
+)
 
 
 class KeyType:
@@ -132,6 +130,10 @@ def _check_parts(owner: str, parts: Iterable[object]) -> None:
             raise InvalidTypeError(
                 f"{owner} is made of key types such as INT or SQL_DATE('UTC'), "
                 f"got {part!r} at position {index}"
+            )
+        if isinstance(part, (SQL_ROW, PYFLINK)):
+            raise InvalidTypeError(
+                f"{owner} cannot hold {part!r} at position {index}: that is a whole key in Flink"
             )
 
 
@@ -295,98 +297,89 @@ class SQL_TIMESTAMP(SqlType):
     __slots__ = ()
 
 
-_INFERRED: dict[type, ScalarType] = {
-    bool: BOOLEAN,
-    str: STRING,
-    float: DOUBLE,
-    Decimal: BIG_DEC,
-    dt.date: LOCAL_DATE,
-    dt.time: LOCAL_TIME,
-    uuid.UUID: UUID,
-}
+class SQL_ROW(_Parametric):
+    """The key of a Flink SQL or Table job: a BinaryRowData; the key is a tuple of the fields.
 
+    Each field is the text of a logical type as Flink DDL writes it; `keygroups.sql_types` has
+    them all, and `fields` holds what was read. The order of the fields is the order of
+    `hash[...]` in the plan, which `keygroups.explain` reads and which is *not* always that of
+    GROUP BY. One column too makes a tuple, `(value,)`. None is NULL, where the type allows it.
 
-def infer_key_type(key: object) -> KeyType:
-    """Return the key type of a Python value, where the value leaves no doubt.
+    Raises UnsupportedKeyTypeError for a type that Flink has and that makes no key here,
+    InvalidValueError or InvalidTypeError for any other text; the message says where.
 
-    The class has to be exactly bool, int, str, float, Decimal, date, time, datetime,
-    UUID, tuple, list, set, frozenset or dict; a subclass (an enum, a namedtuple, a NumPy
-    scalar) has to be declared. The elements of a list, set or dict have to share one type.
-
-    Raises AmbiguousKeyTypeError for an int from -2^31 to -1, whose hash differs between
-    Integer and Long, and UnsupportedKeyTypeError for any other class, for a mixed list
-    and for an int beyond 64 bits.
-
-    >>> infer_key_type(("a", 2**40))
-    TUPLE(STRING, LONG)
+    >>> from keygroups import hash_code
+    >>> SQL_ROW("bigint", "varchar(20)"), hash_code((1,), SQL_ROW("INT"))
+    (SQL_ROW('BIGINT', 'VARCHAR(20)'), 1465514398)
     """
-    cls = type(key)
-    if isinstance(key, int) and cls is int:
-        return INT if 0 <= key <= _INT_MAX else _infer_wide_int(key)
-    if cls in _INFERRED:
-        return _INFERRED[cls]
-    if isinstance(key, dt.datetime) and cls is dt.datetime:
-        return LOCAL_DATE_TIME if key.utcoffset() is None else INSTANT
-    if isinstance(key, tuple) and cls is tuple:
-        return TUPLE(*map(_infer_field, key))
-    if isinstance(key, list) and cls is list:
-        return LIST(_infer_common("list", key))
-    if isinstance(key, (set, frozenset)) and cls in (set, frozenset):
-        return SET(_infer_common("set", key))
-    if isinstance(key, dict) and cls is dict:
-        return MAP(_infer_common("dict", key), _infer_common("dict", key.values()))
-    raise refused_key(key)
 
+    __slots__ = ("fields",)
 
-def _infer_field(value: object) -> KeyType:
-    return NULL if value is None else infer_key_type(value)
-
-
-def _infer_wide_int(key: int) -> ScalarType:
-    if _INT_MIN <= key < 0:
-        raise AmbiguousKeyTypeError(
-            f"key {key} hashes differently as Integer and as Long: pass key_type=INT or "
-            "key_type=LONG (ints from 0 to 2147483647 hash alike)"
+    def __init__(self, *fields: str) -> None:
+        self.fields: tuple[LogicalType, ...] = tuple(
+            _parse_field(index, text) for index, text in enumerate(fields)
         )
-    if _LONG_MIN <= key <= _LONG_MAX:
-        return LONG
-    raise UnsupportedKeyTypeError(
-        f"key {show(key)} is beyond Long's 64 bits: pass key_type=BIG_INT if it is a BigInteger"
-    )
+        super().__init__(*map(str, self.fields))
 
 
-def _infer_common(what: str, values: Iterable[object]) -> KeyType:
-    """Return the one type of all values; nulls have every type, small ints are also Long."""
-    types = {_infer_field(value) for value in values} - {NULL}
-    if types == {INT, LONG}:
-        return LONG
-    if len(types) > 1:
-        raise UnsupportedKeyTypeError(
-            f"key is a {what} of several types ({', '.join(sorted(map(repr, types)))}): "
-            "pass its key_type"
-        )
-    return types.pop() if types else NULL
+def _parse_field(index: int, text: str) -> LogicalType:
+    try:
+        return parse_logical_type(text)
+    except KeyGroupsError as error:
+        raise type(error)(f"field {index} of SQL_ROW: {error}") from None
 
 
-def refused_key(key: object) -> KeyGroupsError:
-    """Build the error for a key that no key type takes: what Flink does, and the way out."""
-    if key is None:
-        return InvalidValueError("key is None: assigned key must not be null")
-    cls = type(key).__qualname__
-    way_out = "; compute_key_group_for_key_hash takes a hash of your own"
-    if isinstance(key, Enum):
-        why = (
-            "a Java enum's hashCode is its identity, another one in every JVM: "
-            "key the job by its name (STRING)"
-        )
-    elif isinstance(key, (bytes, bytearray, memoryview)):
-        why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
-    elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
-        why = "a subclass may stand for another Java class: pass key_type"
-    elif isinstance(key, (tuple, list, set, frozenset, dict)):
-        why = "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type"
+class PYFLINK(_OfOne):
+    """What PyFlink's `key_by(..., key_type=t)` hashes: a Row of kind +I around the key.
+
+    `element` is the key type that stands for PyFlink's `Types` value: BOOLEAN to DOUBLE, STRING,
+    BIG_DEC, the dates and times, INSTANT, and TUPLE, ROW, LIST and MAP of these. A None key
+    is legal. SQL_DATE, SQL_TIME and SQL_TIMESTAMP are known for a JVM in UTC; in process mode
+    PyFlink moves a SQL_TIMESTAMP before 1970 by a second if it has a fraction of one, so those
+    keys raise and TUPLE, ROW, LIST and MAP take no SQL_TIMESTAMP.
+
+    `key_by` without a key type hashes the bytes of the pickled key, which depend on the version
+    of Python, the pickle protocol and the execution mode: pass `key_type` to it.
+
+    Raises InvalidTypeError without a key type, UnsupportedKeyTypeError for one that PyFlink
+    cannot declare or cannot key by: CHAR and BIG_INT (PyFlink and Java disagree on their wire
+    format), UUID, SET, OPTIONAL, a ROW with names (PyFlink's named rows hash by position).
+
+    >>> from keygroups import hash_code
+    >>> hash_code("a", PYFLINK(STRING)), hash_code(None, PYFLINK(STRING))
+    (159, 31)
+    """
+
+    __slots__ = ()
+
+    def __init__(self, element: KeyType | None = None) -> None:
+        if element is None:
+            raise InvalidTypeError(
+                "PYFLINK needs the key_type of key_by: without one PyFlink hashes the bytes of "
+                "the pickled key, which depend on the version of Python, the pickle protocol and "
+                "the execution mode; pass key_type to key_by, and that type to PYFLINK"
+            )
+        super().__init__(element)
+        if not isinstance(element, SQL_TIMESTAMP) or element.name != "UTC":
+            _check_pyflink(element)
+
+
+def _check_pyflink(key_type: KeyType) -> None:
+    if isinstance(key_type, TUPLE) or (
+        isinstance(key_type, ROW) and key_type == ROW(*key_type.fields)
+    ):
+        parts = key_type.fields
+    elif isinstance(key_type, LIST):
+        parts = (key_type.element,)
+    elif isinstance(key_type, MAP):
+        parts = (key_type.key, key_type.value)
+    elif repr(key_type) in _IN_PYFLINK.split(", "):
+        parts = ()
     else:
-        why = "the hashCode of its Java class is not known here"
-    return UnsupportedKeyTypeError(
-        f"key {show(key)} of class {cls} is not supported: {why}{way_out}"
-    )
+        raise UnsupportedKeyTypeError(
+            f"PYFLINK cannot hold {key_type!r}, by which PyFlink cannot key or is not known to; "
+            f"it can hold {_IN_PYFLINK}, SQL_TIMESTAMP('UTC') by itself, and TUPLE, ROW without "
+            "kind and names, LIST and MAP of these"
+        )
+    for part in parts:
+        _check_pyflink(part)

@@ -16,15 +16,19 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keygroups.sql_types import LogicalType
 from keygroups.types import (
     LIST,
     MAP,
     OPTIONAL,
+    PYFLINK,
     ROW,
     SET,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIME,
     SQL_TIMESTAMP,
+    STRING,
     TUPLE,
     KeyType,
     SqlType,
@@ -43,6 +47,7 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
 }
 ASSIGNMENT = "org.apache.flink.runtime.state.KeyGroupRangeAssignment"
+PYFLINK_SELECTOR = "org.apache.flink.streaming.api.functions.python.KeyByKeySelector"
 
 _ROW_KINDS = {"+I": "INSERT", "-U": "UPDATE_BEFORE", "+U": "UPDATE_AFTER", "-D": "DELETE"}
 _PARSED = {
@@ -54,6 +59,23 @@ _PARSED = {
     "INSTANT": ("java.time.OffsetDateTime", "parse"),
     "UUID": ("java.util.UUID", "fromString"),
 }
+# SQL's types: the scalar key type of the same values, and the end of BinaryRowWriter.write...
+_SQL_TYPES = {
+    "TINYINT": ("BYTE", "Byte"),
+    "SMALLINT": ("SHORT", "Short"),
+    "INT": ("INT", "Int"),
+    "BIGINT": ("LONG", "Long"),
+    "DECIMAL": ("BIG_DEC", "Decimal"),
+    "CHAR": ("STRING", "String"),
+    "VARCHAR": ("STRING", "String"),
+    "VARBINARY": ("", "Binary"),
+    "DATE": ("LOCAL_DATE", "Int"),
+    "TIME": ("LOCAL_TIME", "Int"),
+    "TIMESTAMP": ("LOCAL_DATE_TIME", "Timestamp"),
+    "TIMESTAMP_LTZ": ("INSTANT", "Timestamp"),
+}
+_MAX_COMPACT = {"Decimal": 18, "Timestamp": 3}
+_DATA = "org.apache.flink.table.data"
 
 
 def flink_jar() -> Path | None:
@@ -63,6 +85,17 @@ def flink_jar() -> Path | None:
         for jar in Path(folder, "lib").glob("flink-dist-*.jar"):
             return jar
     return None
+
+
+def flink_class_path(dist: Path) -> str:
+    """Return the class path of that jar and those beside it of SQL's rows and PyFlink's keys."""
+    jars = [
+        dist,
+        *dist.parent.glob("flink-table-api-java-uber-*.jar"),
+        *dist.parent.glob("flink-table-runtime-*.jar"),
+        *dist.parents[1].glob("opt/flink-python-*.jar"),
+    ]
+    return os.pathsep.join(map(str, jars))
 
 
 def local_session() -> SparkSession:
@@ -86,7 +119,7 @@ def local_session() -> SparkSession:
     if jar is not None:
         # After Spark's own jars: flink-dist brings older copies of classes that Spark needs,
         # and spark.driver.extraClassPath would put them first.
-        os.environ["SPARK_DIST_CLASSPATH"] = str(jar)
+        os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
     builder = SparkSession.builder.master("local[2]").appName("keygroups tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -100,6 +133,7 @@ class FlinkOracle:
         jvm: Any = spark.sparkContext._jvm
         self.assignment = jvm.org.apache.flink.runtime.state.KeyGroupRangeAssignment
         self.math_utils = jvm.org.apache.flink.util.MathUtils
+        self._type_parser = jvm.org.apache.flink.table.types.logical.utils.LogicalTypeParser
         environment = jvm.org.apache.flink.runtime.util.EnvironmentInformation
         self.flink_version: str = environment.getVersion()
         self.java_version: str = jvm.java.lang.System.getProperty("java.version")
@@ -142,11 +176,30 @@ class FlinkOracle:
         step = 1 + len(mps)
         return [(numbers[i], numbers[i + 1 : i + step]) for i in range(0, len(numbers), step)]
 
+    def logical_type(self, text: str) -> str | None:
+        """Return how Flink SQL itself writes the type of a text, or None where it refuses it."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return str(self._type_parser.parse(text, None).asSummaryString())
+        except Py4JJavaError as error:
+            if "ValidationException" not in error.java_exception.toString():
+                raise
+            return None
+
 
 def _java(key_type: KeyType, value: Any) -> str:
     """Return the XML of a key's Java object."""
+    if isinstance(key_type, PYFLINK):  # from the row of key and element that Python sends
+        sent = _row(ROW(key_type.element, STRING), (value, "element"))
+        made = f'<void id="pyflink" method="getKey">{sent}</void>'
+        return f'<void class="{PYFLINK_SELECTOR}">{made}</void><object idref="pyflink"/>'
     if isinstance(key_type, OPTIONAL):
         return _call("java.util.Optional", "ofNullable", _java(key_type.element, value))
+    if isinstance(key_type, PYFLINK):
+        return _row(ROW(key_type.element), (value,))
+    if isinstance(key_type, SQL_ROW):
+        return _binary_row(key_type, value)
     if value is None:
         return "<null/>"
     if isinstance(key_type, TUPLE):
@@ -194,6 +247,78 @@ def _row(key_type: ROW, value: Sequence[object]) -> str:
     fields = zip(labels, map(_java, key_type.fields, value))
     sets = (f'<void method="setField">{label}{field}</void>' for label, field in fields)
     return start.removesuffix("</object>") + "".join(sets) + "</object>"
+
+
+def _binary_row(key_type: SQL_ROW, values: Sequence[object]) -> str:
+    """Write a row field by field, as the code that Flink's planner generates for a key does."""
+    row = _call(f"{_DATA}.binary.BinaryRowData", "new", _int(len(values)))
+    writes = map(_write, range(len(values)), key_type.fields, values)
+    return (
+        f'<void id="row" class="java.util.Objects" method="requireNonNull">{row}</void>'
+        f'<void class="{_DATA}.writer.BinaryRowWriter" method="new"><object idref="row"/>'
+        f'{"".join(writes)}<void method="complete"/></void><object idref="row"/>'
+    )
+
+
+def _write(index: int, field: LogicalType, value: object) -> str:
+    """CodeGenUtils.binaryWriterWriteField and binaryWriterWriteNull."""
+    _, name = _SQL_TYPES.get(field.name, ("", field.name.capitalize()))
+    precision = field.precision or 0
+    if value is None and precision <= _MAX_COMPACT.get(name, 9):
+        return f'<void method="setNullAt">{_int(index)}</void>'
+    arguments = [_int(index), _internal(field, value)]
+    if name in _MAX_COMPACT:
+        arguments.append(_int(precision))
+    if name in ("Array", "Row"):
+        serializers = "org.apache.flink.table.runtime.typeutils.InternalSerializers"
+        arguments.append(_call(serializers, "create", _logical_type(field)))
+    return f'<void method="write{name}">{"".join(arguments)}</void>'
+
+
+def _internal(field: LogicalType, value: Any) -> str:
+    """Return the XML of Flink's own object for a value in a row."""
+    if value is None:
+        return "<null/>"
+    if field.name in ("BINARY", "VARBINARY"):
+        signed = (f"<byte>{(byte ^ 128) - 128}</byte>" for byte in value)
+        return f'<array class="byte">{"".join(signed)}</array>'
+    if field.name == "ARRAY":
+        elements = "".join(_internal(field.fields[0], element) for element in value)
+        array = f'<array class="java.lang.Object">{elements}</array>'
+        return _call(f"{_DATA}.GenericArrayData", "new", array)
+    if field.name == "ROW":
+        fields = enumerate(map(_internal, field.fields, value))
+        sets = (f'<void method="setField">{_int(i)}{inner}</void>' for i, inner in fields)
+        return _call(f"{_DATA}.GenericRowData", "new", _int(len(value)), *sets)
+    scalar_type, _ = _SQL_TYPES.get(field.name, (field.name, ""))
+    scalar = _scalar(scalar_type, value)
+    if field.name in ("CHAR", "VARCHAR"):
+        return _call(f"{_DATA}.StringData", "fromString", scalar)
+    if field.name == "DECIMAL":
+        numbers = _int(field.precision or 0) + _int(field.scale or 0)
+        return _call(f"{_DATA}.DecimalData", "fromBigDecimal", scalar, numbers)
+    if field.name in ("DATE", "TIME"):
+        return _call("org.apache.flink.table.utils.DateTimeUtils", "toInternal", scalar)
+    if field.name == "TIMESTAMP":
+        return _call(f"{_DATA}.TimestampData", "fromLocalDateTime", scalar)
+    if field.name == "TIMESTAMP_LTZ":
+        return _call(f"{_DATA}.TimestampData", "fromInstant", scalar)
+    return scalar
+
+
+def _logical_type(field: LogicalType) -> str:
+    """Return the XML of Flink's LogicalType; Flink wants names in a ROW."""
+    parser = "org.apache.flink.table.types.logical.utils.LogicalTypeParser"
+    return _call(parser, "parse", _string(_with_names(field)), "<null/>")
+
+
+def _with_names(field: LogicalType) -> str:
+    if field.name not in ("ROW", "ARRAY"):
+        return str(field)
+    parts = list(map(_with_names, field.fields))
+    if field.name == "ROW":
+        parts = [f"f{index} {part}" for index, part in enumerate(parts)]
+    return f"{field.name}<{', '.join(parts)}>{'' if field.nullable else ' NOT NULL'}"
 
 
 def _sql(key_type: SqlType, value: Any) -> str:

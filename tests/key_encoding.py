@@ -10,7 +10,8 @@ from decimal import Decimal
 from typing import Any
 
 from keygroups import types
-from keygroups.types import LIST, MAP, OPTIONAL, ROW, SET, TUPLE, KeyType
+from keygroups.sql_types import LogicalType
+from keygroups.types import LIST, MAP, OPTIONAL, PYFLINK, ROW, SET, SQL_ROW, TUPLE, KeyType
 
 _READERS: dict[str, Callable[[str], object]] = {
     "FLOAT": float.fromhex,
@@ -24,6 +25,13 @@ _READERS: dict[str, Callable[[str], object]] = {
     "SQL_TIME": dt.time.fromisoformat,
     "SQL_TIMESTAMP": dt.datetime.fromisoformat,
     "UUID": uuid.UUID,
+    "DECIMAL": Decimal,
+    "BINARY": bytes.fromhex,
+    "VARBINARY": bytes.fromhex,
+    "DATE": dt.date.fromisoformat,
+    "TIME": dt.time.fromisoformat,
+    "TIMESTAMP": dt.datetime.fromisoformat,
+    "TIMESTAMP_LTZ": dt.datetime.fromisoformat,
 }
 
 
@@ -36,8 +44,12 @@ def decode_key_type(text: str) -> KeyType:
 
 def encode_key(key_type: KeyType, key: Any) -> Any:
     """Return what stands for a key of a key type in JSON."""
+    if isinstance(key_type, PYFLINK):
+        return encode_key(key_type.element, key)
     if key is None:
         return None
+    if isinstance(key_type, SQL_ROW):
+        return _encode_sql(key)
     if isinstance(key_type, (TUPLE, ROW)):
         return [encode_key(field, value) for field, value in zip(key_type.fields, key)]
     if isinstance(key_type, LIST):
@@ -50,7 +62,19 @@ def encode_key(key_type: KeyType, key: Any) -> Any:
         return [
             [encode_key(key_type.key, k), encode_key(key_type.value, v)] for k, v in key.items()
         ]
-    if isinstance(key, float):
+    return _encode_scalar(key)
+
+
+def _encode_sql(value: Any) -> Any:
+    return (
+        list(map(_encode_sql, value))
+        if isinstance(value, (tuple, list))
+        else _encode_scalar(value)
+    )
+
+
+def _encode_scalar(key: Any) -> Any:
+    if isinstance(key, (float, bytes)):
         return key.hex()
     if isinstance(key, (dt.date, dt.time)):
         return key.isoformat()
@@ -59,8 +83,12 @@ def encode_key(key_type: KeyType, key: Any) -> Any:
 
 def decode_key(key_type: KeyType, data: Any) -> Any:
     """Return the key that `encode_key` wrote."""
+    if isinstance(key_type, PYFLINK):
+        return decode_key(key_type.element, data)
     if data is None:
         return None
+    if isinstance(key_type, SQL_ROW):
+        return tuple(map(_decode_sql, key_type.fields, data))
     if isinstance(key_type, (TUPLE, ROW)):
         return tuple(map(decode_key, key_type.fields, data))
     if isinstance(key_type, LIST):
@@ -72,4 +100,15 @@ def decode_key(key_type: KeyType, data: Any) -> Any:
     if isinstance(key_type, MAP):
         return {decode_key(key_type.key, k): decode_key(key_type.value, v) for k, v in data}
     reader = _READERS.get(repr(key_type).partition("(")[0])
+    return data if reader is None else reader(data)
+
+
+def _decode_sql(field: LogicalType, data: Any) -> Any:
+    if data is None:
+        return None
+    if field.name == "ROW":
+        return tuple(map(_decode_sql, field.fields, data))
+    if field.name == "ARRAY":
+        return [_decode_sql(field.fields[0], element) for element in data]
+    reader = _READERS.get(field.name)
     return data if reader is None else reader(data)

@@ -47,6 +47,7 @@ from keygroups.types import (
     SET,
     SHORT,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIME,
     SQL_TIMESTAMP,
     STRING,
@@ -170,6 +171,7 @@ ALL_TYPES = [
     LIST(INT),
     SET(INT),
     MAP(INT, INT),
+    SQL_ROW("INT"),
 ]
 
 

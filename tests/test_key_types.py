@@ -11,6 +11,7 @@ from decimal import Decimal
 import pytest
 
 from keygroups import hash_code, types
+from keygroups.inference import infer_key_type
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -25,15 +26,16 @@ from keygroups.types import (
     MAP,
     NULL,
     OPTIONAL,
+    PYFLINK,
     ROW,
     SET,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIMESTAMP,
     STRING,
     TUPLE,
     UUID,
     KeyType,
-    infer_key_type,
 )
 
 EXAMPLES = [
@@ -49,6 +51,11 @@ EXAMPLES = [
     MAP(STRING, LIST(LONG)),
     SQL_DATE("UTC"),
     SQL_TIMESTAMP("Europe/Berlin"),
+    SQL_ROW(),
+    SQL_ROW("BIGINT NOT NULL", "varchar(20)"),
+    SQL_ROW("ROW<a INT, b ARRAY<DECIMAL(38, 10)>>"),
+    PYFLINK(STRING),
+    PYFLINK(TUPLE(STRING, LIST(INT))),
 ]
 
 
@@ -76,6 +83,8 @@ def test_different_types_differ() -> None:
     assert ROW(INT) != ROW(INT, kind="-D")
     assert SQL_DATE("UTC") != SQL_TIMESTAMP("UTC")
     assert TUPLE(INT) != "TUPLE(INT)"
+    assert SQL_ROW("INT", "STRING") != SQL_ROW("STRING", "INT")
+    assert PYFLINK(INT) != LIST(INT)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from functools import lru_cache
@@ -13,14 +14,17 @@ import pytest
 from key_encoding import decode_key, decode_key_type
 
 import keygroups
-from keygroups import KeyGroupRange, types
+from keygroups import InvalidValueError, KeyGroupRange, UnsupportedKeyTypeError, types
+from keygroups.sql_types import parse_logical_type
 
 if TYPE_CHECKING:
     from flink_oracle import FlinkOracle
 
 VECTORS = Path(__file__).parent / "vectors"
-FILES = ["keys", "ranges", "default_max_parallelism", "murmur"]
+FILES = ["keys", "ranges", "default_max_parallelism", "murmur", "logical_types"]
 # A null alone is never a key, so NULL has no line of its own.
+# Flink's types that make no key here.
+NO_KEY = re.compile("MAP|MULTISET|INTERVAL|VARIANT|DESCRIPTOR|NULL$(?<!NOT NULL)|WITH TIME ZONE")
 KEY_TYPES = sorted(name for name in types.__all__ if name.isupper() and name != "NULL")
 
 
@@ -81,6 +85,20 @@ def test_default_max_parallelism_is_that_of_flink() -> None:
 def test_murmur_is_that_of_flink() -> None:
     for line in read("murmur")[1]:
         assert keygroups.murmur_hash(line["code"]) == line["murmur"]
+
+
+@pytest.mark.parametrize("line", read("logical_types")[1], ids=lambda line: repr(line["text"]))
+def test_logical_types_are_read_as_by_flink(line: dict[str, Any]) -> None:
+    text, flink = line["text"], line["type"]
+    if flink is None or NO_KEY.search(flink):
+        error = InvalidValueError if flink is None else UnsupportedKeyTypeError
+        with pytest.raises(error, match=r"^type .*, position \d+: "):
+            parse_logical_type(text)
+        return
+    found = parse_logical_type(text)
+    assert parse_logical_type(flink) == found
+    # Flink's own text has the names of fields, ours does not.
+    assert str(found) == re.sub(r"`(?:[^`]|``)*` | '\.\.\.'", "", flink)
 
 
 @pytest.mark.flink

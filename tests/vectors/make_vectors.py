@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # the folder of the two modu
 
 from flink_oracle import FlinkOracle, local_session
 from key_encoding import encode_key
+from sql_vectors import LOGICAL_TYPES, PYFLINK_EDGES, random_pyflink_type, sql_keys
 
 from keygroups.types import (
     BIG_DEC,
@@ -41,6 +42,7 @@ from keygroups.types import (
     MAP,
     NULL,
     OPTIONAL,
+    PYFLINK,
     ROW,
     SET,
     SHORT,
@@ -260,6 +262,12 @@ def keys() -> Iterator[Key]:
         for _ in range(250 if name in ("TUPLE", "ROW") else 60):
             key_type = make_type(rng, 2)
             yield key_type, random_key(rng, key_type)
+    yield from sql_keys()
+    yield from PYFLINK_EDGES
+    rng = random.Random("PYFLINK")
+    for _ in range(150):
+        key_type = random_pyflink_type(rng, 2)
+        yield PYFLINK(key_type), random_key(rng, key_type)
 
 
 def key_lines(flink: FlinkOracle) -> Lines:
@@ -325,6 +333,11 @@ def murmur_lines(flink: FlinkOracle) -> Lines:
         yield {"code": code, "murmur": flink.math_utils.murmurHash(code)}
 
 
+def logical_type_lines(flink: FlinkOracle) -> Lines:
+    for text in LOGICAL_TYPES:
+        yield {"text": text, "type": flink.logical_type(text)}
+
+
 def main(folder: Path) -> None:
     """Write every file into `folder`."""
     spark = local_session()
@@ -334,6 +347,7 @@ def main(folder: Path) -> None:
         "ranges": range_lines(flink),
         "default_max_parallelism": default_lines(flink),
         "murmur": murmur_lines(flink),
+        "logical_types": logical_type_lines(flink),
     }
     for name, lines in files.items():
         header: dict[str, object] = {"flink": flink.flink_version, "java": flink.java_version}

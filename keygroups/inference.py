@@ -1,0 +1,138 @@
+"""The key type of a Python value, where the value leaves no doubt, and the refusal where not."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Iterable
+from decimal import Decimal
+from enum import Enum
+
+from keygroups.errors import (
+    AmbiguousKeyTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+    show,
+)
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    DOUBLE,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LOCAL_TIME,
+    LONG,
+    MAP,
+    NULL,
+    SET,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+    ScalarType,
+)
+
+__all__ = ["infer_key_type", "refused_key"]
+
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
+
+_INFERRED: dict[type, ScalarType] = {
+    bool: BOOLEAN,
+    str: STRING,
+    float: DOUBLE,
+    Decimal: BIG_DEC,
+    dt.date: LOCAL_DATE,
+    dt.time: LOCAL_TIME,
+    uuid.UUID: UUID,
+}
+
+
+def infer_key_type(key: object) -> KeyType:
+    """Return the key type of a Python value, where the value leaves no doubt.
+
+    The class has to be exactly bool, int, str, float, Decimal, date, time, datetime,
+    UUID, tuple, list, set, frozenset or dict; a subclass (an enum, a namedtuple, a NumPy
+    scalar) has to be declared. The elements of a list, set or dict have to share one type.
+
+    Raises AmbiguousKeyTypeError for an int from -2^31 to -1, whose hash differs between
+    Integer and Long, and UnsupportedKeyTypeError for any other class, for a mixed list
+    and for an int beyond 64 bits.
+
+    >>> infer_key_type(("a", 2**40))
+    TUPLE(STRING, LONG)
+    """
+    cls = type(key)
+    if isinstance(key, int) and cls is int:
+        return INT if 0 <= key <= _INT_MAX else _infer_wide_int(key)
+    if cls in _INFERRED:
+        return _INFERRED[cls]
+    if isinstance(key, dt.datetime) and cls is dt.datetime:
+        return LOCAL_DATE_TIME if key.utcoffset() is None else INSTANT
+    if isinstance(key, tuple) and cls is tuple:
+        return TUPLE(*map(_infer_field, key))
+    if isinstance(key, list) and cls is list:
+        return LIST(_infer_common("list", key))
+    if isinstance(key, (set, frozenset)) and cls in (set, frozenset):
+        return SET(_infer_common("set", key))
+    if isinstance(key, dict) and cls is dict:
+        return MAP(_infer_common("dict", key), _infer_common("dict", key.values()))
+    raise refused_key(key)
+
+
+def _infer_field(value: object) -> KeyType:
+    return NULL if value is None else infer_key_type(value)
+
+
+def _infer_wide_int(key: int) -> ScalarType:
+    if _INT_MIN <= key < 0:
+        raise AmbiguousKeyTypeError(
+            f"key {key} hashes differently as Integer and as Long: pass key_type=INT or "
+            "key_type=LONG (ints from 0 to 2147483647 hash alike)"
+        )
+    if _LONG_MIN <= key <= _LONG_MAX:
+        return LONG
+    raise UnsupportedKeyTypeError(
+        f"key {show(key)} is beyond Long's 64 bits: pass key_type=BIG_INT if it is a BigInteger"
+    )
+
+
+def _infer_common(what: str, values: Iterable[object]) -> KeyType:
+    """Return the one type of all values; nulls have every type, small ints are also Long."""
+    types = {_infer_field(value) for value in values} - {NULL}
+    if types == {INT, LONG}:
+        return LONG
+    if len(types) > 1:
+        raise UnsupportedKeyTypeError(
+            f"key is a {what} of several types ({', '.join(sorted(map(repr, types)))}): "
+            "pass its key_type"
+        )
+    return types.pop() if types else NULL
+
+
+def refused_key(key: object) -> KeyGroupsError:
+    """Build the error for a key that no key type takes: what Flink does, and the way out."""
+    if key is None:
+        return InvalidValueError("key is None: assigned key must not be null")
+    cls = type(key).__qualname__
+    way_out = "; compute_key_group_for_key_hash takes a hash of your own"
+    if isinstance(key, Enum):
+        why = (
+            "a Java enum's hashCode is its identity, another one in every JVM: "
+            "key the job by its name (STRING)"
+        )
+    elif isinstance(key, (bytes, bytearray, memoryview)):
+        why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
+    elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
+        why = "a subclass may stand for another Java class: pass key_type"
+    elif isinstance(key, (tuple, list, set, frozenset, dict)):
+        why = "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type"
+    else:
+        why = "the hashCode of its Java class is not known here"
+    return UnsupportedKeyTypeError(
+        f"key {show(key)} of class {cls} is not supported: {why}{way_out}"
+    )

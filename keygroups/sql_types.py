@@ -1,0 +1,299 @@
+"""The logical types of Flink SQL, read from their text as Flink DDL writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+    show,
+)
+
+__all__ = ["LogicalType", "parse_logical_type"]
+
+_MAX_LENGTH = 2**31 - 1  # VarCharType.MAX_LENGTH, which STRING stands for
+_MAX_PRECISION = 38  # DecimalType.MAX_PRECISION
+_MAX_DEPTH = 100  # keeps a text like "ARRAY<ARRAY<..." within Python's own call stack
+
+_PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
+_LENGTH = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+_SYNONYMS = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
+_UNLIMITED = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
+_FRACTION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}  # with the default precision
+_NESTED = ("ROW", "ARRAY")
+_MAPS = ("MAP", "MULTISET")
+_UNSUPPORTED = (
+    "BITMAP",
+    "DESCRIPTOR",
+    "INTERVAL",
+    "LEGACY",
+    "NULL",
+    "RAW",
+    "STRUCTURED",
+    "VARIANT",
+)
+_TYPE_WORDS = {
+    *_PLAIN,
+    *_LENGTH,
+    "DECIMAL",
+    *_SYNONYMS,
+    *_UNLIMITED,
+    *_FRACTION,
+    *_NESTED,
+    *_MAPS,
+    *_UNSUPPORTED,
+}
+_TOKEN = re.compile(
+    r"(?P<space>\s+)|(?P<word>[^\W\d][\w$]*)|(?P<number>[0-9]+)|(?P<mark>[<>(),])"
+    r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<comment>'(?:[^']|'')*')"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalType:
+    """A logical type of Flink SQL; `parse_logical_type` makes them, checked.
+
+    `name` is one of BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, CHAR,
+    VARCHAR, BINARY, VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY. `length`
+    is that of CHAR to VARBINARY; STRING is VARCHAR and BYTES is VARBINARY of length 2^31-1.
+    `precision` is that of DECIMAL, TIME and TIMESTAMP*, `scale` that of DECIMAL. `fields` are
+    those of a ROW, whose names no byte of a key depends on, or the one element type of an
+    ARRAY. Whatever does not apply is None or empty. `str()` gives the text of the type.
+    """
+
+    name: str
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    fields: tuple[LogicalType, ...] = ()
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        text = self.name
+        if self.length == _MAX_LENGTH and self.name in _UNLIMITED.values():
+            text = "STRING" if self.name == "VARCHAR" else "BYTES"
+        elif self.name in _NESTED:
+            text += f"<{', '.join(map(str, self.fields))}>"
+        else:
+            numbers = (self.length, self.precision, self.scale)
+            given = [str(number) for number in numbers if number is not None]
+            text += f"({', '.join(given)})" if given else ""
+        return text if self.nullable else f"{text} NOT NULL"
+
+
+def parse_logical_type(text: str) -> LogicalType:
+    """Return the logical type that a text of Flink DDL stands for.
+
+    Types: BOOLEAN, TINYINT, SMALLINT, INT or INTEGER, BIGINT, FLOAT, DOUBLE [PRECISION],
+    DECIMAL or DEC or NUMERIC [(p[, s])] with 1 <= p <= 38 and 0 <= s <= p, which is (10, 0)
+    where left out; CHAR, VARCHAR, BINARY and VARBINARY [(n)] with 1 <= n <= 2^31-1, else 1;
+    STRING, BYTES, DATE; TIME [(p)] [WITHOUT TIME ZONE] with 0 <= p <= 9, else 0; TIMESTAMP
+    [(p)] [WITHOUT TIME ZONE], TIMESTAMP_LTZ [(p)] and TIMESTAMP [(p)] WITH LOCAL TIME ZONE
+    with 0 <= p <= 9, else 6; ARRAY<type> or type ARRAY; ROW<name type ['comment'], ...>,
+    ROW(...) and, shorter than Flink has it, ROW<type, ...>. NULL or NOT NULL may follow any
+    type. Names of types are read in any case; a field named like one is put in backquotes.
+
+    Raises UnsupportedKeyTypeError for Flink's other types, InvalidValueError for any other
+    text and InvalidTypeError for what is no str; the message has the text and the position,
+    which counts characters from 0.
+
+    Flink: LogicalTypeParser, DecimalType, CharType and their like for the bounds.
+
+    >>> str(parse_logical_type("row<id bigint not null, price numeric(12, 2)>"))
+    'ROW<BIGINT NOT NULL, DECIMAL(12, 2)>'
+    """
+    if not isinstance(text, str):
+        raise InvalidTypeError(
+            f"a logical type must be a str such as 'BIGINT', got {show(text)} "
+            f"of class {type(text).__name__}"
+        )
+    return _Parser(text).parse()
+
+
+class _Parser:
+    """Reads one text from left to right; `_next` is the index of the token to come."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: list[tuple[str | None, str, int]] = []  # kind, as written, position
+        self._next = 0
+        self._depth = 0
+        position = 0
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise self._error(f"cannot read {text[position]!r}", position)
+            if match.lastgroup != "space":
+                self._tokens.append((match.lastgroup, match[0], position))
+            position = match.end()
+        self._tokens.append((None, "", position))
+
+    def parse(self) -> LogicalType:
+        found = self._type()
+        if self._kind() is not None:
+            raise self._expected("the end")
+        return found
+
+    def _kind(self) -> str | None:
+        return self._tokens[self._next][0]
+
+    def _word(self, ahead: int = 0) -> str:
+        """Return the keyword or mark to come, or "" where there is neither."""
+        kind, text, _ = self._tokens[self._next + ahead]
+        # Only ASCII, as some other letters have an ASCII letter as their upper case.
+        return text.upper() if kind in ("word", "mark") and text.isascii() else ""
+
+    def _accept(self, *words: str) -> bool:
+        """Read these words if they are the ones to come; the last token matches none."""
+        for ahead, word in enumerate(words):
+            if self._word(ahead) != word:
+                return False
+        self._next += len(words)
+        return True
+
+    def _expect(self, *words: str) -> None:
+        for word in words:
+            if not self._accept(word):
+                raise self._expected(word)
+
+    def _error(
+        self,
+        message: str,
+        position: int,
+        error: type[KeyGroupsError] = InvalidValueError,
+    ) -> KeyGroupsError:
+        return error(f"type {show(self._text)}, position {position}: {message}")
+
+    def _expected(self, what: str) -> KeyGroupsError:
+        kind, text, position = self._tokens[self._next]
+        got = "the end" if kind is None else show(text)
+        return self._error(f"expected {what}, got {got}", position)
+
+    def _type(self) -> LogicalType:
+        position = self._tokens[self._next][2]
+        found = self._nullability(self._plain_type())
+        if self._word() == "MULTISET":
+            raise self._unsupported("MULTISET", position)
+        if self._accept("ARRAY"):
+            found = self._nullability(LogicalType("ARRAY", fields=(found,)))
+        return found
+
+    def _nullability(self, found: LogicalType) -> LogicalType:
+        if self._accept("NOT", "NULL"):
+            return replace(found, nullable=False)
+        self._accept("NULL")
+        return found
+
+    def _plain_type(self) -> LogicalType:
+        kind, text, position = self._tokens[self._next]
+        name = self._word()
+        if kind != "word":
+            raise self._expected("a type")
+        if name not in _TYPE_WORDS:
+            raise self._error(
+                f"{show(text)} is no type of Flink SQL, whose types are BOOLEAN, TINYINT, "
+                "SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, CHAR, VARCHAR, STRING, BINARY, "
+                "VARBINARY, BYTES, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY",
+                position,
+            )
+        if name in (*_MAPS, *_UNSUPPORTED):
+            raise self._unsupported(name, position)
+        self._next += 1
+        name = _SYNONYMS.get(name, name)
+        if name in _UNLIMITED:
+            return LogicalType(_UNLIMITED[name], length=_MAX_LENGTH)
+        if name in _LENGTH:
+            return LogicalType(name, length=self._in_brackets("the length", 1, _MAX_LENGTH, 1))
+        if name == "DECIMAL":
+            return self._decimal()
+        if name in _FRACTION:
+            return self._time(name, position)
+        if name in _NESTED:
+            return self._nested(name, position)
+        if name == "DOUBLE":
+            self._accept("PRECISION")
+        return LogicalType(name)
+
+    def _decimal(self) -> LogicalType:
+        precision, scale = 10, 0
+        if self._accept("("):
+            precision = self._number("the precision", 1, _MAX_PRECISION)
+            if self._accept(","):
+                scale = self._number("the scale", 0, precision)
+            self._expect(")")
+        return LogicalType("DECIMAL", precision=precision, scale=scale)
+
+    def _time(self, name: str, position: int) -> LogicalType:
+        precision = self._in_brackets("the precision", 0, 9, _FRACTION[name])
+        if name != "TIMESTAMP_LTZ" and self._accept("WITHOUT"):
+            self._expect("TIME", "ZONE")
+        elif name == "TIMESTAMP" and self._accept("WITH"):
+            if self._word() == "TIME":
+                raise self._unsupported("TIMESTAMP WITH TIME ZONE", position)
+            self._expect("LOCAL", "TIME", "ZONE")
+            name = "TIMESTAMP_LTZ"
+        return LogicalType(name, precision=precision)
+
+    def _nested(self, name: str, position: int) -> LogicalType:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._error(f"types may nest at most {_MAX_DEPTH} deep", position)
+        if name == "ARRAY":
+            self._expect("<")
+            fields: tuple[LogicalType, ...] = (self._type(),)
+            self._expect(">")
+        elif self._accept("("):
+            fields = self._row_fields(")")
+        else:
+            self._expect("<")
+            fields = self._row_fields(">")
+        self._depth -= 1
+        return LogicalType(name, fields=fields)
+
+    def _row_fields(self, end: str) -> tuple[LogicalType, ...]:
+        fields: list[LogicalType] = []
+        all_named = self._at_name()
+        while not self._accept(end):
+            if fields and not self._accept(","):
+                raise self._expected(f"',' or '{end}'")
+            if self._at_name() != all_named:
+                raise self._expected("a name" if all_named else "a type, as before without a name")
+            self._next += all_named
+            fields.append(self._type())
+            if all_named and self._kind() == "comment":
+                self._next += 1
+        return tuple(fields)
+
+    def _at_name(self) -> bool:
+        """Whether the name of a field is to come: in backquotes, or a word before another."""
+        if self._kind() != "word":
+            return self._kind() == "quoted"
+        return self._word() not in _TYPE_WORDS and self._tokens[self._next + 1][0] == "word"
+
+    def _in_brackets(self, what: str, low: int, high: int, default: int) -> int:
+        if not self._accept("("):
+            return default
+        number = self._number(what, low, high)
+        self._expect(")")
+        return number
+
+    def _number(self, what: str, low: int, high: int) -> int:
+        kind, text, position = self._tokens[self._next]
+        if kind != "number":
+            raise self._expected(what)
+        # A text longer than any bound is out of it; Python would refuse to read very long ones.
+        number = int(text) if len(text) <= 10 else high + 1
+        if not low <= number <= high:
+            raise self._error(f"{what} must be from {low} to {high}, got {show(text)}", position)
+        self._next += 1
+        return number
+
+    def _unsupported(self, name: str, position: int) -> KeyGroupsError:
+        message = f"{name} is not supported as a key"
+        if name in _MAPS:
+            message += ": its bytes have the order of a Java map, which the value does not tell"
+        return self._error(message, position, UnsupportedKeyTypeError)

@@ -1,0 +1,232 @@
+"""From Python's values to the internal ones of Flink SQL, exactly or not at all.
+
+Internal values are bool; int for the other whole numbers, for the bits of FLOAT and DOUBLE, for
+the unscaled value of DECIMAL, for the days of DATE and the milliseconds of TIME; bytes, UTF-8
+for text; a pair of milliseconds and the nanoseconds above them for TIMESTAMP and TIMESTAMP_LTZ;
+a list of internal values for ROW and ARRAY; and None for NULL.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from datetime import date, time, timedelta
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from keygroups.errors import InvalidValueError, show
+from keygroups.java_lang import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    each,
+    expect,
+    expect_fields,
+    integer_checker,
+    pack_single,
+)
+from keygroups.java_time import check_date, check_time, instant_since_epoch, local_since_epoch
+from keygroups.sql_types import LogicalType
+
+__all__ = ["row_converter", "to_internal"]
+
+Converter = Callable[[object], Any]
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MILLISECOND = timedelta(milliseconds=1)
+_double_bits = struct.Struct("<d").pack
+
+
+def to_internal(logical_type: LogicalType) -> Converter:
+    """Make what checks a Python value and returns the internal one, None for NULL."""
+    convert = _CONVERTERS[logical_type.name](logical_type)
+    if logical_type.nullable:
+        return lambda value: None if value is None else convert(value)
+
+    def convert_required(value: object) -> Any:
+        if value is None:
+            raise InvalidValueError(f"key of type {logical_type} must not be None")
+        return convert(value)
+
+    return convert_required
+
+
+def row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object], list[Any]]:
+    """Make what checks a tuple and returns its fields as internal values."""
+    converters = [to_internal(field) for field in fields]
+
+    def convert_row(key: object) -> list[Any]:
+        return list(each("field", converters, expect_fields(name, len(converters), key)))
+
+    return convert_row
+
+
+def _array_converter(logical_type: LogicalType) -> Converter:
+    name, element = str(logical_type), to_internal(logical_type.fields[0])
+
+    def convert_array(key: object) -> list[Any]:
+        return list(each("element", repeat(element), expect(name, key, list, "a list")))
+
+    return convert_array
+
+
+def _boolean_converter(logical_type: LogicalType) -> Converter:
+    name = str(logical_type)
+    return lambda key: expect(name, key, bool, "a bool")
+
+
+def _integer_converter(low: int, high: int) -> Callable[[LogicalType], Converter]:
+    return lambda logical_type: integer_checker(str(logical_type), low, high)
+
+
+def _float_converter(logical_type: LogicalType) -> Converter:
+    name = str(logical_type)
+
+    def convert_float(key: object) -> int:
+        return int.from_bytes(pack_single(name, expect(name, key, float, "a float")), "little")
+
+    return convert_float
+
+
+def _double_converter(logical_type: LogicalType) -> Converter:
+    name = str(logical_type)
+
+    def convert_double(key: object) -> int:
+        return int.from_bytes(_double_bits(expect(name, key, float, "a float")), "little")
+
+    return convert_double
+
+
+def _text_converter(logical_type: LogicalType) -> Converter:
+    name, limit = str(logical_type), logical_type.length or 0
+
+    def convert_text(key: object) -> bytes:
+        text = key if type(key) is str else expect(name, key, str, "a str")
+        try:
+            data = text.encode()
+        except UnicodeEncodeError:
+            data = _java_utf8(text)
+        if len(data) > limit:  # only then can there be more characters
+            _check_length(name, len(data.decode()), limit, "characters", key)
+        return data
+
+    return convert_text
+
+
+def _java_utf8(text: str) -> bytes:
+    """Return Java's UTF-8: two surrogates that make a pair are one, a lone one is a "?"."""
+    units = text.encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "surrogatepass").encode("utf-8", "replace")
+
+
+def _binary_converter(logical_type: LogicalType) -> Converter:
+    name, limit = str(logical_type), logical_type.length or 0
+
+    def convert_binary(key: object) -> bytes:
+        data = bytes(expect(name, key, (bytes, bytearray), "bytes"))
+        _check_length(name, len(data), limit, "bytes", key)
+        return data
+
+    return convert_binary
+
+
+def _check_length(name: str, length: int, limit: int, unit: str, key: object) -> None:
+    if length > limit:
+        raise InvalidValueError(
+            f"key of type {name} must have at most {limit} {unit}, got {length}: {show(key)}"
+        )
+
+
+def _decimal_converter(logical_type: LogicalType) -> Converter:
+    name, scale = str(logical_type), logical_type.scale or 0
+    # Raises where digits after the scale are lost, and where more than the precision remain.
+    context = Context(
+        prec=logical_type.precision,
+        Emax=MAX_EMAX,
+        Emin=MIN_EMIN,
+        traps=[Inexact, InvalidOperation],
+    )
+    unit = Decimal((0, (1,), -scale))
+
+    def convert_decimal(key: object) -> int:
+        decimal = expect(name, key, Decimal, "a Decimal")
+        if not decimal.is_finite():
+            raise InvalidValueError(f"key of type {name} must be finite, got {show(decimal)}")
+        try:
+            return int(context.scaleb(context.quantize(decimal, unit), scale))
+        except (Inexact, InvalidOperation):
+            raise InvalidValueError(
+                f"key of type {name} must have at most {logical_type.precision} digits, "
+                f"{scale} of them after the point, got {show(decimal)}"
+            ) from None
+
+    return convert_decimal
+
+
+def _date_converter(logical_type: LogicalType) -> Converter:
+    name = str(logical_type)
+    return lambda key: check_date(name, key).toordinal() - _EPOCH_DAY
+
+
+def _time_converter(logical_type: LogicalType) -> Converter:
+    name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=3)
+
+    def convert_time(key: object) -> int:
+        value: time = check_time(name, key)
+        check_fraction(value.microsecond, key)
+        seconds = (value.hour * 60 + value.minute) * 60 + value.second
+        return seconds * 1_000 + value.microsecond // 1_000
+
+    return convert_time
+
+
+def _timestamp_converter(
+    since_epoch: Callable[[str, object], timedelta], logical_type: LogicalType
+) -> Converter:
+    name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=6)
+
+    def convert_timestamp(key: object) -> tuple[int, int]:
+        since = since_epoch(name, key)
+        check_fraction(since.microseconds, key)
+        return since // _MILLISECOND, since.microseconds % 1_000 * 1_000
+
+    return convert_timestamp
+
+
+def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int, object], None]:
+    digits = min(logical_type.precision or 0, at_most)
+    step = 10 ** (6 - digits)
+
+    def check_fraction(microseconds: int, key: object) -> None:
+        if microseconds % step:
+            raise InvalidValueError(
+                f"key of type {logical_type} must have at most {digits} digits of a fraction of "
+                f"a second, got {show(key)}"
+            )
+
+    return check_fraction
+
+
+_CONVERTERS: dict[str, Callable[[LogicalType], Converter]] = {
+    "BOOLEAN": _boolean_converter,
+    "TINYINT": _integer_converter(-(2**7), 2**7 - 1),
+    "SMALLINT": _integer_converter(-(2**15), 2**15 - 1),
+    "INT": _integer_converter(INT_MIN, INT_MAX),
+    "BIGINT": _integer_converter(LONG_MIN, LONG_MAX),
+    "FLOAT": _float_converter,
+    "DOUBLE": _double_converter,
+    "DECIMAL": _decimal_converter,
+    "CHAR": _text_converter,
+    "VARCHAR": _text_converter,
+    "BINARY": _binary_converter,
+    "VARBINARY": _binary_converter,
+    "DATE": _date_converter,
+    "TIME": _time_converter,
+    "TIMESTAMP": partial(_timestamp_converter, local_since_epoch),
+    "TIMESTAMP_LTZ": partial(_timestamp_converter, instant_since_epoch),
+    "ROW": lambda logical_type: row_converter(str(logical_type), logical_type.fields),
+    "ARRAY": _array_converter,
+}
