@@ -28,6 +28,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
+from keygroups.rescale import RescalePlan, check_restore
 
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
@@ -41,9 +42,11 @@ __all__ = [
     "KeyTrace",
     "ParallelismError",
     "ParallelismTypeError",
+    "RescalePlan",
     "UnsupportedKeyTypeError",
     "assign_key_to_parallel_operator",
     "assign_to_key_group",
+    "check_restore",
     "compute_default_max_parallelism",
     "compute_key_group_for_key_hash",
     "compute_key_group_range_for_operator_index",

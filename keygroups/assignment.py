@@ -21,6 +21,7 @@ __all__ = [
     "KeyTrace",
     "assign_key_to_parallel_operator",
     "assign_to_key_group",
+    "check_bounds",
     "check_max_parallelism",
     "check_parallelism",
     "compute_default_max_parallelism",
@@ -36,17 +37,21 @@ DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
 
 def check_max_parallelism(max_parallelism: int) -> int:
     """Return a max parallelism of 1..32768 as an int, or raise ParallelismError."""
-    return _check_bounds(
-        "max_parallelism", max_parallelism, UPPER_BOUND_MAX_PARALLELISM, "Flink's upper bound"
-    )
+    return check_bounds("max_parallelism", max_parallelism)
 
 
 def check_parallelism(parallelism: int, max_parallelism: int) -> int:
     """Return a parallelism of 1..max_parallelism as an int, or raise ParallelismError."""
-    return _check_bounds("parallelism", parallelism, max_parallelism, "max_parallelism")
+    return check_bounds("parallelism", parallelism, max_parallelism, "max_parallelism")
 
 
-def _check_bounds(name: str, value: object, high: int, bound: str) -> int:
+def check_bounds(
+    name: str,
+    value: object,
+    high: int = UPPER_BOUND_MAX_PARALLELISM,
+    bound: str = "Flink's upper bound",
+) -> int:
+    """Return a parallelism of 1..high as an int, or raise with its name and the bound's."""
     number = to_int(name, value, ParallelismTypeError)
     if not 1 <= number <= high:
         raise ParallelismError(f"{name} must be from 1 to {high} ({bound}), got {show(number)}")
@@ -158,12 +163,7 @@ def compute_default_max_parallelism(operator_parallelism: int) -> int:
     >>> compute_default_max_parallelism(85), compute_default_max_parallelism(86)
     (128, 256)
     """
-    parallelism = _check_bounds(
-        "operator_parallelism",
-        operator_parallelism,
-        UPPER_BOUND_MAX_PARALLELISM,
-        "Flink's upper bound",
-    )
+    parallelism = check_bounds("operator_parallelism", operator_parallelism)
     power_of_two = 1 << (parallelism + parallelism // 2 - 1).bit_length()
     return min(max(power_of_two, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
 

@@ -1,0 +1,382 @@
+"""Rescaling: which key groups move, what a savepoint allows, and who restores what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keygroups.assignment import (
+    check_bounds,
+    check_max_parallelism,
+    compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+)
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    ParallelismError,
+    check_int,
+    show,
+    to_int,
+)
+from keygroups.hashing import hash_code, murmur_hash
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.load import KeyGroupLoad
+from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
+from keygroups.types import KeyType
+
+__all__ = [
+    "ModuloComparison",
+    "RescalePiece",
+    "RescalePlan",
+    "check_restore",
+    "redistribute_list_state",
+    "redistribute_operator_state",
+]
+
+_SHOWN_AT_AN_END = 20
+
+
+class RescalePiece(NamedTuple):
+    """Key groups that one old subtask had and one new subtask restores."""
+
+    old_subtask: int
+    new_subtask: int
+    key_group_range: KeyGroupRange
+
+    @property
+    def moves(self) -> bool:
+        """Whether the subtask index of these key groups changes."""
+        return self.old_subtask != self.new_subtask
+
+
+@dataclass(frozen=True, slots=True)
+class RescalePlan:
+    """Which key groups go where when the parallelism of a keyed operator changes.
+
+    1 <= old_parallelism, new_parallelism <= max_parallelism <= 32768. Iterating gives a
+    `RescalePiece` (old_subtask, new_subtask, key_group_range) for each range that one new
+    subtask restores from one old subtask, in key-group order: every key group is in
+    exactly one of them. `str()` is `table()`. Raises ParallelismError.
+
+    Flink: StateAssignmentOperation.reDistributeKeyedStates, which intersects the ranges of
+    KeyGroupRangeAssignment.
+
+    >>> plan = RescalePlan(10, 3, 4)
+    >>> print(plan)
+    10 key groups, parallelism 3 -> 4: 5 move (50.0%), 5 stay
+    new subtask  old subtask      key groups   count
+              0            0          [0, 2]       3
+              1            0          [3, 3]       1  moves
+              1            1          [4, 4]       1
+              2            1          [5, 6]       2  moves
+              2            2          [7, 7]       1
+              3            2          [8, 9]       2  moves
+    """
+
+    max_parallelism: int
+    old_parallelism: int
+    new_parallelism: int
+
+    def __post_init__(self) -> None:
+        groups = check_max_parallelism(self.max_parallelism)
+        object.__setattr__(self, "max_parallelism", groups)
+        for name in ("old_parallelism", "new_parallelism"):
+            checked = check_bounds(name, getattr(self, name), groups, "max_parallelism")
+            object.__setattr__(self, name, checked)
+
+    def restores_from(self, new_subtask: int) -> list[tuple[int, KeyGroupRange]]:
+        """Return the old subtasks that a new one restores from, each with the key groups.
+
+        0 <= new_subtask < new_parallelism. Raises InvalidValueError or InvalidTypeError.
+
+        >>> RescalePlan(128, 3, 4).restores_from(1)
+        [(0, KeyGroupRange(32, 42)), (1, KeyGroupRange(43, 63))]
+        """
+        new = check_int("new_subtask", new_subtask, 0, self.new_parallelism - 1)
+        return self._shares(self.new_parallelism, new, self.old_parallelism)
+
+    def hands_to(self, old_subtask: int) -> list[tuple[int, KeyGroupRange]]:
+        """Return the new subtasks that restore from an old one, each with the key groups.
+
+        0 <= old_subtask < old_parallelism. Raises InvalidValueError or InvalidTypeError.
+
+        >>> RescalePlan(128, 3, 4).hands_to(0)
+        [(0, KeyGroupRange(0, 31)), (1, KeyGroupRange(32, 42))]
+        """
+        old = check_int("old_subtask", old_subtask, 0, self.old_parallelism - 1)
+        return self._shares(self.old_parallelism, old, self.new_parallelism)
+
+    @property
+    def moved_key_groups(self) -> tuple[int, ...]:
+        """The key groups whose subtask index changes, in order."""
+        return tuple(group for piece in self if piece.moves for group in piece.key_group_range)
+
+    @property
+    def kept_key_groups(self) -> tuple[int, ...]:
+        """The key groups whose subtask index stays, in order."""
+        return tuple(group for piece in self if not piece.moves for group in piece.key_group_range)
+
+    @property
+    def moved_share(self) -> float:
+        """The share of the key groups that moves, 0.0 to 1.0."""
+        return len(self.moved_key_groups) / self.max_parallelism
+
+    def moved_weight(self, load: KeyGroupLoad) -> float:
+        """Return the weight of the key groups that move: records, bytes, whatever it counts.
+
+        What the subtasks have before and after is `load.per_subtask` of either parallelism.
+        Raises InvalidTypeError for what is no KeyGroupLoad, InvalidValueError for one of
+        another max parallelism.
+
+        >>> RescalePlan(4, 2, 4).moved_weight(KeyGroupLoad(4, [5, 1, 1, 7]))
+        9
+        """
+        return self._check_load(load).weight_of(self.moved_key_groups)
+
+    def compare_with_modulo(
+        self,
+        keys: Iterable[object] | KeyGroupLoad,
+        key_type: KeyType | None = None,
+        scramble: Callable[[int], int] = murmur_hash,
+    ) -> ModuloComparison:
+        """Compare with the same rescale under `hash % parallelism`, without key groups.
+
+        `keys` are the keys, each given once, of a `key_type` or of an inferred one. The hash
+        is `scramble` of a key's hashCode, an int >= 0, on both sides: the key group is hash
+        % max_parallelism, and the naive subtask is hash % parallelism.
+
+        A KeyGroupLoad in place of the keys counts its weight instead. It knows the hash only
+        modulo max_parallelism, so that must be a multiple of both parallelisms.
+
+        Raises what `hash_code` raises, and InvalidValueError or InvalidTypeError for what
+        `scramble` gives and for a load that cannot tell.
+
+        The example is that of the Apache Flink blog, "A Deep Dive into Rescalable State in
+        Apache Flink" (2017), where a key is its own hash.
+
+        >>> plan = RescalePlan(10, 3, 4)
+        >>> print(plan.compare_with_modulo(range(20), scramble=lambda code: code))
+        20 in all, parallelism 3 -> 4
+                                          hash % parallelism               10 key groups
+        change subtask                            14 (70.0%)                  10 (50.0%)
+        contiguous ranges read                             0                           6
+        read as scattered keys                            20                           0
+        """
+        if isinstance(keys, KeyGroupLoad):
+            counted = self._count_load(keys, key_type, scramble)
+        else:
+            counted = self._count_keys(keys, key_type, scramble)
+        total, moved_by_modulo, moved_by_key_groups = counted
+        # An old subtask has the hashes of one remainder. They go to one new subtask, which
+        # reads them all, only if the new parallelism divides the old one.
+        whole = self.old_parallelism % self.new_parallelism == 0
+        return ModuloComparison(
+            plan=self,
+            total=total,
+            moved_by_modulo=moved_by_modulo,
+            moved_by_key_groups=moved_by_key_groups,
+            ranges_by_modulo=self.old_parallelism if whole else 0,
+            ranges_by_key_groups=sum(1 for _ in self),
+            scattered_by_modulo=0 if whole else total,
+        )
+
+    def table(self, load: KeyGroupLoad | None = None) -> str:
+        """Return the pieces as a table at most 80 wide, weighed by a load if one is given.
+
+        Of more than 40 pieces the middle is left out, and said so. Raises what
+        `moved_weight` raises.
+
+        >>> print(RescalePlan(4, 2, 1).table(KeyGroupLoad(4, [5, 1, 1, 7])))
+        4 key groups, parallelism 2 -> 1: 2 move (50.0%), 2 stay
+        weight: 8 of 14 moves (57.1%)
+        imbalance: 1.14 before, 1.00 after
+        new subtask  old subtask      key groups   count               weight
+                  0            0          [0, 1]       2                    6
+                  0            1          [2, 3]       2                    8  moves
+        """
+        pieces = list(self)
+        moved = sum(len(piece.key_group_range) for piece in pieces if piece.moves)
+        kept = self.max_parallelism - moved
+        lines = [
+            f"{self.max_parallelism} key groups, parallelism {self.old_parallelism} -> "
+            f"{self.new_parallelism}: {moved} move ({moved / self.max_parallelism:.1%}), "
+            f"{kept} stay"
+        ]
+        title = "new subtask  old subtask      key groups   count"
+        if load is not None:
+            moved_weight, total = self.moved_weight(load), _total(load)
+            before, after = map(load.imbalance, (self.old_parallelism, self.new_parallelism))
+            lines.append(
+                f"weight: {_number(moved_weight)} of {_number(total)} moves "
+                f"({_share(moved_weight, total)})"
+            )
+            lines.append(f"imbalance: {before:.2f} before, {after:.2f} after")
+            title += f"  {'weight':>19}"
+        rows = [_row(piece, load) for piece in pieces[:_SHOWN_AT_AN_END]]
+        rest = pieces[_SHOWN_AT_AN_END:]
+        if len(rest) > _SHOWN_AT_AN_END:
+            rows.append(f"... {len(rest) - _SHOWN_AT_AN_END} more in between ...")
+        rows += [_row(piece, load) for piece in rest[-_SHOWN_AT_AN_END:]]
+        return "\n".join([*lines, title, *rows])
+
+    def __str__(self) -> str:
+        return self.table()
+
+    def __iter__(self) -> Iterator[RescalePiece]:
+        for new in range(self.new_parallelism):
+            for old, groups in self.restores_from(new):
+                yield RescalePiece(old, new, groups)
+
+    def _shares(
+        self, parallelism: int, subtask: int, other_parallelism: int
+    ) -> list[tuple[int, KeyGroupRange]]:
+        """Return the subtasks at the other parallelism that share key groups with this one."""
+        total = self.max_parallelism
+        own = compute_key_group_range_for_operator_index(total, parallelism, subtask)
+        first, last = (
+            compute_operator_index_for_key_group(total, other_parallelism, key_group)
+            for key_group in (own.start_key_group, own.end_key_group)
+        )
+        return [
+            (
+                other,
+                own & compute_key_group_range_for_operator_index(total, other_parallelism, other),
+            )
+            for other in range(first, last + 1)
+        ]
+
+    def _check_load(self, load: KeyGroupLoad) -> KeyGroupLoad:
+        if not isinstance(load, KeyGroupLoad):
+            raise InvalidTypeError(f"load must be a KeyGroupLoad, got {show(load)}")
+        if load.max_parallelism != self.max_parallelism:
+            raise InvalidValueError(
+                f"load must have max_parallelism {self.max_parallelism}, that of the plan, "
+                f"got {load.max_parallelism}"
+            )
+        return load
+
+    def _count_keys(
+        self, keys: Iterable[object], key_type: KeyType | None, scramble: Callable[[int], int]
+    ) -> tuple[int, int, int]:
+        """Count the keys, those that move by modulo, and those that move by key groups."""
+        if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
+            raise InvalidTypeError(
+                f"keys must be an iterable of keys or a KeyGroupLoad, got {show(keys)}"
+            )
+        groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism
+        total = by_modulo = by_key_groups = 0
+        for key in keys:
+            scrambled = to_int("what scramble gives", scramble(hash_code(key, key_type)))
+            if scrambled < 0:
+                raise InvalidValueError(f"what scramble gives must be >= 0, got {show(scrambled)}")
+            key_group = scrambled % groups
+            total += 1
+            by_modulo += scrambled % old != scrambled % new
+            by_key_groups += key_group * old // groups != key_group * new // groups
+        return total, by_modulo, by_key_groups
+
+    def _count_load(
+        self, load: KeyGroupLoad, key_type: KeyType | None, scramble: Callable[[int], int]
+    ) -> tuple[float, float, float]:
+        """Do the same with the weight of a load."""
+        if key_type is not None or scramble is not murmur_hash:
+            raise InvalidTypeError("key_type and scramble must be left out: a load has no keys")
+        by_key_groups = self.moved_weight(load)
+        groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism
+        if groups % old or groups % new:
+            raise InvalidValueError(
+                "load must be of a max_parallelism that both parallelisms divide, else it cannot "
+                f"tell hash % parallelism: give the keys, got {groups} for {old} and {new}"
+            )
+        by_modulo = load.weight_of(group for group in range(groups) if group % old != group % new)
+        return _total(load), by_modulo, by_key_groups
+
+
+@dataclass(frozen=True, slots=True)
+class ModuloComparison:
+    """A rescale under `hash % parallelism` beside the same by key groups; `str()` is a table.
+
+    `total`, and what is moved and scattered, are keys or the weight of a load. A range is
+    read at one go by one new subtask from one old one's state. Scattered are the keys that
+    are picked out of a state where the keys of other new subtasks stand between them, which
+    never happens by key groups.
+    """
+
+    plan: RescalePlan
+    total: float
+    moved_by_modulo: float
+    moved_by_key_groups: float
+    ranges_by_modulo: int
+    ranges_by_key_groups: int
+    scattered_by_modulo: float
+
+    def __str__(self) -> str:
+        plan, total = self.plan, self.total
+        rows = [
+            ("", "hash % parallelism", f"{plan.max_parallelism} key groups"),
+            (
+                "change subtask",
+                f"{_number(self.moved_by_modulo)} ({_share(self.moved_by_modulo, total)})",
+                f"{_number(self.moved_by_key_groups)} ({_share(self.moved_by_key_groups, total)})",
+            ),
+            ("contiguous ranges read", str(self.ranges_by_modulo), str(self.ranges_by_key_groups)),
+            ("read as scattered keys", _number(self.scattered_by_modulo), "0"),
+        ]
+        title = f"parallelism {plan.old_parallelism} -> {plan.new_parallelism}"
+        return f"{_number(total)} in all, {title}\n" + "\n".join(
+            f"{name:24}{by_modulo:>28}{by_key_groups:>28}"
+            for name, by_modulo, by_key_groups in rows
+        )
+
+
+def check_restore(
+    savepoint_max_parallelism: int, parallelism: int, max_parallelism: int | None = None
+) -> int:
+    """Return the max parallelism that a job restored from a savepoint runs with.
+
+    `savepoint_max_parallelism` is the operator's in the savepoint or checkpoint, 1..32768;
+    `parallelism` and `max_parallelism` are those of the restored job, None where it sets no
+    max parallelism. Unset keeps the savepoint's, whatever a fresh job of that parallelism
+    would take (`compute_default_max_parallelism`). A max parallelism that is set must be
+    the same, and the parallelism at most that. Raises ParallelismError.
+
+    Flink: Checkpoints.loadAndValidateCheckpoint, then
+    StateAssignmentOperation.checkParallelismPreconditions.
+
+    >>> check_restore(128, 90)  # a fresh job would take 256
+    128
+    >>> check_restore(128, 90, 256)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    keygroups.errors.ParallelismError: max_parallelism must be None or 128, that of the ...
+    """
+    kept = check_bounds("savepoint_max_parallelism", savepoint_max_parallelism)
+    if max_parallelism is not None and check_max_parallelism(max_parallelism) != kept:
+        raise ParallelismError(
+            f"max_parallelism must be None or {kept}, that of the savepoint, got "
+            f"{max_parallelism}: keyed state cannot be restored with another"
+        )
+    check_bounds("parallelism", parallelism, kept, "the max parallelism of the restored state")
+    return kept
+
+
+def _total(load: KeyGroupLoad) -> float:
+    return load.weight_of(range(load.max_parallelism))
+
+
+def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
+    old, new, groups = piece
+    weight = "" if load is None else f"  {_number(load.weight_of(groups)):>19}"
+    moves = "  moves" if piece.moves else ""
+    return f"{new:>11}  {old:>11}  {groups!s:>14}  {len(groups):>6}{weight}{moves}"
+
+
+def _share(part: float, total: float) -> str:
+    return f"{part / total if total else 0:.1%}"
+
+
+def _number(value: float) -> str:
+    """Show a weight in at most 19 characters."""
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return text if len(text) <= 19 else f"{value:.6g}"

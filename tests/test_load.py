@@ -1,0 +1,255 @@
+"""KeyGroupLoad: the weight of each subtask at any parallelism, and which one to choose."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    KeyGroupRange,
+    KeyGroupsError,
+    ParallelismError,
+    compute_operator_index_for_key_group,
+)
+from keygroups.load import Recommendation, evenness
+
+
+def brute_force(weights: list[float], parallelism: int) -> list[Fraction]:
+    """Give each key group's weight to its subtask, one after the other and exactly."""
+    subtasks = [Fraction(0)] * parallelism
+    for key_group, weight in enumerate(weights):
+        subtask = compute_operator_index_for_key_group(len(weights), parallelism, key_group)
+        subtasks[subtask] += Fraction(weight)
+    return subtasks
+
+
+def test_load_of_a_mapping() -> None:
+    load = KeyGroupLoad(5, {4: 2, 1: 0.5})
+    assert load == KeyGroupLoad(5, [0, 0.5, 0, 0, 2])
+    assert KeyGroupLoad(5, MappingProxyType({4: 2, 1: 0.5})) == load
+    assert KeyGroupLoad(3, {}).weights == (0, 0, 0)
+
+
+def test_load_of_an_iterator() -> None:
+    assert KeyGroupLoad(3, iter([1, 2, 3])).weights == (1, 2, 3)
+
+
+def test_load_is_a_value() -> None:
+    load = KeyGroupLoad(4, [5, 0.25, 1, 1])
+    assert repr(load) == "KeyGroupLoad(max_parallelism=4, weights=(5, 0.25, 1, 1))"
+    assert eval(repr(load)) == load
+    assert hash(load) == hash(KeyGroupLoad(4, (5, 0.25, 1, 1)))
+    for same in (pickle.loads(pickle.dumps(load)), copy.deepcopy(load)):
+        assert same == load
+        assert same.per_subtask(2) == [5.25, 2]
+
+
+def test_subtasks() -> None:
+    """Ranges of 10 key groups for 3 subtasks: 0-3, 4-6, 7-9 (Flink's createKeyGroupPartitions)."""
+    load = KeyGroupLoad(10, [1, 2, 3, 4, 0, 0, 0, 5, 6, 7])
+    assert load.per_subtask(3) == [10, 0, 18]
+    assert load.groups_per_subtask(3) == [4, 3, 3]
+    assert load.idle_subtasks(3) == [1]
+    assert load.idle_subtasks(1) == []
+    assert load.imbalance(3) == 18 * 3 / 28
+    assert load.weight_of(KeyGroupRange(2, 4)) == 7
+    assert load.weight_of(KeyGroupRange.EMPTY) == 0
+    assert load.weight_of([9, 0]) == 8
+
+
+def test_ints_stay_exact_ints() -> None:
+    """Floats would lose the 1: 2^53 + 1 is none."""
+    load = KeyGroupLoad(3, [2**53, 1, 0])
+    assert load.per_subtask(1) == [2**53 + 1]
+    assert type(load.per_subtask(1)[0]) is int
+    assert load.weight_of([0, 1]) == 2**53 + 1
+
+
+def test_floats_are_rounded_once() -> None:
+    """Added up one after the other, ten times 0.1 is 0.9999999999999999."""
+    assert KeyGroupLoad(10, [0.1] * 10).per_subtask(1) == [1.0]
+    assert KeyGroupLoad(3, [1e16, 1.0, 1.0]).per_subtask(1) == [1e16 + 2]
+    assert KeyGroupLoad(3, [5e-324, 1e308, 5e-324]).per_subtask(3) == [5e-324, 1e308, 5e-324]
+
+
+def test_a_load_of_nothing() -> None:
+    load = KeyGroupLoad(4, [0, 0, 0, 0.0])
+    assert load.imbalance(3) == 1.0
+    assert load.idle_subtasks(2) == [0, 1]
+    assert load.recommend(3, 3) == [
+        Recommendation(
+            3, 1.0, "3 subtasks over 4 key groups: 1 get 2, 2 get 1; no weight anywhere"
+        )
+    ]
+
+
+def test_recommend_ranks_by_imbalance() -> None:
+    """128 even key groups: 20, 21 and 22 subtasks get at most 7, 7 and 6 of them."""
+    found = KeyGroupLoad(128, [1] * 128).recommend(20, 22)
+    assert [one.parallelism for one in found] == [22, 20, 21]
+    assert [one.imbalance for one in found] == [6 * 22 / 128, 7 * 20 / 128, 7 * 21 / 128]
+    reason = (
+        "21 subtasks over 128 key groups: 2 get 7, 19 get 6; subtask 0 has 1.15 times the mean"
+    )
+    assert found[2].reason == reason
+    assert str(found[2]) == f"parallelism 21: imbalance 1.15 ({reason})"
+
+
+def test_recommend_prefers_the_higher_of_two_as_even() -> None:
+    found = KeyGroupLoad(12, [1] * 12).recommend(1, 12)
+    assert [one.parallelism for one in found[:6]] == [12, 6, 4, 3, 2, 1]
+    assert found[0].reason == (
+        "12 subtasks over 12 key groups: 1 each; subtask 0 has 1.00 times the mean"
+    )
+    assert found[5].reason == (
+        "1 subtask over 12 key groups: 12 each; subtask 0 has 1.00 times the mean"
+    )
+
+
+def test_recommend_knows_the_hot_subtask() -> None:
+    load = KeyGroupLoad(8, [1, 1, 1, 1, 1, 9, 1, 1])
+    (one,) = load.recommend(4, 4)
+    assert one.imbalance == 10 * 4 / 16
+    assert one.reason == "4 subtasks over 8 key groups: 2 each; subtask 2 has 2.50 times the mean"
+
+
+def test_evenness() -> None:
+    """The divisors: 720 = 2^4 3^2 5 has 5*3*2 of them, 840 = 2^3 3 5 7 has 4*2*2*2."""
+    assert evenness(128) == [2**i for i in range(8)]
+    assert (len(evenness(720)), len(evenness(840))) == (30, 32)
+    assert evenness(1) == [1]
+    assert evenness(127) == [1, 127]
+    assert evenness(32768) == [2**i for i in range(16)]
+
+
+def test_even_parallelisms_share_the_key_groups_evenly() -> None:
+    for max_parallelism in range(1, 100):
+        load = KeyGroupLoad(max_parallelism, [1] * max_parallelism)
+        parallelisms = range(1, max_parallelism + 1)
+        even = [p for p in parallelisms if len(set(load.groups_per_subtask(p))) == 1]
+        assert evenness(max_parallelism) == even
+
+
+# --- laws --------------------------------------------------------------------------------------
+
+amounts = st.integers(0, 2**70) | st.floats(0, 1e300)
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> tuple[list[float], int]:
+    weights = draw(st.lists(amounts, min_size=1, max_size=40))
+    return weights, draw(st.integers(1, len(weights)))
+
+
+@given(loads())
+def test_load_agrees_with_brute_force(drawn: tuple[list[float], int]) -> None:
+    weights, parallelism = drawn
+    load = KeyGroupLoad(len(weights), weights)
+    exact = brute_force(weights, parallelism)
+    total = sum(exact)
+    all_ints = all(isinstance(weight, int) for weight in weights)
+    assert load.per_subtask(parallelism) == (exact if all_ints else list(map(float, exact)))
+    assert load.idle_subtasks(parallelism) == [i for i, one in enumerate(exact) if one == 0]
+    assert load.imbalance(parallelism) == (
+        float(max(exact) * parallelism / total) if total else 1.0
+    )
+    sizes = [0] * parallelism
+    for key_group in range(len(weights)):
+        sizes[compute_operator_index_for_key_group(len(weights), parallelism, key_group)] += 1
+    assert load.groups_per_subtask(parallelism) == sizes
+
+
+@given(loads())
+def test_recommend_ranks_every_parallelism_once(drawn: tuple[list[float], int]) -> None:
+    weights, low = drawn
+    load = KeyGroupLoad(len(weights), weights)
+    found = load.recommend(low, len(weights))
+    assert sorted(one.parallelism for one in found) == list(range(low, len(weights) + 1))
+    assert [one.imbalance for one in found] == sorted(one.imbalance for one in found)
+    for one in found:
+        assert one.imbalance == load.imbalance(one.parallelism)
+        sizes = load.groups_per_subtask(one.parallelism)
+        few, many = min(sizes), max(sizes)
+        counted = f"{sizes.count(many)} get {many}, {sizes.count(few)} get {few}"
+        assert (f"{few} each" if few == many else counted) in one.reason
+
+
+def test_recommend_over_the_largest_job() -> None:
+    load = KeyGroupLoad(32768, [1] * 32768)
+    found = load.recommend(1, 1000)
+    assert [one.parallelism for one in found[:10]] == [2**i for i in range(9, -1, -1)]
+    assert len(found) == 1000
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "says"),
+    [
+        ({4: 1}, InvalidValueError, "key group of weights must be from 0 to 3, got 4"),
+        ({-1: 1}, InvalidValueError, "key group of weights must be from 0 to 3, got -1"),
+        ({"1": 1}, InvalidTypeError, "key group of weights must be an int, got '1'"),
+        ({True: 1}, InvalidTypeError, "key group of weights must be an int, got True"),
+        ({1: -2}, InvalidValueError, "weight of key group 1 must be a finite number >= 0, got -2"),
+        ({2: float("nan")}, InvalidValueError, "weight of key group 2 must be a finite number"),
+        ({2: None}, InvalidTypeError, "weight of key group 2 must be a number, got None"),
+        (7, InvalidTypeError, "weights must be an iterable or a mapping, got 7"),
+        (None, InvalidTypeError, "weights must be an iterable or a mapping, got None"),
+        ("abcd", InvalidTypeError, "weight of key group 0 must be a number, got 'a'"),
+        ([1e308] * 4, InvalidValueError, "weights must have a sum within the range of a float"),
+        ([10**400] * 4, InvalidValueError, "weights must have a sum within the range of a float"),
+    ],
+)
+def test_weights(weights: Any, error: type[KeyGroupsError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        KeyGroupLoad(4, weights)
+
+
+BAD_PARALLELISMS: list[Any] = [0, -1, 5, True, 2.0, "3", None]
+
+
+@pytest.mark.parametrize("value", BAD_PARALLELISMS, ids=repr)
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("parallelism", KeyGroupLoad(4, [1] * 4).per_subtask),
+        ("parallelism", KeyGroupLoad(4, [1] * 4).imbalance),
+        ("parallelism", KeyGroupLoad(4, [1] * 4).idle_subtasks),
+        ("parallelism", KeyGroupLoad(4, [1] * 4).groups_per_subtask),
+        ("low", lambda v: KeyGroupLoad(4, [1] * 4).recommend(v, 4)),
+        ("high", lambda v: KeyGroupLoad(4, [1] * 4).recommend(1, v)),
+    ],
+)
+def test_parallelism(name: str, call: Callable[[Any], object], value: Any) -> None:
+    with pytest.raises(ParallelismError, match=f"^{name} must be"):
+        call(value)
+
+
+def test_low_above_high() -> None:
+    with pytest.raises(ParallelismError) as caught:
+        KeyGroupLoad(4, [1] * 4).recommend(3, 2)
+    assert str(caught.value) == "low must be from 1 to 2 (high), got 3"
+
+
+@pytest.mark.parametrize("value", [0, -1, 32769, True, 2.0, "3", None], ids=repr)
+def test_evenness_of_no_max_parallelism(value: Any) -> None:
+    with pytest.raises(ParallelismError, match="max_parallelism must be"):
+        evenness(value)
+
+
+@pytest.mark.parametrize("key_group", [-1, 4, True, 1.0, "1", None], ids=repr)
+def test_weight_of_unknown_key_groups(key_group: Any) -> None:
+    with pytest.raises(KeyGroupsError, match="key group must be"):
+        KeyGroupLoad(4, [1] * 4).weight_of([0, key_group])
