@@ -28,7 +28,9 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
+from keygroups.local_key_by import LocalKeyBy
 from keygroups.rescale import RescalePlan, check_restore
+from keygroups.subtask_keys import SubtaskKeySelector, keys_for_subtasks
 
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
@@ -40,9 +42,11 @@ __all__ = [
     "KeyGroupRange",
     "KeyGroupsError",
     "KeyTrace",
+    "LocalKeyBy",
     "ParallelismError",
     "ParallelismTypeError",
     "RescalePlan",
+    "SubtaskKeySelector",
     "UnsupportedKeyTypeError",
     "assign_key_to_parallel_operator",
     "assign_to_key_group",
@@ -52,6 +56,7 @@ __all__ = [
     "compute_key_group_range_for_operator_index",
     "compute_operator_index_for_key_group",
     "hash_code",
+    "keys_for_subtasks",
     "murmur_hash",
     "trace_key",
 ]

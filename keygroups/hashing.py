@@ -54,7 +54,7 @@ from keygroups.types import (
     ScalarType,
 )
 
-__all__ = ["hash_code", "murmur_hash"]
+__all__ = ["hash_code", "hasher_of", "murmur_hash"]
 
 Hasher = Callable[[Any], int]
 
@@ -102,10 +102,11 @@ def hash_code(key: object, key_type: KeyType | None = None) -> int:
         key_type = infer_key_type(key)
     # A scalar's hasher is found without another call: this is the hot path.
     scalar = _SCALARS.get(key_type) if type(key_type) is ScalarType else None
-    return (scalar or _hasher(key_type))(key)
+    return (scalar or hasher_of(key_type))(key)
 
 
-def _hasher(key_type: KeyType) -> Hasher:
+def hasher_of(key_type: KeyType) -> Hasher:
+    """Return the function that `hash_code` applies to every key of a key type."""
     if type(key_type) is ScalarType and key_type in _SCALARS:
         return _SCALARS[key_type]
     if type(key_type) not in _COMPOUND:
@@ -123,7 +124,7 @@ def _make_hasher(key_type: object) -> Hasher:
 
 def _nullable(key_type: KeyType) -> Hasher:
     """Make the hasher of a field or element: Java's null counts 0."""
-    hasher = _hasher(key_type)
+    hasher = hasher_of(key_type)
     return lambda value: 0 if value is None else hasher(value)
 
 
@@ -133,14 +134,14 @@ def _deep(key_type: KeyType) -> Hasher:
     Lists and maps are hashed deeply; whatever else is not null counts 31 plus its hash.
     """
     if isinstance(key_type, OPTIONAL):
-        optional = _hasher(key_type)
+        optional = hasher_of(key_type)
         return lambda value: signed(31 + optional(value))  # None is Optional.empty() here
     if isinstance(key_type, LIST):
         hasher = _list_hasher(_deep(key_type.element))
     elif isinstance(key_type, MAP):
         hasher = _map_hasher(_deep(key_type.key), _deep(key_type.value), start=1)
     else:
-        shallow = _hasher(key_type)
+        shallow = hasher_of(key_type)
 
         def hasher(value: object) -> int:
             return signed(31 + shallow(value))

@@ -1,0 +1,312 @@
+"""Keys that Flink sends to a chosen subtask, and a salt that moves a key there.
+
+Keys are tried in one fixed order, so the answer is the same on every machine:
+
+- BYTE, SHORT, INT, LONG, BIG_INT: 0, 1, 2, ... and past the type's last value -1, -2, ...
+- STRING: "0", "1", "2", ..., each behind the prefix
+- BOOLEAN: False, True
+- TUPLE, ROW, SQL_ROW: the first free field runs as above; the other free fields keep their
+  first value (0, "0", False); in SQL these are integers, BOOLEAN, VARCHAR and STRING
+- PYFLINK: as the key type in it
+
+Which fields are free is said by a template, a tuple with `...` for those and a value for the
+others; without one all are. A field of any other type has to get its value there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count, islice, takewhile
+from typing import Any
+
+from keygroups.assignment import assign_to_key_group, check_max_parallelism, check_parallelism
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    check_int,
+    show,
+)
+from keygroups.hashing import finalise, hasher_of
+from keygroups.java_lang import INT_MAX, expect
+from keygroups.sql_types import LogicalType
+from keygroups.types import (
+    BIG_INT,
+    BOOLEAN,
+    BYTE,
+    INT,
+    LONG,
+    PYFLINK,
+    ROW,
+    SHORT,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+    KeyType,
+    ScalarType,
+)
+
+__all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
+
+_COMPOUND = (TUPLE, ROW, SQL_ROW)
+
+
+def keys_for_subtasks(
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType = INT,
+    n: int = 1,
+    *,
+    prefix: str = "",
+    template: tuple[object, ...] | None = None,
+) -> list[Any]:
+    """Return the first key that Flink sends to each subtask, from subtask 0.
+
+    1 <= parallelism <= max_parallelism <= 32768. With n > 1 there is a list of the first `n`
+    keys for each subtask. The order of the keys is in the module's docstring: `prefix` goes
+    before the number of a STRING, `template` is a tuple of a compound key's fields.
+
+    The search ends with an InvalidValueError where the type has no more values (BOOLEAN has
+    2, BYTE 256), and after (2n + 50) * max_parallelism / (max_parallelism // parallelism)
+    keys, which would take a hash that spreads badly. Raises ParallelismError,
+    InvalidTypeError for a key type that is not counted through, InvalidValueError or
+    InvalidTypeError for the rest, and what `hash_code` raises for a value in the template.
+
+    Flink: KeyGroupRangeAssignment.assignKeyToParallelOperator, asked backwards.
+
+    >>> keys_for_subtasks(128, 5)
+    [4, 9, 10, 0, 2]
+    >>> keys_for_subtasks(128, 2, STRING, n=2, prefix="bucket-")
+    [['bucket-0', 'bucket-7'], ['bucket-1', 'bucket-2']]
+    >>> keys_for_subtasks(128, 4, TUPLE(STRING, INT), template=("page", ...))
+    [('page', 2), ('page', 0), ('page', 3), ('page', 1)]
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    n = check_int("n", n, 1, INT_MAX)
+    candidates = _candidates(key_type, prefix, template)
+    keys = _find(candidates, range(parallelism), max_parallelism, parallelism, key_type, n)
+    return keys if n > 1 else [key for (key,) in keys]
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskKeySelector:
+    """Substitute keys, one per subtask, so that keyBy reaches them evenly; immutable.
+
+    Takes and raises what `keys_for_subtasks` does. `keys` are its keys, from subtask 0.
+
+    Flink: a KeySelector for a keyBy that has to balance rather than to group.
+
+    >>> selector = SubtaskKeySelector(128, 5)
+    >>> selector.key_for(4), selector.keys
+    (2, (4, 9, 10, 0, 2))
+    >>> selector.key_for_value("hello")
+    2
+    """
+
+    max_parallelism: int
+    parallelism: int
+    key_type: KeyType = INT
+    prefix: str = field(default="", kw_only=True)
+    template: tuple[object, ...] | None = field(default=None, kw_only=True)
+    keys: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        groups = check_max_parallelism(self.max_parallelism)
+        parallelism = check_parallelism(self.parallelism, groups)
+        keys = keys_for_subtasks(
+            groups, parallelism, self.key_type, prefix=self.prefix, template=self.template
+        )
+        object.__setattr__(self, "max_parallelism", groups)
+        object.__setattr__(self, "parallelism", parallelism)
+        object.__setattr__(self, "keys", tuple(keys))
+
+    def key_for(self, subtask: int) -> Any:
+        """Return the key of a subtask, 0 <= subtask < parallelism.
+
+        Raises InvalidValueError or InvalidTypeError.
+        """
+        return self.keys[check_int("subtask", subtask, 0, self.parallelism - 1)]
+
+    def key_for_value(self, value: object, value_type: KeyType | None = None) -> Any:
+        """Return the key that stands in for a value, always the same one.
+
+        `value_type` is a key type, or None to infer it. Subtasks share the values evenly:
+        the value's subtask is its murmur hash modulo the parallelism, which is its key group
+        in a job whose max parallelism is this parallelism. Raises what `hash_code` raises.
+        """
+        return self.keys[assign_to_key_group(value, self.parallelism, value_type)]
+
+
+def salted_key(
+    key: object,
+    subtask: int,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType = STRING,
+    separator: str = "#",
+) -> Any:
+    """Return a key with the smallest salt that moves it to a subtask.
+
+    `key_type` is that of the salted key: STRING makes it the key, the separator and the salt;
+    a TUPLE, ROW or SQL_ROW of two fields makes it a tuple of the key and the salt; PYFLINK of
+    these is as they are. The salts run as keys do, from 0. Ranges: 1 <= parallelism <=
+    max_parallelism <= 32768 and 0 <= subtask < parallelism.
+
+    Raises what `keys_for_subtasks` does, whose search this is, and what `hash_code` does for
+    the key. For a salt behind more fields, see `template` there.
+
+    >>> [salted_key("page", subtask, 128, 4) for subtask in range(4)]
+    ['page#0', 'page#2', 'page#1', 'page#18']
+    >>> salted_key("page", 3, 128, 4, TUPLE(STRING, INT))
+    ('page', 1)
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    subtask = check_int("subtask", subtask, 0, parallelism - 1)
+    shape = _without_pyflink(key_type)
+    candidates: Iterator[Any]
+    if shape is STRING:
+        text = expect("STRING", key, str, "a str")
+        candidates = _candidates(STRING, text + _check_text("separator", separator), None)
+    elif isinstance(shape, _COMPOUND) and len(shape.fields) == 2:
+        candidates = ((key, salt) for salt in _field(shape, 1, ""))
+    else:
+        raise InvalidTypeError(
+            "key_type of a salted key must be STRING or have two fields, the key and the salt, "
+            f"got {show(key_type)}"
+        )
+    return _find(candidates, [subtask], max_parallelism, parallelism, key_type, 1)[subtask][0]
+
+
+def _find(
+    candidates: Iterator[Any],
+    wanted: Sequence[int],
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType,
+    n: int,
+) -> list[list[Any]]:
+    """Return for each subtask at most n candidates, and the first n for the wanted ones."""
+    found: list[list[Any]] = [[] for _ in range(parallelism)]
+    missing = len(wanted) * n
+    # So the smallest subtask expects 2n + 50 keys. That one of 32768 subtasks gets fewer than n
+    # has a chance below 10^-14 for any n, by the Poisson distribution.
+    limit = -(-(2 * n + 50) * max_parallelism // (max_parallelism // parallelism))
+    hasher = hasher_of(key_type)  # once, as this is the hot path
+    tried = 0
+    for key in islice(candidates, limit):
+        tried += 1
+        subtask = finalise(hasher(key)) % max_parallelism * parallelism // max_parallelism
+        keys = found[subtask]
+        if len(keys) < n:
+            keys.append(key)
+            missing -= subtask in wanted
+            if not missing:
+                return found
+    short = [subtask for subtask in wanted if len(found[subtask]) < n]
+    raise InvalidValueError(
+        f"{'all' if tried < limit else 'the first'} {tried} keys of type {key_type!r} were tried: "
+        f"{len(short)} subtasks got fewer than n = {n} of them, subtask {short[0]} first "
+        f"(max_parallelism {max_parallelism}, parallelism {parallelism})"
+    )
+
+
+def _candidates(
+    key_type: KeyType, prefix: str, template: tuple[object, ...] | None
+) -> Iterator[Any]:
+    """Return the keys of a type in the order of the module's docstring."""
+    _check_text("prefix", prefix)
+    key_type = _without_pyflink(key_type)
+    if isinstance(key_type, _COMPOUND):
+        return _tuples(key_type, prefix, template)
+    if template is not None:
+        raise InvalidTypeError(
+            f"template must be left out for a key_type without fields, got {show(template)} "
+            f"for {show(key_type)}"
+        )
+    if key_type is STRING:
+        return (f"{prefix}{number}" for number in count())
+    if not isinstance(key_type, ScalarType) or key_type not in _COUNTED:
+        raise InvalidTypeError(
+            "key_type must be an integer type, STRING, BOOLEAN or made of these; a field of "
+            f"another type takes a value from template; got {show(key_type)}"
+        )
+    if prefix:
+        raise InvalidValueError(
+            f"prefix must be '' where no STRING is counted, got {show(prefix)} for {key_type!r}"
+        )
+    return _COUNTED[key_type]()
+
+
+def _tuples(
+    key_type: TUPLE | ROW | SQL_ROW, prefix: str, template: tuple[object, ...] | None
+) -> Iterator[tuple[Any, ...]]:
+    arity = len(key_type.fields)
+    values = (...,) * arity if template is None else template
+    if not isinstance(values, tuple):
+        raise InvalidTypeError(f"template must be a tuple, got {show(template)}")
+    if len(values) != arity:
+        raise InvalidValueError(
+            f"template must have the {arity} fields of {key_type!r}, got {show(template)}"
+        )
+    free = [index for index, value in enumerate(values) if value is ...]
+    if not free:
+        raise InvalidValueError(
+            f"template must leave a field of {key_type!r} free with ..., got {show(template)}"
+        )
+    runs, *others = free
+    filled = list(values)
+    for index in others:
+        filled[index] = next(_field(key_type, index, ""))
+    head, tail = filled[:runs], filled[runs + 1 :]
+    return ((*head, value, *tail) for value in _field(key_type, runs, prefix))
+
+
+def _field(key_type: TUPLE | ROW | SQL_ROW, index: int, prefix: str) -> Iterator[Any]:
+    field = key_type.fields[index]
+    try:
+        if isinstance(field, LogicalType):
+            return _sql_values(field, prefix)
+        return _candidates(field, prefix, None)
+    except KeyGroupsError as error:
+        raise type(error)(f"field {index} of {key_type!r}: {error}") from None
+
+
+def _sql_values(logical_type: LogicalType, prefix: str) -> Iterator[Any]:
+    if logical_type.name == "VARCHAR":
+        length = logical_type.length or 0
+        return takewhile(lambda text: len(text) <= length, _candidates(STRING, prefix, None))
+    if logical_type.name not in _SQL_COUNTED:
+        raise InvalidTypeError(
+            "only integers, BOOLEAN, VARCHAR and STRING are counted through; a field of another "
+            f"type takes a value from template; got {logical_type}"
+        )
+    return _candidates(_SQL_COUNTED[logical_type.name], prefix, None)
+
+
+def _without_pyflink(key_type: KeyType) -> KeyType:
+    return key_type.element if isinstance(key_type, PYFLINK) else key_type
+
+
+def _integers(bits: int) -> Iterator[int]:
+    end = 1 << bits - 1
+    return chain(range(end), range(-1, -end - 1, -1))
+
+
+def _check_text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise InvalidTypeError(f"{name} must be a str, got {show(value)}")
+    return value
+
+
+_COUNTED: dict[KeyType, Callable[[], Iterator[Any]]] = {
+    BOOLEAN: lambda: iter((False, True)),
+    BYTE: lambda: _integers(8),
+    SHORT: lambda: _integers(16),
+    INT: lambda: _integers(32),
+    LONG: count,  # the limit of the search lies below the end of Long
+    BIG_INT: count,
+}
+_SQL_COUNTED = {"BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INT": INT, "BIGINT": LONG}
