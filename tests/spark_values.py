@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import struct
 import uuid
 from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import types as T
 
+from keygroups.sql_types import LogicalType
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -22,6 +25,7 @@ from keygroups.types import (
     LOCAL_DATE_TIME,
     LONG,
     NULL,
+    PYFLINK,
     ROW,
     SHORT,
     SQL_DATE,
@@ -71,6 +75,11 @@ def in_spark(key_type: KeyType, key: Any) -> tuple[KeyType, T.DataType, Any]:
             else ROW(*types, kind=key_type.kind, names=key_type.names)
         )
         return same, struct, None if key is None else tuple(f[2] for f in fields)
+    if isinstance(key_type, PYFLINK):
+        if key_type.element == SQL_TIMESTAMP("UTC"):
+            raise NoSparkTypeError(key_type)
+        element, spark_type, value = in_spark(key_type.element, key)
+        return PYFLINK(element), spark_type, value
     if isinstance(key_type, LIST):
         elements = [in_spark(key_type.element, element) for element in key or [None]]
         if any(element[:2] != elements[0][:2] for element in elements):
@@ -86,6 +95,53 @@ def in_spark(key_type: KeyType, key: Any) -> tuple[KeyType, T.DataType, Any]:
     if key_type not in _SCALARS:
         raise NoSparkTypeError(key_type)
     return key_type, _SCALARS[key_type], _value(key_type, key)
+
+
+_SQL: dict[str, T.DataType] = {
+    "BOOLEAN": T.BooleanType(),
+    "TINYINT": T.ByteType(),
+    "SMALLINT": T.ShortType(),
+    "INT": T.IntegerType(),
+    "BIGINT": T.LongType(),
+    "FLOAT": T.FloatType(),
+    "DOUBLE": T.DoubleType(),
+    "DATE": T.DateType(),
+    "CHAR": T.StringType(),
+    "VARCHAR": T.StringType(),
+    "BINARY": T.BinaryType(),
+    "VARBINARY": T.BinaryType(),
+    "TIMESTAMP": T.TimestampNTZType(),
+    "TIMESTAMP_LTZ": T.TimestampType(),
+}
+
+
+def sql_type(logical_type: LogicalType) -> T.DataType:
+    """Return the Spark type that holds a logical type of Flink SQL."""
+    if logical_type.name == "DECIMAL":
+        return T.DecimalType(logical_type.precision or 0, logical_type.scale or 0)
+    if logical_type.name == "ROW":
+        fields = enumerate(map(sql_type, logical_type.fields))
+        return T.StructType([T.StructField(f"f{i}", field) for i, field in fields])
+    if logical_type.name == "ARRAY":
+        return T.ArrayType(sql_type(logical_type.fields[0]))
+    if logical_type.name not in _SQL:
+        raise NoSparkTypeError(logical_type)
+    return _SQL[logical_type.name]
+
+
+def sql_value(logical_type: LogicalType, value: Any) -> Any:
+    """Return the value that Spark holds for one of a logical type."""
+    if value is None:
+        return None
+    if logical_type.name == "ROW":
+        return tuple(map(sql_value, logical_type.fields, value))
+    if logical_type.name == "ARRAY":
+        return [sql_value(logical_type.fields[0], element) for element in value]
+    if isinstance(value, float) and math.isnan(value):
+        if struct.pack(">d", value) != bytes.fromhex("7ff8000000000000"):
+            raise NoSparkTypeError("another NaN, which Spark's own functions do not tell")
+        return value
+    return _value(STRING, value)
 
 
 def _value(key_type: KeyType, key: Any) -> Any:

@@ -8,19 +8,21 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import test_binary_row as sql_rows
 import test_shared_vectors as shared
 from key_encoding import decode_key, decode_key_type
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
-from spark_values import NoSparkTypeError, in_spark
+from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 from test_vectors import read
 
 from keygroups.spark import portable
-from keygroups.spark.expressions import KeyColumn, hash_key
+from keygroups.spark.expressions import hash_key
+from keygroups.spark.key_columns import KeyColumn
 from keygroups.spark.path import SETTING
-from keygroups.types import KeyType, ScalarType, SqlType
+from keygroups.types import SQL_ROW, KeyType, ScalarType, SqlType
 
 Vector = tuple[KeyType, T.DataType, Any, int, int]  # the last two: hash, key group of 1000
 MAX_PARALLELISM = 1000
@@ -119,3 +121,36 @@ def test_compounds(spark: SparkSession, path: str, source: str) -> None:
             assert found == vector[3], vector
     print(f"{source} {path}: {len(vectors)} compound vectors agree")
     assert len(vectors) > (30 if source == "own" else 100)
+
+
+@pytest.mark.skipif(not sql_rows.VECTORS.is_file(), reason="no ../shared/vectors here")
+def test_sql_rows(spark: SparkSession, path: str) -> None:
+    """Every row that Spark can hold, those of one schema in one DataFrame."""
+    groups: dict[SQL_ROW, list[tuple[tuple[Any, ...], int, int]]] = defaultdict(list)
+    for line in sql_rows.vectors():
+        key_type = SQL_ROW(*(sql_rows.SCHEMA.get(text, text) for text in line["schema"]))
+        try:
+            list(map(sql_type, key_type.fields))
+            key = tuple(
+                sql_value(field, sql_rows.python(field, value))
+                for field, value in zip(key_type.fields, line["values"])
+            )
+        except (NoSparkTypeError, sql_rows.BeyondPythonError):
+            continue
+        groups[key_type].append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
+    chosen = list(groups)[:: 8 if is_remote() else 1]
+    for key_type in chosen:
+        schema = T.StructType([T.StructField("row", T.IntegerType())])
+        columns = []
+        for i, field in enumerate(key_type.fields):
+            schema.add(f"f{i}", sql_type(field))
+            columns.append(KeyColumn(F.col(f"f{i}"), f"f{i}", sql_type(field)))
+        rows = [(i, *key) for i, (key, _, _) in enumerate(groups[key_type])]
+        df = spark.createDataFrame(rows, schema)
+        code, nullable = hash_key(columns, key_type)
+        key_group = portable.key_group(F, code, F.lit(MAX_PARALLELISM), nullable)
+        found = [tuple(row) for row in df.select(code, key_group).collect()]
+        assert found == [vector[1:] for vector in groups[key_type]], key_type
+    count = sum(len(groups[key_type]) for key_type in chosen)
+    print(f"{path}: {count} SQL rows of {len(chosen)} of {len(groups)} schemas agree")
+    assert count > (100 if is_remote() else 1000)

@@ -7,12 +7,13 @@ except ModuleNotFoundError as error:
         "keygroups.spark needs PySpark: pip install 'keygroups[spark]'", name=error.name
     ) from None
 
-from keygroups.spark.dataframe import infer_key_type, key_group_load, with_routing
+from keygroups.spark.dataframe import infer_key_type, infer_sql_row, key_group_load, with_routing
 from keygroups.spark.placement import repartition_by_subtask
 from keygroups.spark.sql import register
 
 __all__ = [
     "infer_key_type",
+    "infer_sql_row",
     "key_group_load",
     "register",
     "repartition_by_subtask",

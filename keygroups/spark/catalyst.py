@@ -8,6 +8,7 @@ anything differs.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -19,6 +20,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups.hashing import hash_code
+from keygroups.spark import portable
 from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, STRING, KeyType
 
 __all__ = ["Catalyst", "fast_path"]
@@ -35,6 +37,7 @@ _PROBES: list[tuple[KeyType, str, list[Any]]] = [
     ),
 ]
 _FOLD_PROBE = [2**31 - 1, None, -5]
+_UNSCALED_PROBE = -150
 
 
 class Catalyst:
@@ -81,6 +84,48 @@ class Catalyst:
     def _big_dec(self, column: Column) -> Column:
         return self._java_hash_code(column, "toJavaBigDecimal", "java.math.BigDecimal")
 
+    def words(self, numbers: list[Column]) -> Column:
+        """Return bigints that are not null as bytes, 8 each, the least significant first."""
+        data_types = self._types.DataTypes
+        made = []
+        for number in numbers:
+            reversed_ = self._invoke_static(
+                "java.lang.Long", "reverseBytes", data_types.LongType, self._expression(number)
+            )
+            converter = "org.apache.spark.sql.catalyst.util.NumberConverter"
+            binary = self._invoke_static(converter, "toBinary", data_types.BinaryType, reversed_)
+            made.append(self._column(binary))
+        return made[0] if len(made) == 1 else F.concat(*made)
+
+    def double_bits(self, column: Column) -> Column:
+        """Return the bits of a double, whichever NaN it is, as a bigint."""
+        long, child = self._types.DataTypes.LongType, self._expression(column)
+        return self._column(
+            self._invoke_static("java.lang.Double", "doubleToRawLongBits", long, child)
+        )
+
+    def float_bits(self, column: Column) -> Column:
+        """Return the bits of a float, whichever NaN it is, as a bigint that is not negative."""
+        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
+        bits = self._invoke_static("java.lang.Float", "floatToRawIntBits", integer, child)
+        return portable.low32(F, self._column(bits).cast("bigint"))
+
+    def unscaled_long(self, column: Column, scale: int) -> Column:
+        """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
+        return self._column(self._expressions.UnscaledValue(self._expression(column)))
+
+    def unscaled_bytes(self, column: Column) -> Column:
+        """Call BigInteger.toByteArray on the unscaled value of a decimal."""
+        big_decimal, big_integer = (
+            self._types.ObjectType(self._class(f"java.math.{name}"))
+            for name in ("BigDecimal", "BigInteger")
+        )
+        number = self._invoke(self._expression(column), "toJavaBigDecimal", big_decimal)
+        unscaled = self._invoke(number, "unscaledValue", big_integer)
+        return self._column(
+            self._invoke(unscaled, "toByteArray", self._types.DataTypes.BinaryType)
+        )
+
     def _java_hash_code(self, column: Column, convert: str, java_class: str) -> Column:
         """Convert a value to an object of the JDK and call its hashCode()."""
         object_type = self._types.ObjectType(self._class(java_class))
@@ -97,6 +142,20 @@ class Catalyst:
         # No arguments of no types; null gives null; the result may be null; deterministic.
         return self._expressions.objects.Invoke(
             target, method, result, none, none, True, True, True
+        )
+
+    def _invoke_static(self, java_class: str, method: str, result: Any, argument: Any) -> Any:
+        # No types; null gives null; the result may be null; deterministic; no function of V2.
+        return self._expressions.objects.StaticInvoke(
+            self._class(java_class),
+            result,
+            method,
+            self._seq([argument]),
+            self._seq([]),
+            True,
+            True,
+            True,
+            self._jvm.scala.Option.empty(),
         )
 
     def _expression(self, column: Column) -> Any:
@@ -119,7 +178,8 @@ def fast_path(session: SparkSession) -> Catalyst | None:
     """Return Catalyst's expressions if this Spark has them and they are right, else None."""
     try:
         catalyst = Catalyst(session)
-        columns, expected = [], []
+        columns: list[Column] = []
+        expected: list[Any] = []
         for key_type, spark_type, keys in _PROBES:
             for key in keys:
                 columns.append(catalyst.hashers[key_type](F.lit(key).cast(spark_type)))
@@ -127,6 +187,17 @@ def fast_path(session: SparkSession) -> Catalyst | None:
         codes = [F.lit(code).cast("int") for code in _FOLD_PROBE]
         columns.append(catalyst.fold(codes, 1))
         expected.append(hash_code(_FOLD_PROBE, LIST(INT)))
+        columns.append(catalyst.words([F.lit(_UNSCALED_PROBE).cast("bigint")]))
+        expected.append(_UNSCALED_PROBE.to_bytes(8, "little", signed=True))
+        columns.append(catalyst.double_bits(F.lit(-1.5)))
+        expected.append(struct.unpack("<q", struct.pack("<d", -1.5))[0])
+        columns.append(catalyst.float_bits(F.lit(-1.5).cast("float")))
+        expected.append(struct.unpack("<I", struct.pack("<f", -1.5))[0])
+        decimal = F.lit(Decimal(_UNSCALED_PROBE).scaleb(-2))
+        columns.append(catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2))
+        expected.append(_UNSCALED_PROBE)
+        columns.append(catalyst.unscaled_bytes(decimal.cast("decimal(38,2)")))
+        expected.append(_UNSCALED_PROBE.to_bytes(2, "big", signed=True))
         # A row of literals is folded into the plan, so this starts no job.
         found = session.sql("select 1").select(columns).first()
     except (Py4JError, PySparkException):

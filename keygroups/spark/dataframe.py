@@ -4,19 +4,37 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
-from keygroups.spark.expressions import SPARK_TYPES, KeyColumn, KeyTree, hash_key, simple_type
-from keygroups.types import TUPLE, UUID, KeyType
+from keygroups.spark.expressions import SPARK_TYPES, hash_key
+from keygroups.spark.key_columns import KeyColumn, KeyTree, simple_type
+from keygroups.types import SQL_ROW, TUPLE, UUID, KeyType
 
-__all__ = ["infer_key_type", "key_group_load", "with_routing"]
+__all__ = ["infer_key_type", "infer_sql_row", "key_group_load", "with_routing"]
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
+
+
+_SQL_TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "binary": "BYTES",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP(6)",
+    "timestamp": "TIMESTAMP_LTZ(6)",
+}
 
 
 def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
@@ -30,6 +48,47 @@ def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
     return _infer(_tree(df, key))
 
 
+def infer_sql_row(df: DataFrame, key: KF.Key) -> SQL_ROW:
+    """Propose the SQL_ROW of a DataFrame's key columns: the types a Flink table would have.
+
+    Compare it with the table's DDL, which decides: StringType becomes STRING, BinaryType
+    BYTES, TimestampType TIMESTAMP_LTZ(6) and TimestampNTZType TIMESTAMP(6), as Spark says
+    nothing of lengths and precisions; a struct becomes a ROW and an array an ARRAY.
+
+    Raises UnsupportedKeyTypeError for a column of a type that no Flink SQL key has.
+
+    >>> df = spark.createDataFrame([(1, "a")], "user_id bigint, item string")
+    >>> infer_sql_row(df, ["user_id", "item"])
+    SQL_ROW('BIGINT', 'STRING')
+    """
+    tree = _tree(df, key)
+    fields = [tree] if isinstance(tree, KeyColumn) else tree
+    texts = []
+    for field in fields:
+        if not isinstance(field, KeyColumn) or field.spark_type is None:
+            raise InvalidValueError("key must be a column or a list of columns, got a nested list")
+        texts.append(_sql_type(field.name, field.spark_type))
+    return SQL_ROW(*texts)
+
+
+def _sql_type(name: str, spark_type: T.DataType) -> str:
+    if isinstance(spark_type, T.StructType):
+        parts = (_sql_type(f"{name}.{f.name}", f.dataType) for f in spark_type.fields)
+        return f"ROW<{', '.join(parts)}>"
+    if isinstance(spark_type, T.ArrayType):
+        return f"ARRAY<{_sql_type(f'{name}.element', spark_type.elementType)}>"
+    if isinstance(spark_type, T.DecimalType):
+        return f"DECIMAL({spark_type.precision}, {spark_type.scale})"
+    simple = simple_type(spark_type)
+    if simple not in _SQL_TYPES:
+        raise UnsupportedKeyTypeError(
+            f"key column {name} of type {spark_type.simpleString()} has no type of Flink SQL that "
+            f"makes a key here; columns of type {', '.join(_SQL_TYPES)}, decimal, struct and "
+            "array have"
+        )
+    return _SQL_TYPES[simple]
+
+
 def with_routing(
     df: DataFrame,
     key: KF.Key,
@@ -39,9 +98,10 @@ def with_routing(
 ) -> DataFrame:
     """Add the columns `key_group` and `subtask`: where Flink sends each row.
 
-    `key` is a column, its name, or a list of several for a TUPLE; 1 <= parallelism <=
-    max_parallelism <= 32768. `key_type` None takes the type from the schema. A null key
-    gives null in both columns, for Flink has no subtask for it.
+    `key` is a column, its name, or a list of several for a TUPLE, ROW or SQL_ROW;
+    1 <= parallelism <= max_parallelism <= 32768. `key_type` None takes the type from the
+    schema. A null key gives null in both columns, for Flink has no subtask for it; a null that
+    is the one field of a SQL_ROW is a key, and so is one of PYFLINK.
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column
     that does not hold its key type; InvalidValueError if `df` has such a column already.

@@ -1,17 +1,15 @@
 """From a key, as columns, and its key type to the column of its hash code.
 
-A key is a tree of columns as deep as its key type. What is known of the columns' types (all
-of them under a DataFrame, none for a bare Column) is checked here before any job starts; for
-the rest the query checks itself.
+The expressions are those of the current path; which Spark type holds which key type is said
+here.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -22,6 +20,8 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKey
 from keygroups.hashing import hash_code
 from keygroups.java_time import certain_span
 from keygroups.spark import portable
+from keygroups.spark.binary_row import row_bytes
+from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields
 from keygroups.spark.path import TEXT, Path, current_path
 from keygroups.spark.sql_text import SqlText
 from keygroups.types import (
@@ -36,9 +36,11 @@ from keygroups.types import (
     LOCAL_DATE,
     LOCAL_DATE_TIME,
     LONG,
+    PYFLINK,
     ROW,
     SHORT,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIMESTAMP,
     STRING,
     TUPLE,
@@ -46,7 +48,7 @@ from keygroups.types import (
     KeyType,
 )
 
-__all__ = ["SPARK_TYPES", "KeyColumn", "KeyTree", "hash_key", "simple_type", "typed"]
+__all__ = ["SPARK_TYPES", "hash_key"]
 
 SPARK_TYPES: dict[KeyType, str] = {
     BOOLEAN: "boolean",
@@ -66,27 +68,11 @@ SPARK_TYPES: dict[KeyType, str] = {
 """The Spark type that holds each scalar key type, as `typeof` says it, without parameters."""
 
 
-@dataclass(frozen=True)
-class KeyColumn:
-    """A column of a key: its name for messages, and its type where that is known."""
-
-    column: Column
-    name: str
-    spark_type: T.DataType | None = None
-
-
-def simple_type(spark_type: T.DataType) -> str:
-    """Return a type's name without parameters: "decimal" for decimal(10,2)."""
-    return spark_type.simpleString().partition("(")[0].partition("<")[0]
-
-
-KeyTree: TypeAlias = "KeyColumn | Sequence[KeyTree]"
-
-
 def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     """Return the hash code of a key, and the column that is null where the key is null.
 
-    That column is None for a key that never is null: a tuple or row given by its fields.
+    That column is None for a key that never is null: a tuple or row given by its fields, and
+    a PyFlink key, of which Flink has a null one.
     """
     if not isinstance(key_type, KeyType):
         raise InvalidTypeError(
@@ -100,7 +86,11 @@ def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
 def _hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     if isinstance(key_type, (TUPLE, ROW)):
         return _hash_fields(path, key, key_type)
-    [column] = _counted(key, 1, key_type)
+    if isinstance(key_type, SQL_ROW):
+        return _hash_sql_row(path, key, key_type)
+    if isinstance(key_type, PYFLINK):
+        return _hash_pyflink(path, key, key_type), None
+    [column] = counted(key, 1, key_type)
     if not isinstance(column, KeyColumn):
         raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
     return _hash_column(path, column, key_type), column.column
@@ -108,6 +98,12 @@ def _hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Colu
 
 def _depth(key_type: KeyType) -> int:
     """Return how many compound key types are in one another."""
+    if isinstance(key_type, SQL_ROW):
+        # Its bytes nest about as deep as a tuple's hash, if the fields are few and plain.
+        plain = len(key_type.fields) <= 4 and not any(field.fields for field in key_type.fields)
+        return 1 if plain else 2
+    if isinstance(key_type, PYFLINK):
+        return 1 + _depth(key_type.element)
     if isinstance(key_type, (TUPLE, ROW)):
         return 1 + max(map(_depth, key_type.fields), default=0)
     return 1 + _depth(key_type.element) if isinstance(key_type, LIST) else 0
@@ -151,8 +147,7 @@ def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
     """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
     if isinstance(key_type, LIST) and isinstance(key, KeyColumn):
         return _hash_list(path, key, key_type, _deep)
-    code: Column = _hash(path, key, key_type).cast("bigint") + path.F.lit(31)
-    return code
+    return _hash(path, key, key_type).cast("bigint") + path.F.lit(31)
 
 
 def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
@@ -175,18 +170,36 @@ def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Colum
     return portable.as_code(F, portable.total(F, terms, 1 + kind)), struct
 
 
+def _hash_sql_row(path: Path, key: KeyTree, key_type: SQL_ROW) -> tuple[Column, Column | None]:
+    """Hash the bytes of a row; one column is its only field, or a struct of several."""
+    fields, struct = _fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
+    # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
+    return path.F.hash(row_bytes(path, fields, key_type.fields)), struct
+
+
+def _hash_pyflink(path: Path, key: KeyTree, key_type: PYFLINK) -> Column:
+    """Hash the Row of one field that PyFlink puts round a key."""
+    element = key_type.element
+    if isinstance(element, SQL_TIMESTAMP):
+        raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
+    if not isinstance(element, (TUPLE, ROW)):
+        [key] = counted(key, 1, key_type)
+    return portable.fold(path.F, [_deep(path, key, element)], 1)
+
+
 def _hash_column(path: Path, key: KeyColumn, key_type: KeyType) -> Column:
+    what = f"key type {key_type}"
     if isinstance(key_type, LIST):
         return _hash_list(path, key, key_type, _hash)
     if isinstance(key_type, SQL_TIMESTAMP):
         # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
-        timestamp = _checked(path, key, "timestamp", key_type)
+        timestamp = checked(path.F, key, "timestamp", what)
         return portable.hash_long(path.F, path.F.unix_millis(timestamp))
     if isinstance(key_type, SQL_DATE):
-        return _hash_sql_date(path.F, _checked(path, key, "date", key_type), key_type)
+        return _hash_sql_date(path.F, checked(path.F, key, "date", what), key_type)
     if key_type not in SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    return path.hashers[key_type](_checked(path, key, SPARK_TYPES[key_type], key_type))
+    return path.hashers[key_type](checked(path.F, key, SPARK_TYPES[key_type], what))
 
 
 def _hash_list(
@@ -202,7 +215,9 @@ def _hash_list(
         named = KeyColumn(element, f"{key.name}.element", element_type)
         return hash_element(path, named, key_type.element)
 
-    return portable.fold_array(path.F, _checked(path, key, "array", key_type), hash_one)
+    return portable.fold_array(
+        path.F, checked(path.F, key, "array", f"key type {key_type}"), hash_one
+    )
 
 
 def _hash_sql_date(F: Any, date: Column, key_type: SQL_DATE) -> Column:
@@ -223,8 +238,7 @@ def _hash_sql_date(F: Any, date: Column, key_type: SQL_DATE) -> Column:
         )
     )
     code = portable.hash_long(F, F.unix_millis(midnight))
-    checked: Column = F.when(certain, code).when(date.isNotNull(), refused)
-    return checked
+    return F.when(certain, code).when(date.isNotNull(), refused)
 
 
 @lru_cache(maxsize=64)
@@ -243,45 +257,11 @@ def _midnights(key_type: SQL_DATE) -> tuple[dt.date, dt.date, list[dt.date]]:
     return first, last, doubtful
 
 
-def _fields(key: KeyTree, key_type: TUPLE | ROW) -> tuple[Sequence[KeyTree], Column | None]:
+def _fields(
+    key: KeyTree, key_type: TUPLE | ROW | SQL_ROW
+) -> tuple[Sequence[KeyTree], Column | None]:
     """Return the columns of the fields, and the struct column that they are in, if they are."""
-    if isinstance(key, KeyColumn) and isinstance(key.spark_type, T.StructType):
-        fields = [
-            KeyColumn(key.column.getField(f.name), f"{key.name}.{f.name}", f.dataType)
-            for f in key.spark_type.fields
-        ]
-        return _counted(fields, len(key_type.fields), key_type), key.column
-    return _counted(key, len(key_type.fields), key_type), None
-
-
-def _counted(key: KeyTree, count: int, key_type: KeyType) -> Sequence[KeyTree]:
-    keys = [key] if isinstance(key, KeyColumn) else key
-    if len(keys) != count:
-        raise InvalidValueError(f"key of type {key_type} must be {count} columns, got {len(keys)}")
-    return keys
-
-
-def _checked(path: Path, key: KeyColumn, spark_type: str, key_type: KeyType) -> Column:
-    """Return the column if it is of the type that holds the key type, else refuse it."""
-    if key.spark_type is None:
-        return typed(path.F, key.column, spark_type, f"key type {key_type}")
-    if simple_type(key.spark_type) != spark_type:
-        raise InvalidTypeError(
-            f"key type {key_type} takes a column of type {spark_type}, but {key.name} is "
-            f"{key.spark_type.simpleString()}"
-        )
-    return key.column
-
-
-def typed(F: Any, column: Column, spark_type: str, what: str) -> Column:
-    """Let a column of a Spark type through; with one of another type the analysis fails.
-
-    Spark has no function that refuses a type by name, but `to_number` refuses a malformed
-    format when the plan is analysed, and shows it. So the format here is "9" if `typeof` says
-    the right type, and else the message. All of it is constant, and gone from the plan after.
-    """
-    says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
-    right = F.lit(f"^.* not {spark_type}([(<].*)?$")
-    number = F.to_number(F.lit("1"), F.regexp_replace(says, right, F.lit("9")))
-    checked: Column = F.when(number.isNotNull(), column)
-    return checked
+    fields = struct_fields(key) if isinstance(key, KeyColumn) else None
+    if fields is None or not isinstance(key, KeyColumn):
+        return counted(key, len(key_type.fields), key_type), None
+    return counted(fields, len(key_type.fields), key_type), key.column

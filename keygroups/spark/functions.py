@@ -2,9 +2,10 @@
 
     from keygroups.spark import functions as KF
 
-A key is a column or a column name; for TUPLE and ROW it is a list of keys, one per field. The
-key type is always stated, because a Column has no type before it meets a DataFrame. Results
-are IntegerType columns. A null key gives null; null fields and elements count as in Flink.
+A key is a column or a column name; for TUPLE, ROW and SQL_ROW it is a list of keys, one per
+field. The key type is always stated, because a Column has no type before it meets a DataFrame.
+Results are IntegerType columns. A null key gives null, but a PYFLINK one the group that Flink
+has for it; null fields and elements count as in Flink.
 A column whose type does not hold the key type fails when the query is analysed, with a
 message that names both: nothing is cast in silence.
 
@@ -22,7 +23,8 @@ from pyspark.sql import functions as F
 from keygroups.assignment import check_max_parallelism, check_parallelism
 from keygroups.errors import InvalidTypeError, show
 from keygroups.spark import portable
-from keygroups.spark.expressions import KeyColumn, KeyTree, hash_key, typed
+from keygroups.spark.expressions import hash_key
+from keygroups.spark.key_columns import KeyColumn, KeyTree, typed
 from keygroups.types import KeyType
 
 __all__ = [
@@ -55,10 +57,14 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     """Return the Java hashCode of a key; see `keygroups.hash_code`.
 
     `key_type` is any that Spark can hold: the scalar types of the README's table, SQL_DATE,
-    SQL_TIMESTAMP, TUPLE, ROW and LIST. SQL_TIMESTAMP takes a timestamp, which is an instant
-    already, so its zone does not matter. Raises UnsupportedKeyTypeError for any other key
-    type, InvalidTypeError for what is no key type or no column, InvalidValueError for another
-    number of columns than fields.
+    SQL_TIMESTAMP, TUPLE, ROW, LIST, SQL_ROW and PYFLINK. SQL_TIMESTAMP takes a timestamp, which
+    is an instant already, so its zone does not matter. A SQL_ROW of one field takes that one
+    column. What `keygroups.binary_row` refuses fails the query; a DOUBLE or FLOAT of a SQL_ROW
+    that is a NaN other than Java's own is hashed as it is on the fast path, and as Java's on
+    the portable one, which cannot tell.
+
+    Raises UnsupportedKeyTypeError for any other key type, InvalidTypeError for what is no key
+    type or no column, InvalidValueError for another number of columns than fields.
 
     >>> from keygroups.types import STRING
     >>> df = spark.createDataFrame([("hello",), (None,)], "word string")

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
 
 from keygroups.errors import InvalidValueError
-from keygroups.spark import portable
+from keygroups.spark import ieee754, portable
 from keygroups.spark.sql_text import SqlFunctions
 from keygroups.types import KeyType
 
@@ -38,6 +38,11 @@ class Path:
     F: Any
     hashers: Mapping[KeyType, Callable[[Column], Column]]
     fold: Callable[[list[Column], int], Column]
+    words: Callable[[list[Column]], Column]
+    double_bits: Callable[[Column], Column]
+    float_bits: Callable[[Column], Column]
+    unscaled_long: Callable[[Column, int], Column]
+    unscaled_bytes: Callable[[Column], Column]
 
 
 def _portable(functions: Any) -> Path:
@@ -45,6 +50,11 @@ def _portable(functions: Any) -> Path:
         functions,
         {key: partial(hasher, functions) for key, hasher in portable.HASHERS.items()},
         partial(portable.fold, functions),
+        partial(portable.words, functions),
+        partial(ieee754.double_bits, functions),
+        partial(ieee754.float_bits, functions),
+        partial(portable.unscaled_long, functions),
+        partial(portable.unscaled_bytes, functions),
     )
 
 
@@ -83,6 +93,17 @@ def _fast_path(session: SparkSession) -> Path | None:
     if gateway not in _fast_paths:
         catalyst = fast_path(session)
         _fast_paths[gateway] = (
-            Path(F, {**_PORTABLE.hashers, **catalyst.hashers}, catalyst.fold) if catalyst else None
+            None
+            if catalyst is None
+            else Path(
+                F,
+                {**_PORTABLE.hashers, **catalyst.hashers},
+                catalyst.fold,
+                catalyst.words,
+                catalyst.double_bits,
+                catalyst.float_bits,
+                catalyst.unscaled_long,
+                catalyst.unscaled_bytes,
+            )
         )
     return _fast_paths[gateway]

@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import Column
 
+from keygroups.spark.ieee754 import double_bits, float_bits
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -36,12 +37,18 @@ from keygroups.types import (
 __all__ = [
     "HASHERS",
     "as_code",
+    "day_and_micros",
     "finalise",
     "fold",
     "fold_array",
     "hash_long",
     "key_group",
+    "low32",
     "operator_index",
+    "total",
+    "unscaled_bytes",
+    "unscaled_long",
+    "words",
 ]
 
 _MASK32 = 0xFFFFFFFF
@@ -137,71 +144,11 @@ def hash_long(F: Any, column: Column) -> Column:
 
 
 def _double(F: Any, column: Column) -> Column:
-    return hash_long(F, _ieee754(F, column, mantissa=52, bias=1023))
+    return hash_long(F, double_bits(F, column))
 
 
 def _float(F: Any, column: Column) -> Column:
-    return as_code(F, _ieee754(F, column.cast("double"), mantissa=23, bias=127))
-
-
-def _ieee754(F: Any, number: Column, mantissa: int, bias: int) -> Column:
-    """Return the bits of a double as a bigint, in a format with that many mantissa bits.
-
-    No public function gives the bits, so they are put together from exponent and
-    significand; multiplying by a power of two is exact.
-    """
-    magnitude = F.abs(number)
-    infinity = F.lit((2 * bias + 1) << mantissa)
-    bits = (
-        F.when(number.isNull(), None)
-        .when(F.isnan(number), infinity + F.lit(1 << (mantissa - 1)))
-        .when(magnitude == float("inf"), infinity)
-        .when(magnitude == 0.0, F.lit(0).cast("bigint"))
-        .otherwise(_finite_bits(F, magnitude, mantissa, bias))
-    )
-    # -0.0 is not less than 0.0; only its text tells.
-    is_minus_zero = (number == 0.0) & number.cast("string").startswith("-")
-    sign_bit = -(1 << 63) if mantissa == 52 else 1 << 31
-    sign = F.when((number < 0.0) | is_minus_zero, F.lit(sign_bit)).otherwise(F.lit(0))
-    return bits.bitwiseOR(sign)
-
-
-def _finite_bits(F: Any, magnitude: Column, mantissa: int, bias: int) -> Column:
-    """Return the bits of a finite double above 0."""
-
-    def significand(number: Column, exponent: Column) -> Column:
-        return number * F.pow(F.lit(2.0), F.lit(mantissa) - exponent)
-
-    def from_estimate(estimate: Column) -> Column:
-        number, shift, exponent = (
-            estimate.getField(name) for name in ("number", "shift", "exponent")
-        )
-
-        def bits(exponent: Column) -> Column:
-            biased = exponent - shift + F.lit(bias)
-            leading = (biased - 1).cast("bigint") * F.lit(1 << mantissa)
-            subnormal = number * F.pow(F.lit(2.0), F.lit(bias - 1 + mantissa) - shift)
-            normal = leading + significand(number, exponent).cast("bigint")
-            return F.when(biased >= 1, normal).otherwise(subnormal.cast("bigint"))
-
-        # log2 is inexact, so its floor may be one off.
-        estimated = significand(number, exponent)
-        return (
-            F.when(estimated < 2.0**mantissa, bits(exponent - 1))
-            .when(estimated < 2.0 ** (mantissa + 1), bits(exponent))
-            .otherwise(bits(exponent + 1))
-        )
-
-    # Scaling keeps 2^-exponent within a double's range for the smallest numbers.
-    tiny = magnitude < 2.0**-500
-    scaled = F.when(tiny, magnitude * F.lit(2.0**600)).otherwise(magnitude)
-    estimate = F.struct(
-        scaled.alias("number"),
-        F.when(tiny, F.lit(600)).otherwise(F.lit(0)).alias("shift"),
-        F.floor(F.log2(scaled)).alias("exponent"),
-    )
-    # An array of one is how to compute a value once and use it several times.
-    return F.transform(F.array(estimate), from_estimate).getItem(0)
+    return as_code(F, float_bits(F, column))
 
 
 def _string(F: Any, column: Column) -> Column:
@@ -228,24 +175,49 @@ def _string(F: Any, column: Column) -> Column:
 
 
 def _big_dec(F: Any, column: Column) -> Column:
-    # The text has all we need, whatever the column's precision and scale: "-1.50", and
-    # "0E-18" or "-1.0000000000E-8" where ANSI mode is off.
-    text = column.cast("string")
-    coefficient = F.substring_index(text, "E", 1)
+    text, coefficient, digits = _decimal_text(F, column)
     power = F.when(F.instr(text, "E") > 0, F.substring_index(text, "E", -1)).cast("int")
     point = F.instr(coefficient, ".")
     decimals = F.when(point > 0, F.length(coefficient) - point).otherwise(F.lit(0))
     scale = decimals - F.coalesce(power, F.lit(0))
-    magnitude = _magnitude(F, F.translate(coefficient, "-.", ""))
+    magnitude = _magnitude(F, digits)
     unscaled = F.when(text.startswith("-"), -magnitude).otherwise(magnitude)
     return as_code(F, unscaled * 31 + scale)
 
 
-def _magnitude(F: Any, digits: Column) -> Column:
-    """BigInteger.hashCode of decimal digits, as a bigint of up to 32 bits.
+def _decimal_text(F: Any, column: Column) -> tuple[Column, Column, Column]:
+    """Return a decimal as text, that text without an exponent, and the digits of the latter.
 
-    38 digits make at most four 32-bit words, least significant first; a leading word of
-    zero adds nothing to the 31-fold.
+    The text has all we need, whatever the column's precision and scale: "-1.50", and "0E-18"
+    or "-1.0000000000E-8" where ANSI mode is off. The digits are those of the unscaled value.
+    """
+    text = column.cast("string")
+    coefficient = F.substring_index(text, "E", 1)
+    return text, coefficient, F.translate(coefficient, "-.", "")
+
+
+def _magnitude(F: Any, digits: Column) -> Column:
+    """BigInteger.hashCode of decimal digits, as a bigint of up to 32 bits."""
+
+    def finish(words: list[Column]) -> Column:
+        # A leading word of zero adds nothing to the 31-fold.
+        code = words[-1]
+        for word in reversed(words[:-1]):
+            code = low32(F, code * 31 + word)
+        return code
+
+    # Up to 18 digits fit a bigint, which takes no loop.
+    number = F.when(F.length(digits) <= 18, digits).cast("bigint")
+    short_magnitude = F.shiftright(number, 32) * 31 + low32(F, number)
+    return F.when(F.length(digits) <= 18, short_magnitude).otherwise(
+        _with_words(F, digits, finish)
+    )
+
+
+def _with_words(F: Any, digits: Column, finish: Callable[[list[Column]], Column]) -> Column:
+    """Make a column of a number of up to 38 decimal digits.
+
+    It is given as four 32-bit words in bigints, the least significant first.
     """
     words = [f"w{i}" for i in range(4)]
 
@@ -258,18 +230,13 @@ def _magnitude(F: Any, digits: Column) -> Column:
             carry = F.shiftright(product, 32)
         return F.struct(*columns)
 
-    def finish(number: Column) -> Column:
-        code = number.getField(words[-1])
-        for word in reversed(words[:-1]):
-            code = low32(F, code * 31 + number.getField(word))
-        return code
-
     zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))
-    long_magnitude = F.aggregate(F.split(digits, ""), zero, step, finish)
-    # Up to 18 digits fit a bigint, which takes no loop.
-    number = F.when(F.length(digits) <= 18, digits).cast("bigint")
-    short_magnitude = F.shiftright(number, 32) * 31 + low32(F, number)
-    return F.when(F.length(digits) <= 18, short_magnitude).otherwise(long_magnitude)
+    return F.aggregate(
+        F.split(digits, ""),
+        zero,
+        step,
+        lambda number: finish([number.getField(word) for word in words]),
+    )
 
 
 def _local_date(F: Any, column: Column) -> Column:
@@ -279,10 +246,19 @@ def _local_date(F: Any, column: Column) -> Column:
 
 
 def _local_date_time(F: Any, column: Column) -> Column:
+    nano_of_day = _micro_of_day(F, column) * 1_000
+    return _local_date(F, column.cast("date")).bitwiseXOR(hash_long(F, nano_of_day))
+
+
+def _micro_of_day(F: Any, column: Column) -> Column:
     minutes = F.hour(column).cast("bigint") * 60 + F.minute(column)
     micros = (F.date_part(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
-    nano_of_day = (minutes * 60_000_000 + micros) * 1_000
-    return _local_date(F, column.cast("date")).bitwiseXOR(hash_long(F, nano_of_day))
+    return minutes * 60_000_000 + micros
+
+
+def day_and_micros(F: Any, column: Column) -> tuple[Column, Column]:
+    """Return the epoch day of a timestamp_ntz and the microseconds since, as bigints."""
+    return F.unix_date(column.cast("date")).cast("bigint"), _micro_of_day(F, column)
 
 
 def _instant(F: Any, column: Column) -> Column:
@@ -302,6 +278,41 @@ def _uuid(F: Any, column: Column) -> Column:
         F.concat(F.lit("key of type UUID must be its canonical text, got "), column)
     )
     return F.when(column.isNull(), None).when(canonical, code).otherwise(refused)
+
+
+def words(F: Any, numbers: list[Column]) -> Column:
+    """Return bigints that are not null as bytes, 8 each, the least significant first."""
+    nibbles = F.lit(0x0F0F0F0F0F0F0F0F)
+    texts = []
+    for number in numbers:
+        # Digits back to front are bytes back to front, if the digits of each are swapped.
+        low, high = number.bitwiseAND(nibbles), F.shiftrightunsigned(number, 4)
+        swapped = F.shiftleft(low, 4).bitwiseOR(high.bitwiseAND(nibbles))
+        texts.append(F.reverse(F.lpad(F.hex(swapped), 16, "0")))
+    return F.unhex(F.concat(*texts))
+
+
+def unscaled_long(F: Any, column: Column, scale: int) -> Column:
+    """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
+    return (column * F.lit(10**scale).cast(f"decimal({scale + 1},0)")).cast("bigint")
+
+
+def unscaled_bytes(F: Any, column: Column) -> Column:
+    """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
+    text, _, digits = _decimal_text(F, column)
+
+    def finish(words: list[Column]) -> Column:
+        parts: list[Column] = []
+        carry = F.when(text.startswith("-"), F.lit(1)).otherwise(F.lit(0))
+        flip = F.when(text.startswith("-"), F.lit(_MASK32)).otherwise(F.lit(0).cast("bigint"))
+        for word in words:  # two's complement: flip all bits and add one
+            added = word.bitwiseXOR(flip) + carry
+            parts.insert(0, F.lpad(F.hex(low32(F, added)), 8, "0"))
+            carry = F.shiftright(added, 32)
+        return F.concat(*parts)
+
+    spare = F.lit("^((00)+(?=[0-7])|(FF)+(?=[89A-F]))")
+    return F.unhex(F.regexp_replace(_with_words(F, digits, finish), spare, F.lit("")))
 
 
 HASHERS: dict[KeyType, Callable[[Any, Column], Column]] = {

@@ -152,6 +152,10 @@ class SqlFunctions:
         """Write a literal."""
         return SqlText(_text(value))
 
+    def call_function(self, name: str, *arguments: object) -> SqlText:
+        """Write a call of a function by its name."""
+        return self.__getattr__(name)(*arguments)
+
     def when(self, condition: object, value: object) -> SqlText:
         """Write the first branch of a CASE."""
         return SqlText("").when(condition, value)
@@ -176,6 +180,8 @@ def _text(value: object) -> str:
         return f"'{escaped}'"
     if isinstance(value, float):
         return "double('Infinity')" if value == float("inf") else f"{value!r}D"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
     if isinstance(value, dt.date):
         return f"DATE'{value}'"
     assert isinstance(value, int)

@@ -35,7 +35,7 @@ from java_udf import add_java_class
 from keygroups import assign_to_key_group
 from keygroups.spark import functions as KF
 from keygroups.spark.path import SETTING
-from keygroups.types import BIG_DEC, INT, LONG, STRING, TUPLE, KeyType
+from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 
 MAX_PARALLELISM = 128
 CHECKED_ROWS = 100_000
@@ -100,6 +100,17 @@ def kinds() -> dict[str, Kind]:
             "java.math.BigDecimal",
             one,
         ),
+        "SQL_ROW(BIGINT)": Kind(
+            SQL_ROW("BIGINT"), {"key": bits}, F.col("key"), "KeyGroupOfBigint", "", 4
+        ),
+        "SQL_ROW(BIGINT, STRING)": Kind(
+            SQL_ROW("BIGINT", "STRING"),
+            {"key": bits, "key2": text},
+            F.octet_length("key2").bitwiseXOR(F.col("key")),
+            "KeyGroupOfBigintString",
+            "",
+            rows_factor=2,
+        ),
     }
 
 
@@ -126,7 +137,7 @@ def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
     key_type = kind.key_type
 
     def naive(*fields: object) -> int:
-        key = fields if len(fields) > 1 else fields[0]
+        key = fields if isinstance(key_type, (TUPLE, SQL_ROW)) else fields[0]
         return assign_to_key_group(key, MAX_PARALLELISM, key_type)
 
     made["Python UDF"] = F.udf(naive, "int", useArrow=False)(*key)

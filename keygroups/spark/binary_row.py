@@ -1,0 +1,357 @@
+"""Flink SQL's keys on columns: the bytes of a BinaryRowData.
+
+The layout is that of `keygroups.binary_row`, and so are the values that are refused: here they
+fail the query. Words of 8 bytes are made by the current path, and concatenated with the bytes
+of text, binaries, large numbers and nested values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import types as T
+
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields, typed
+from keygroups.spark.path import Path
+from keygroups.spark.portable import day_and_micros, low32, total
+from keygroups.sql_types import LogicalType
+
+__all__ = ["row_bytes"]
+
+_MAX_INLINE = 7  # bytes of text that fit a slot, before the byte with their number
+_MAX_COMPACT_DECIMAL = 18  # digits
+_MAX_COMPACT_TIMESTAMP = 3  # digits of a fraction of a second
+_MAX_LENGTH = 2**31 - 1  # of STRING and BYTES
+_NESTED = ("ROW", "ARRAY")
+_NAN_BITS = {"FLOAT": 0x7FC00000, "DOUBLE": 0x7FF8000000000000}
+_ELEMENT_SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "FLOAT": 4, "DATE": 4}
+_SPARK_TYPES = {
+    "BOOLEAN": "boolean",
+    "TINYINT": "tinyint",
+    "SMALLINT": "smallint",
+    "INT": "int",
+    "BIGINT": "bigint",
+    "FLOAT": "float",
+    "DOUBLE": "double",
+    "DATE": "date",
+    "CHAR": "string",
+    "VARCHAR": "string",
+    "BINARY": "binary",
+    "VARBINARY": "binary",
+    "TIMESTAMP": "timestamp_ntz",
+    "TIMESTAMP_LTZ": "timestamp",
+    "ARRAY": "array",
+}
+
+
+@dataclass(frozen=True)
+class _Value:
+    """A field's value. All columns are bigints or bytes, and null where there is nothing.
+
+    Without a tail, `word` is the slot. With one, `word` is the lower half of the slot, whose
+    upper half is the offset of the tail, `size` bytes, a multiple of 8, of the variable part;
+    `inline` is the slot of a value that is too short for a tail.
+    """
+
+    word: Column
+    tail: Column | None = None
+    size: Column | None = None
+    inline: Column | None = None
+
+
+def row_bytes(path: Path, key: KeyTree, types: Sequence[LogicalType]) -> Column:
+    """Return the bytes of a key row, given by its fields; they are never null."""
+    return _row(path, counted(key, len(types), "SQL_ROW"), types, is_key=True)
+
+
+def _row(
+    path: Path, parts: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
+) -> Column:
+    F = path.F
+    nested = {
+        index: _nested_bytes(path, part, logical_type)
+        for index, (part, logical_type) in enumerate(zip(parts, types))
+        if logical_type.name in _NESTED
+    }
+
+    def assemble(data: Mapping[int, Column]) -> Column:
+        values = [
+            _nested_value(F, data[index])
+            if index in data
+            else _value(path, _one(part, logical_type), logical_type, is_key)
+            for index, (part, logical_type) in enumerate(zip(parts, types))
+        ]
+        return _concat(path, _header(F, parts), values)
+
+    if not nested:
+        return assemble({})
+    struct = F.struct(*(data.alias(f"f{index}") for index, data in nested.items()))
+    # An array of one is how to compute a value once and use it several times.
+    return _first_of(F, struct, lambda s: assemble({i: s.getField(f"f{i}") for i in nested}))
+
+
+def _first_of(F: Any, value: Column, function: Any) -> Column:
+    return F.transform(F.array(value), function).getItem(0)
+
+
+def _one(part: KeyTree, logical_type: LogicalType) -> KeyColumn:
+    if isinstance(part, KeyColumn):
+        return part
+    raise InvalidValueError(f"{logical_type} of SQL_ROW must be one column, got a list")
+
+
+def _header(F: Any, parts: Sequence[KeyTree]) -> list[Column]:
+    """Return the words of the header: the row kind +I in the first byte, then null bits."""
+    words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64)]
+    for index, part in enumerate(parts):
+        if isinstance(part, KeyColumn):  # a row given by its fields is not null
+            word, bit = divmod(8 + index, 64)
+            mask = (1 << bit) - (1 << 64 if bit == 63 else 0)
+            null = F.when(part.column.isNull(), F.lit(mask).cast("bigint"))
+            words[word].append(null.otherwise(F.lit(0)))
+    return [total(F, terms, 0) for terms in words]
+
+
+def _concat(path: Path, header: list[Column], values: list[_Value]) -> Column:
+    F = path.F
+    fixed_size = 8 * (len(header) + len(values))
+    words, pieces, tails = list(header), [], []
+    sizes: list[Column] = []
+    for value in values:
+        slot = _slot(F, value, total(F, sizes, fixed_size))
+        if value.inline is None:
+            words.append(slot)
+        else:
+            pieces += [path.words(words)] if words else []
+            pieces.append(F.coalesce(value.inline, path.words([slot])))
+            words = []
+        if value.tail is not None:
+            tails.append(F.coalesce(value.tail, F.lit(b"")))
+            sizes.append(F.coalesce(value.size, F.lit(0)))
+    pieces += [path.words(words)] if words else []
+    return F.concat(*pieces, *tails)
+
+
+def _slot(F: Any, value: _Value, offset: Column) -> Column:
+    """Return the word in the slot of a value, 0 for null, where it is not inline."""
+    word = value.word
+    if value.tail is not None:
+        word = F.shiftleft(offset, 32).bitwiseOR(word)
+    return F.coalesce(word, F.lit(0).cast("bigint"))
+
+
+def _value(
+    path: Path, key: KeyColumn, logical_type: LogicalType, is_key: bool, in_array: bool = False
+) -> _Value:
+    F, name = path.F, logical_type.name
+    if name == "DECIMAL":
+        return _decimal(path, key, logical_type, is_key)
+    if name not in _SPARK_TYPES:
+        raise UnsupportedKeyTypeError(f"{logical_type} of SQL_ROW has no column expression")
+    column = checked(F, key, _SPARK_TYPES[name], f"{logical_type} of SQL_ROW")
+    column = _required(F, column, logical_type)
+    if name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
+        return _text(F, column, logical_type)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return _timestamp(path, column, logical_type, is_key)
+    if name == "BOOLEAN":
+        return _Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
+    if name in _NAN_BITS:
+        bits = path.float_bits(column) if name == "FLOAT" else path.double_bits(column)
+        if in_array:  # whose writer knows one NaN only
+            bits = F.when(F.isnan(column), F.lit(_NAN_BITS[name])).otherwise(bits)
+        return _Value(bits)
+    number = (F.unix_date(column) if name == "DATE" else column).cast("bigint")
+    size = _ELEMENT_SIZES.get(name, 8)
+    return _Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
+
+
+def _required(F: Any, column: Column, logical_type: LogicalType) -> Column:
+    if logical_type.nullable:
+        return column
+    refused = F.raise_error(F.lit(f"key of type {logical_type} must not be null"))
+    return F.when(column.isNotNull(), column).otherwise(refused)
+
+
+def _text(F: Any, column: Column, logical_type: LogicalType) -> _Value:
+    """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
+    limit = logical_type.length
+    if limit is not None and limit < _MAX_LENGTH:
+        refused = F.raise_error(
+            F.concat(
+                F.lit(f"key of type {logical_type} must not be longer, got length "),
+                F.length(column).cast("string"),
+            )
+        )
+        column = F.when(F.length(column) <= limit, column).when(column.isNotNull(), refused)
+    size, data = F.octet_length(column), column.cast("binary")
+    padded = (size + 7).bitwiseAND(F.lit(-8))
+    marks = F.lit(bytes(0x80 | count for count in range(_MAX_INLINE + 1)))
+    mark = F.call_function("substring", marks, size + 1, F.lit(1))
+    return _Value(
+        word=size.cast("bigint"),
+        tail=F.when(size > _MAX_INLINE, _pad(F, data, padded)),
+        size=F.when(size > _MAX_INLINE, padded.cast("bigint")),
+        inline=F.when(size <= _MAX_INLINE, F.concat(_pad(F, data, F.lit(_MAX_INLINE)), mark)),
+    )
+
+
+def _pad(F: Any, data: Column, size: Column) -> Column:
+    return F.call_function("rpad", data, size, F.lit(b"\0"))
+
+
+def _decimal(path: Path, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> _Value:
+    F, precision, scale = path.F, logical_type.precision or 0, logical_type.scale or 0
+    spark_type, what = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
+    if key.spark_type is None:
+        column = typed(F, key.column, spark_type, what)
+    else:
+        column = checked(F, key, "decimal", what)
+        assert isinstance(key.spark_type, T.DecimalType)
+        whole = key.spark_type.precision - key.spark_type.scale
+        if key.spark_type.scale > scale or whole > precision - scale:
+            raise InvalidTypeError(
+                f"{what} does not hold every number of {key.name}, which is "
+                f"{key.spark_type.simpleString()}: cast it to {spark_type} first"
+            )
+        column = column.cast(spark_type)
+    column = _required(F, column, logical_type)
+    if precision <= _MAX_COMPACT_DECIMAL:
+        return _Value(path.unscaled_long(column, scale))
+    data = path.unscaled_bytes(column)
+    word, tail = F.octet_length(data).cast("bigint"), _pad(F, data, F.lit(16))
+    return _long_form(F, column, word, tail, 16, is_key)
+
+
+def _long_form(
+    F: Any, column: Column, word: Column, tail: Column, size: int, is_key: bool
+) -> _Value:
+    """Return a value that takes room in the variable part of a key even where it is null."""
+    if is_key:
+        word, tail = F.coalesce(word, F.lit(0)), F.coalesce(tail, F.lit(bytes(size)))
+        return _Value(word, tail, F.lit(size).cast("bigint"))
+    return _Value(word, tail, F.when(column.isNotNull(), F.lit(size).cast("bigint")))
+
+
+def _timestamp(path: Path, column: Column, logical_type: LogicalType, is_key: bool) -> _Value:
+    F, precision = path.F, logical_type.precision or 0
+    if logical_type.name == "TIMESTAMP_LTZ":
+        millis = F.unix_millis(column)
+        micros = F.unix_micros(column) - millis * 1_000
+    else:
+        days, micro_of_day = day_and_micros(F, column)
+        milli_of_day = F.floor(micro_of_day / 1_000)  # of a double, but of so small a number
+        millis, micros = days * 86_400_000 + milli_of_day, micro_of_day - milli_of_day * 1_000
+    if precision < 6:  # Spark has no finer ones
+        finer = ((millis % 1_000) * 1_000 + micros) % 10 ** (6 - precision)
+        refused = F.raise_error(
+            F.concat(
+                F.lit(
+                    f"key of type {logical_type} must have at most {precision} digits of a "
+                    "fraction of a second, got "
+                ),
+                column.cast("string"),
+            )
+        )
+        millis = F.when(finer == 0, millis).when(column.isNotNull(), refused)
+    if precision <= _MAX_COMPACT_TIMESTAMP:
+        return _Value(millis)
+    tail = F.when(column.isNotNull(), path.words([F.coalesce(millis, F.lit(0))]))
+    return _long_form(F, column, micros * 1_000, tail, 8, is_key)
+
+
+def _nested_bytes(path: Path, part: KeyTree, logical_type: LogicalType) -> Column:
+    """Return the bytes of a nested row or array; null where it is null."""
+    F, what = path.F, f"{logical_type} of SQL_ROW"
+    if not isinstance(part, KeyColumn):
+        if logical_type.name != "ROW":
+            raise InvalidValueError(f"{what} must be one column, got a list")
+        fields = counted(part, len(logical_type.fields), what)
+        return _row(path, fields, logical_type.fields, is_key=False)
+    if logical_type.name == "ARRAY":
+        data = _array(path, part, logical_type.fields[0], checked(F, part, "array", what))
+    else:
+        columns = struct_fields(part)
+        if columns is None:
+            known = "not known" if part.spark_type is None else part.spark_type.simpleString()
+            raise InvalidTypeError(
+                f"{what} takes a column of type struct under a DataFrame, or a list of columns, "
+                f"but the type of {part.name} is {known}"
+            )
+        fields = counted(columns, len(logical_type.fields), what)
+        data = _row(path, fields, logical_type.fields, is_key=False)
+    data = F.when(part.column.isNotNull(), data)
+    return _required(F, data, logical_type)
+
+
+def _nested_value(F: Any, data: Column) -> _Value:
+    size = F.octet_length(data).cast("bigint")
+    return _Value(size, data, size)
+
+
+def _array(path: Path, key: KeyColumn, element: LogicalType, array: Column) -> Column:
+    """Return the bytes of an array: its size, null bits in 4-byte words, slots, tails."""
+    F = path.F
+    element_type = key.spark_type.elementType if isinstance(key.spark_type, T.ArrayType) else None
+    element_size = _ELEMENT_SIZES.get(element.name, 8)
+    count = F.size(array)
+    header_size = F.shiftright(count + 31, 5) * 4 + 4
+    fixed_size = (header_size + count * element_size + 7).bitwiseAND(F.lit(-8))
+
+    def named(column: Column) -> KeyColumn:
+        return KeyColumn(column, f"{key.name}.element", element_type)
+
+    def step(bytes_: Column, column: Column) -> Column:
+        fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
+        value = (
+            _nested_value(F, column)
+            if element.name in _NESTED
+            else _value(path, named(column), element, is_key=False, in_array=True)
+        )
+        offset = (fixed_size + F.octet_length(tails)).cast("bigint")
+        slot = _low_bytes(F, path.words([_slot(F, value, offset)]), element_size)
+        slot = slot if value.inline is None else F.coalesce(value.inline, slot)
+        more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
+        return F.struct(
+            F.concat(fixed, slot).alias("fixed"), F.concat(tails, *more).alias("tails")
+        )
+
+    def finish(bytes_: Column) -> Column:
+        slots = _pad(F, bytes_.getField("fixed"), fixed_size - header_size)
+        size = _low_bytes(F, path.words([count.cast("bigint")]), 4)
+        return F.concat(size, _null_bits(path, array, count), slots, bytes_.getField("tails"))
+
+    elements = array
+    if element.name in _NESTED:
+        elements = F.transform(array, lambda one: _nested_bytes(path, named(one), element))
+    empty = F.struct(F.lit(b"").alias("fixed"), F.lit(b"").alias("tails"))
+    return F.aggregate(elements, empty, step, finish)
+
+
+def _low_bytes(F: Any, word: Column, size: int) -> Column:
+    return word if size == 8 else F.call_function("substring", word, F.lit(1), F.lit(size))
+
+
+def _null_bits(path: Path, array: Column, count: Column) -> Column:
+    F = path.F
+
+    def add_bit(bits: Column, index: Column, word: Column) -> Column:
+        at = word * 32 + index
+        bit = F.call_function("shiftleft", F.lit(1).cast("bigint"), index)
+        return bits + F.when((at < count) & F.get(array, at).isNull(), bit).otherwise(F.lit(0))
+
+    def add_word(bytes_: Column, word: Column) -> Column:
+        bits = F.aggregate(
+            F.sequence(F.lit(0), F.lit(31)),
+            F.lit(0).cast("bigint"),
+            lambda bits, index: add_bit(bits, index, word),
+        )
+        return F.concat(bytes_, _low_bytes(F, path.words([low32(F, bits)]), 4))
+
+    last = F.shiftright(count + 31, 5) - 1
+    words = F.aggregate(F.sequence(F.lit(0), last), F.lit(b""), add_word)
+    return F.when(count > 0, words).otherwise(F.lit(b""))

@@ -1,0 +1,210 @@
+"""Keys of Flink SQL and PyFlink on columns: the same as the core's, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.utils import is_remote
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+    assign_to_key_group,
+    hash_code,
+)
+from keygroups.spark import functions as KF
+from keygroups.spark import infer_sql_row, with_routing
+from keygroups.spark.path import SETTING
+from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
+
+
+@pytest.fixture(params=["auto", "portable"])
+def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    if request.param == "auto" and is_remote():
+        pytest.skip("Spark Connect has the portable path only")
+    spark.conf.set(SETTING, request.param)
+    yield
+    spark.conf.unset(SETTING)
+
+
+@pytest.fixture(params=["true", "false"])
+def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.unset("spark.sql.ansi.enabled")
+
+
+# Hashes from Flink 2.3.0's planner: lines of ../shared/vectors/binaryrow.jsonl, and of
+# tests/vectors for PyFlink; the core is held to all of them.
+def test_the_core_agrees(spark: SparkSession, path: None, ansi: None) -> None:
+    rows: list[tuple[Any, ...]] = [
+        (1, "a", Decimal("1.50"), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)),
+        (-(2**63), "longer than seven", Decimal("-99999999999999.99"), dt.datetime(2024, 2, 29)),
+        (None, None, None, None),
+        (0, "", Decimal("0.00"), dt.datetime(1582, 10, 4, 1, 2, 3, 4)),
+    ]
+    df = spark.createDataFrame(rows, "n bigint, s string, d decimal(16,2), t timestamp_ntz")
+    key_type = SQL_ROW("BIGINT", "VARCHAR(20)", "DECIMAL(20, 3)", "TIMESTAMP(6)")
+    routed = with_routing(df, ["n", "s", "d", "t"], 128, 5, key_type)
+    found = [row["key_group"] for row in routed.collect()]
+    assert found == [assign_to_key_group(row, 128, key_type) for row in rows]
+
+
+def test_one_column_is_one_field(spark: SparkSession, path: None) -> None:
+    df = spark.createDataFrame([(1,), (None,)], "id int")
+    # binaryrow.jsonl: hash of 1; the null key of a SQL row is a key like any other.
+    codes = df.select(KF.hash_code("id", SQL_ROW("INT"))).collect()
+    assert [row[0] for row in codes] == [1465514398, hash_code((None,), SQL_ROW("INT"))]
+
+
+def test_a_struct_is_its_fields(spark: SparkSession, path: None) -> None:
+    df = spark.createDataFrame([((1, "a"),), (None,)], "key struct<id: bigint, name: string>")
+    key_type = SQL_ROW("BIGINT", "STRING")
+    [found, null] = with_routing(df, "key", 128, 5, key_type).collect()
+    assert found["key_group"] == assign_to_key_group((1, "a"), 128, key_type)
+    assert null["key_group"] is None
+
+
+def test_more_null_bits_than_one_word(spark: SparkSession, path: None) -> None:
+    key = tuple(None if i % 3 else i for i in range(60))
+    names = [f"c{i}" for i in range(60)]
+    df = spark.createDataFrame([key], ", ".join(f"{name} int" for name in names))
+    key_type = SQL_ROW(*["INT"] * 60)
+    assert df.select(KF.hash_code(list(names), key_type)).collect()[0][0] == hash_code(
+        key, key_type
+    )
+
+
+@pytest.mark.parametrize("spark_type", ["array<int>", "array<string>", "array<boolean>"])
+def test_arrays_of_any_length(spark: SparkSession, path: None, spark_type: str) -> None:
+    if is_remote() and spark_type != "array<string>":
+        pytest.skip("slow to analyse there, and one says enough")
+    element = {"array<int>": 7, "array<string>": "longer than 7", "array<boolean>": True}
+    arrays = [[element[spark_type] if i % 2 else None for i in range(n)] for n in (0, 1, 32, 70)]
+    df = spark.createDataFrame([(array,) for array in arrays], f"a {spark_type}")
+    key_type = infer_sql_row(df, "a")
+    routed = with_routing(df, "a", 1000, 1, key_type).collect()
+    found = [row["key_group"] for row in routed]
+    assert found == [assign_to_key_group((array,), 1000, key_type) for array in arrays]
+
+
+PYFLINK_KEYS: list[tuple[KeyType, str, Any]] = [
+    (STRING, "string", "a"),
+    (LONG, "bigint", -5),
+    (BIG_DEC, "decimal(10,2)", Decimal("1.50")),
+    (TUPLE(INT, STRING), "struct<a: int, b: string>", (1, None)),
+    (ROW(INT, LIST(STRING)), "struct<a: int, b: array<string>>", (1, ["x", None])),
+    (LIST(INT), "array<int>", [1, None]),
+]
+
+
+@pytest.mark.parametrize(("key_type", "spark_type", "key"), PYFLINK_KEYS, ids=str)
+def test_pyflink(
+    spark: SparkSession, path: None, key_type: KeyType, spark_type: str, key: Any
+) -> None:
+    df = spark.createDataFrame([(key,), (None,)], f"key {spark_type}")
+    rows = with_routing(df, "key", 1000, 5, PYFLINK(key_type)).collect()
+    expected = [assign_to_key_group(k, 1000, PYFLINK(key_type)) for k in (key, None)]
+    assert [row["key_group"] for row in rows] == expected
+
+
+def test_infer_sql_row(spark: SparkSession) -> None:
+    df = spark.sql(
+        "SELECT true a, 1Y b, 1S c, 1 d, 1L e, 1F f, 1D g, 'x' h, X'00' i, DATE'2024-01-01' j, "
+        "TIMESTAMP_NTZ'2024-01-01 00:00:00' k, TIMESTAMP_LTZ'2024-01-01 00:00:00' l, 1.50 m, "
+        "named_struct('x', 1, 'y', array('z')) n"
+    )
+    assert infer_sql_row(df, list(df.columns)) == SQL_ROW(
+        *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE"),
+        *("STRING", "BYTES", "DATE"),
+        *("TIMESTAMP(6)", "TIMESTAMP_LTZ(6)", "DECIMAL(3, 2)", "ROW<INT, ARRAY<STRING>>"),
+    )
+    with pytest.raises(UnsupportedKeyTypeError, match=r"column m of type map<int,int>"):
+        infer_sql_row(spark.sql("SELECT map(1, 2) m"), "m")
+    with pytest.raises(InvalidValueError, match="nested list"):
+        infer_sql_row(df, [["a", "b"]])
+
+
+REFUSED: list[tuple[str, KeyType, type[KeyGroupsError], str]] = [
+    ("'x' AS key", SQL_ROW("INT"), InvalidTypeError, "INT of SQL_ROW takes a column of type int"),
+    ("1L AS key", SQL_ROW("INT"), InvalidTypeError, "key is bigint"),
+    ("1 AS key", SQL_ROW("INT", "INT"), InvalidValueError, "SQL_ROW.* must be 2 columns, got 1"),
+    ("1 AS key", SQL_ROW("TIME(3)"), UnsupportedKeyTypeError, r"TIME\(3\) of SQL_ROW has no col"),
+    ("1.25 AS key", SQL_ROW("DECIMAL(5, 1)"), InvalidTypeError, r"cast it to decimal\(5,1\)"),
+    ("1 AS key", SQL_ROW("ROW<INT>"), InvalidTypeError, "type of key is int"),
+    ("1 AS key", SQL_ROW("ARRAY<INT>"), InvalidTypeError, "takes a column of type array"),
+    ("'x' AS key", PYFLINK(INT), InvalidTypeError, "key type INT takes a column of type int"),
+]
+
+
+@pytest.mark.parametrize(("column", "key_type", "error", "message"), REFUSED, ids=str)
+def test_columns_refused(
+    spark: SparkSession, column: str, key_type: KeyType, error: type[Exception], message: str
+) -> None:
+    df = spark.sql(f"SELECT {column}")
+    with pytest.raises(error, match=message):
+        with_routing(df, "key", 128, 1, key_type)
+
+
+def test_types_that_only_the_query_knows(spark: SparkSession) -> None:
+    df = spark.sql("SELECT 1.25 AS d, 'x' AS s")
+    with pytest.raises(PySparkException, match=r"(?i)takes a column of type decimal\(5,2\) not d"):
+        df.select(KF.hash_code("d", SQL_ROW("DECIMAL(5, 2)"))).collect()
+    assert df.select(KF.hash_code("d", SQL_ROW("DECIMAL(3, 2)"))).collect()[0][0] == hash_code(
+        (Decimal("1.25"),), SQL_ROW("DECIMAL(3, 2)")
+    )
+    with pytest.raises(InvalidTypeError, match="type of 's' is not known"):
+        KF.hash_code("s", SQL_ROW("ROW<INT>"))
+    with pytest.raises(InvalidValueError, match="INT of SQL_ROW must be one column, got a list"):
+        KF.hash_code([["d", "s"], "s"], SQL_ROW("INT", "STRING"))
+    with pytest.raises(InvalidValueError, match="ARRAY<INT> of SQL_ROW must be one column"):
+        KF.hash_code([["d", "s"], "s"], SQL_ROW("ARRAY<INT>", "STRING"))
+
+
+def test_a_nested_row_as_a_list_of_columns(spark: SparkSession, path: None) -> None:
+    df = spark.createDataFrame([(1, "a")], "id int, name string")
+    key_type = SQL_ROW("ROW<INT, STRING>", "INT")
+    found = df.select(KF.hash_code([["id", "name"], "id"], key_type)).collect()
+    assert found[0][0] == hash_code(((1, "a"), 1), key_type)
+
+
+VALUES_REFUSED: list[tuple[str, KeyType, str]] = [
+    ("'abcd'", SQL_ROW("VARCHAR(3)"), r"VARCHAR\(3\) must not be longer, got length 4"),
+    ("X'0102'", SQL_ROW("BINARY(1)"), "got length 2"),
+    ("CAST(NULL AS INT)", SQL_ROW("INT NOT NULL"), "must not be null"),
+    (
+        "TIMESTAMP_NTZ'2024-01-01 00:00:00.001'",
+        SQL_ROW("TIMESTAMP(2)"),
+        "at most 2 digits of a fraction of a second",
+    ),
+    (
+        "TIMESTAMP_LTZ'2024-01-01 00:00:00.000001'",
+        SQL_ROW("TIMESTAMP_LTZ(3)"),
+        "at most 3 digits of a fraction of a second",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "key_type", "message"), VALUES_REFUSED, ids=str)
+def test_values_refused(
+    spark: SparkSession, path: None, value: str, key_type: KeyType, message: str
+) -> None:
+    df = spark.range(2).select(F.expr(value).alias("key"))
+    with pytest.raises(PySparkException, match=message):
+        with_routing(df, "key", 128, 1, key_type).collect()
+
+
+def test_no_expression_for_pyflinks_timestamps() -> None:
+    from keygroups.types import SQL_TIMESTAMP
+
+    with pytest.raises(UnsupportedKeyTypeError, match="has no column expression"):
+        KF.hash_code(F.col("t"), PYFLINK(SQL_TIMESTAMP("UTC")))
