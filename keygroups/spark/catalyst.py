@@ -56,6 +56,11 @@ class Catalyst:
         utf8_string = self._class("org.apache.spark.unsafe.types.UTF8String")
         methods = {method.getName() for method in utf8_string.getMethods()}
         self._knows_ascii = "isFullAscii" in methods  # from Spark 4.0
+        name = "org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke"
+        [constructor] = self._class(name).getConstructors()
+        # From Spark 4.0 it also takes the function of a catalog that it stands for.
+        has_function = constructor.getParameterCount() > 8
+        self._no_function = [jvm.scala.Option.empty()] if has_function else []
         self.hashers: dict[KeyType, Callable[[Column], Column]] = {
             STRING: self._string,
             DOUBLE: self._floating,
@@ -145,17 +150,10 @@ class Catalyst:
         )
 
     def _invoke_static(self, java_class: str, method: str, result: Any, argument: Any) -> Any:
-        # No types; null gives null; the result may be null; deterministic; no function of V2.
+        # No types; null gives null; the result may be null; deterministic.
+        described = (self._class(java_class), result, method, self._seq([argument]))
         return self._expressions.objects.StaticInvoke(
-            self._class(java_class),
-            result,
-            method,
-            self._seq([argument]),
-            self._seq([]),
-            True,
-            True,
-            True,
-            self._jvm.scala.Option.empty(),
+            *described, self._seq([]), True, True, True, *self._no_function
         )
 
     def _expression(self, column: Column) -> Any:
