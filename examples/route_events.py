@@ -1,9 +1,9 @@
 """Show where Flink would send the events of a table, and how even the load would be.
 
 Reads a CSV or Parquet table with Spark, gives each event the key group and the subtask that
-a keyed Flink operator would, and reports the load of each subtask, the hottest keys, and the
-key groups that move when the operator is rescaled. Without arguments it does so for the
-flights in examples/data.
+a keyed Flink operator would, and reports the load of each subtask, the hottest keys, the
+key groups that move when the operator is rescaled, and which parallelism would serve better.
+Without arguments it does so for the flights in examples/data.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 try:
     from py4j.protocol import Py4JJavaError
@@ -30,10 +29,10 @@ try:
         KeyGroupLoad,
         KeyGroupRange,
         KeyGroupsError,
+        RescalePlan,
         compute_key_group_range_for_operator_index,
-        compute_operator_index_for_key_group,
     )
-    from keygroups.spark import infer_key_type, with_routing
+    from keygroups.spark import RescaleReport, infer_key_type, with_routing
     from keygroups.types import KeyType
 except ModuleNotFoundError as missing:
     print(
@@ -85,16 +84,6 @@ class HotKey:
     text: str
     key_group: int
     records: int
-
-
-@dataclass(frozen=True)
-class Move:
-    """Neighbouring key groups that go from one subtask to another when rescaling."""
-
-    key_groups: KeyGroupRange
-    old_subtask: int
-    new_subtask: int
-    records: float
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -198,18 +187,21 @@ def run(options: argparse.Namespace) -> None:
         try:
             progress("counting the records of each key")
             measured = measure(per_key, options.max_parallelism)
+            plan = RescalePlan(options.max_parallelism, options.parallelism, options.rescale_to)
+            report = RescaleReport(plan, measured.load)
             subtasks = load_of_subtasks(measured, options.parallelism)
-            hottest = max(subtasks, key=lambda subtask: subtask.records)
+            hottest = subtasks[report.hot_subtask_before]
             progress(f"looking for the hottest keys of subtask {hottest.index}")
             hot_keys = find_hot_keys(per_key, hottest.key_groups)
         finally:
             per_key.unpersist()
-        moves = find_moves(measured.load, options.parallelism, options.rescale_to)
         for line in (
             *header_lines(options, infer_key_type(events, keys), measured),
-            *subtask_lines(subtasks, measured.load.imbalance(options.parallelism)),
+            *subtask_lines(subtasks, report.imbalance_before),
             *hot_key_lines(hottest, hot_keys),
-            *rescale_lines(measured.load, options.parallelism, options.rescale_to, moves),
+            "",
+            "Rescaling, where the weight is the number of records",
+            report,
         ):
             print(line)
         if options.output is not None:
@@ -330,24 +322,6 @@ def key_text(values: Iterable[str | None], is_text: Iterable[bool]) -> str:
     return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
 
 
-def find_moves(load: KeyGroupLoad, old_parallelism: int, new_parallelism: int) -> list[Move]:
-    """Return the key groups whose subtask index changes, neighbours together."""
-
-    def subtasks(key_group: int) -> tuple[int, int]:
-        return (
-            compute_operator_index_for_key_group(load.max_parallelism, old_parallelism, key_group),
-            compute_operator_index_for_key_group(load.max_parallelism, new_parallelism, key_group),
-        )
-
-    moves = []
-    for (old, new), run_of_groups in groupby(range(load.max_parallelism), subtasks):
-        groups = list(run_of_groups)
-        if old != new:
-            records = sum(load.weights[group] for group in groups)
-            moves.append(Move(KeyGroupRange(groups[0], groups[-1]), old, new, records))
-    return moves
-
-
 def header_lines(options: argparse.Namespace, key_type: KeyType, measured: Measured) -> list[str]:
     """Say what was read and how it was routed."""
     csv = " (CSV: all text)" if options.input.suffix == ".csv" else ""
@@ -369,15 +343,18 @@ def header_lines(options: argparse.Namespace, key_type: KeyType, measured: Measu
 def subtask_lines(subtasks: Sequence[Subtask], imbalance: float) -> list[str]:
     """Show the load of each subtask, or of the heaviest ones."""
     total = sum(subtask.records for subtask in subtasks)
-    shown, rest = heaviest(subtasks)
+    by_records = sorted(subtasks, key=lambda subtask: -subtask.records)
+    shown, rest = by_records[:LONGEST_TABLE], by_records[LONGEST_TABLE:]
+    if not rest:
+        shown.sort(key=lambda subtask: subtask.index)
     lines = [
         "",
         f"Load of the {len(shown)} heaviest subtasks" if rest else "Load of the subtasks",
-        "subtask         records   share  x mean   key groups  groups  distinct keys",
+        "subtask         records   share  x mean      key groups  groups  distinct keys",
     ]
     lines += [
         f"{subtask.index:>7}{subtask.records:>16,.0f}{subtask.records / total:>8.1%}"
-        f"{subtask.records * len(subtasks) / total:>8.2f}{dashed(subtask.key_groups):>13}"
+        f"{subtask.records * len(subtasks) / total:>8.2f}{subtask.key_groups!s:>16}"
         f"{len(subtask.key_groups):>8}{subtask.distinct_keys:>15,}"
         for subtask in shown
     ]
@@ -411,54 +388,6 @@ def hot_key_lines(hottest: Subtask, hot_keys: Iterable[HotKey]) -> list[str]:
             for key in hot_keys
         ),
     ]
-
-
-def rescale_lines(
-    load: KeyGroupLoad, old_parallelism: int, new_parallelism: int, moves: Sequence[Move]
-) -> list[str]:
-    """Show which key groups move, and the imbalance before and after."""
-    groups = sum(len(move.key_groups) for move in moves)
-    records = sum(move.records for move in moves)
-    total = sum(load.weights)
-    lines = [
-        "",
-        f"Rescaling from parallelism {old_parallelism} to {new_parallelism}",
-        f"{groups} of {load.max_parallelism} key groups ({groups / load.max_parallelism:.1%}) "
-        f"with {records / total:.1%} of the records change subtask",
-        f"imbalance {load.imbalance(old_parallelism):.2f} before, "
-        f"{load.imbalance(new_parallelism):.2f} after",
-    ]
-    shown, rest = heaviest(moves)
-    if shown:
-        lines.append(" key groups  from subtask  to subtask         records   share")
-    lines += [
-        f"{dashed(move.key_groups):>11}{move.old_subtask:>14}{move.new_subtask:>12}"
-        f"{move.records:>16,.0f}{move.records / total:>8.1%}"
-        for move in shown
-    ]
-    if rest:
-        lines.append(
-            f"{len(rest)} more ranges move, with "
-            f"{sum(move.records for move in rest) / total:.1%} of the records"
-        )
-    return lines
-
-
-Row = TypeVar("Row", Subtask, Move)
-
-
-def heaviest(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
-    """Split a table into the rows to print and the others; a short one stays in its order."""
-    if len(rows) <= LONGEST_TABLE:
-        return rows, []
-    by_records = sorted(rows, key=lambda row: -row.records)
-    return by_records[:LONGEST_TABLE], by_records[LONGEST_TABLE:]
-
-
-def dashed(key_groups: KeyGroupRange) -> str:
-    """Show a range of key groups as 12-15."""
-    start, end = key_groups.start_key_group, key_groups.end_key_group
-    return f"{start}" if start == end else f"{start}-{end}"
 
 
 def fit(text: str, width: int) -> str:

@@ -110,7 +110,7 @@ def numbers_under(out: str, heading: str) -> Iterator[list[str]]:
         pass
     for line in lines:
         cells = line.split()
-        if not cells or not re.fullmatch(r"[\d,.%-]+", "".join(cells)):
+        if not cells or not re.fullmatch(r"[\d,.%\[\]]+", "".join(cells)):
             return
         yield cells
 
@@ -143,12 +143,12 @@ def check_subtasks(
     total = sum(records for records, _ in expected.values())
     rows = list(numbers_under(out, "subtask  "))
     assert len(rows) == min(parallelism, 20)
-    for subtask, records, share, times_mean, key_groups, groups, distinct in rows:
+    for subtask, records, share, times_mean, start, end, groups, distinct in rows:
         wanted = expected.pop(int(subtask))
         assert (number(records), number(distinct)) == wanted
         assert share == f"{wanted[0] / total:.1%}"
         assert times_mean == f"{wanted[0] * parallelism / total:.2f}"
-        first, last = int(key_groups.split("-")[0]), int(key_groups.split("-")[-1])
+        first, last = int(start.strip("[,")), int(end.strip("]"))
         assert last - first + 1 == int(groups)
         own = [
             group
@@ -170,26 +170,74 @@ def check_moves(
     out: str, keys: Keys, max_parallelism: int, old: int, new: int, key_type: KeyType
 ) -> None:
     weights = expected_key_groups(keys, max_parallelism, key_type)
-    moved = {}
-    for group in range(max_parallelism):
-        pair = tuple(
-            compute_operator_index_for_key_group(max_parallelism, parallelism, group)
-            for parallelism in (old, new)
+    pair_of = [
+        (
+            compute_operator_index_for_key_group(max_parallelism, old, group),
+            compute_operator_index_for_key_group(max_parallelism, new, group),
         )
-        if pair[0] != pair[1]:
-            moved[group] = pair
-    share = sum(weights[group] for group in moved) / sum(weights)
-    assert f"Rescaling from parallelism {old} to {new}\n" in out
+        for group in range(max_parallelism)
+    ]
+    moved = [group for group, (before, after) in enumerate(pair_of) if before != after]
+    groups, total = len(moved), sum(weights)
+    records = sum(weights[group] for group in moved)
     assert (
-        f"{len(moved)} of {max_parallelism} key groups ({len(moved) / max_parallelism:.1%}) "
-        f"with {share:.1%} of the records change subtask\n" in out
+        f"{max_parallelism} key groups, parallelism {old} -> {new}: "
+        f"{groups} move ({groups / max_parallelism:.1%}), {max_parallelism - groups} stay\n"
+        f"weight: {records:,} of {total:,} moves ({records / total:.1%})\n" in out
     )
-    for key_groups, before, after, records, _ in numbers_under(out, " key groups"):
-        first, last = int(key_groups.split("-")[0]), int(key_groups.split("-")[-1])
-        pairs = {moved.pop(group) for group in range(first, last + 1)}
-        assert pairs == {(int(before), int(after))}
-        assert number(records) == sum(weights[first : last + 1])
-    assert bool(moved) == ("more ranges move" in out)
+    shown = 0
+    for line in re.finditer(
+        r"^ *(\d+) +(\d+) +\[(\d+), (\d+)\] +(\d+) +([\d,]+)(  moves)?$", out, re.M
+    ):
+        after, before, first, last, count = map(int, line.groups()[:5])
+        assert count == last - first + 1
+        pairs = {pair_of[group] for group in range(first, last + 1)}
+        assert pairs == {(before, after)}
+        assert number(line[6]) == sum(weights[first : last + 1])
+        assert bool(line[7]) == (before != after)
+        shown += count
+    assert (shown < max_parallelism) == (" more in between ..." in out)
+    assert shown
+
+
+def heaviest_subtask(weights: list[int], parallelism: int) -> tuple[int, int]:
+    """The records of the heaviest subtask and its index, group by group."""
+    loads = [0] * parallelism
+    for group, weight in enumerate(weights):
+        if weight:
+            index = compute_operator_index_for_key_group(len(weights), parallelism, group)
+            loads[index] += weight
+    return max(loads), loads.index(max(loads))
+
+
+def check_recommendation(
+    out: str, keys: Keys, max_parallelism: int, old: int, new: int, key_type: KeyType
+) -> None:
+    weights = expected_key_groups(keys, max_parallelism, key_type)
+    total = sum(weights)
+    low, high = (new + 1) // 2, min(2 * new, max_parallelism)
+    hot = {p: heaviest_subtask(weights, p) for p in {old, *range(low, high + 1)}}
+
+    def imbalance(parallelism: int) -> float:
+        return hot[parallelism][0] * parallelism / total
+
+    assert f"\nimbalance: {imbalance(old):.2f} before, {imbalance(new):.2f} after\n" in out
+    for when, parallelism in (("before", old), ("after", new)):
+        records, subtask = hot[parallelism]
+        assert (
+            f"\nhot subtask {when}: {subtask} of {parallelism}, "
+            f"with {records / total:.1%} of the weight\n" in out
+        )
+    best = sorted(range(low, high + 1), key=lambda p: (hot[p][0] * p, -p))
+    best = best[: best.index(new) + 1]
+    best = [p for p in best if hot[p][0] <= hot[new][0]][:3]
+    title = f"\nrecommended, from {low} to {high} with no heavier subtask than at {new}:\n"
+    shown = " ".join(out.partition(title)[2].split())
+    found = re.findall(
+        r"parallelism (\d+): imbalance ([\d.]+) \(.*?; subtask (\d+) has \2 times the mean\)",
+        shown,
+    )
+    assert found == [(str(p), f"{imbalance(p):.2f}", str(hot[p][1])) for p in best]
 
 
 def test_data_has_the_known_counts(flights: dict[str, Keys]) -> None:
@@ -217,6 +265,7 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
     }
     check_subtasks(result.stdout, flights["tailnum"], 128, 4, STRING)
     check_moves(result.stdout, flights["tailnum"], 128, 4, 5, STRING)
+    check_recommendation(result.stdout, flights["tailnum"], 128, 4, 5, STRING)
     assert "counting the records of each key ..." in result.stderr
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())
@@ -248,6 +297,7 @@ def test_report_agrees_with_plain_python(
     assert header(out)["key type"] == repr(key_type)
     check_subtasks(out, keys, *sizes, key_type)
     check_moves(out, keys, *sizes, rescale_to, key_type)
+    check_recommendation(out, keys, *sizes, rescale_to, key_type)
 
     loads = expected_subtasks(keys, *sizes, key_type)
     hottest = max(loads, key=lambda subtask: loads[subtask][0])
@@ -274,10 +324,24 @@ def test_report_agrees_with_plain_python(
     )[:5]
 
 
+def test_names_a_better_parallelism(flights: dict[str, Keys], report: Report) -> None:
+    out = report("--key", "carrier", "--parallelism", 4)
+    weights = expected_key_groups(flights["carrier"], 128, STRING)
+    records, subtask = heaviest_subtask(weights, 4)
+    assert f"\nhot subtask before: {subtask} of 4, " in out
+    assert re.search(rf"^ +{subtask} +{records:,} ", out, re.M)
+    found = re.search(r"^recommended, .*:\n  parallelism (\d+): ", out, re.M)
+    assert found
+    better = int(found[1])
+    better_records, _ = heaviest_subtask(weights, better)
+    assert better_records < records
+    assert better_records * better < records * 4  # and more even
+
+
 def test_rescales_by_one_subtask_unless_told(report: Report) -> None:
-    assert "Rescaling from parallelism 6 to 7\n" in report("--parallelism", 6)
+    assert "\n128 key groups, parallelism 6 -> 7: " in report("--parallelism", 6)
     out = report("--parallelism", 2, "--max-parallelism", 2)
-    assert "Rescaling from parallelism 2 to 2\n0 of 2 key groups (0.0%)" in out
+    assert "\n2 key groups, parallelism 2 -> 2: 0 move (0.0%), 2 stay\n" in out
 
 
 def test_csv_is_read_as_flink_reads_it(report: Report, tmp_path: Path) -> None:

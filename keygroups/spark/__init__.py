@@ -9,13 +9,16 @@ except ModuleNotFoundError as error:
 
 from keygroups.spark.dataframe import infer_key_type, infer_sql_row, key_group_load, with_routing
 from keygroups.spark.placement import repartition_by_subtask
+from keygroups.spark.rescale import RescaleReport, rescale_report
 from keygroups.spark.sql import register
 
 __all__ = [
+    "RescaleReport",
     "infer_key_type",
     "infer_sql_row",
     "key_group_load",
     "register",
     "repartition_by_subtask",
+    "rescale_report",
     "with_routing",
 ]

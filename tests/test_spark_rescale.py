@@ -1,0 +1,228 @@
+"""What a rescale moves and which parallelism serves better, measured on DataFrames."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    KeyGroupsError,
+    ParallelismError,
+    RescalePlan,
+    assign_key_to_parallel_operator,
+    assign_to_key_group,
+)
+from keygroups.spark import RescaleReport, key_group_load, rescale_report
+from keygroups.types import INT, LONG, STRING, TUPLE, UUID, KeyType
+
+# Skewed: the key number n has about 400 / n rows.
+ROWS = [(f"user-{n}", i) for n in range(1, 60) for i in range(400 // n)]
+
+
+@pytest.fixture(scope="module")
+def visits(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(ROWS, "user string, seconds int")
+
+
+def weight_per_key(weight: str | None) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for user, seconds in ROWS:
+        counts[user] += seconds if weight else 1
+    return counts
+
+
+def per_subtask(counts: Counter[str], max_parallelism: int, parallelism: int) -> list[int]:
+    """The weight of each subtask, key by key."""
+    loads = [0] * parallelism
+    for key, weight in counts.items():
+        loads[assign_key_to_parallel_operator(key, max_parallelism, parallelism)] += weight
+    return loads
+
+
+@pytest.mark.parametrize("weight", [None, "seconds"])
+@pytest.mark.parametrize(
+    ("max_parallelism", "old", "new"), [(128, 3, 4), (128, 8, 5), (720, 12, 12), (10, 1, 10)]
+)
+def test_report_agrees_with_plain_python(
+    visits: DataFrame, max_parallelism: int, old: int, new: int, weight: str | None
+) -> None:
+    report = rescale_report(visits, "user", max_parallelism, old, new, weight=weight)
+    counts = weight_per_key(weight)
+    total = sum(counts.values())
+    before = per_subtask(counts, max_parallelism, old)
+    after = per_subtask(counts, max_parallelism, new)
+    assert report.plan == RescalePlan(max_parallelism, old, new)
+    assert report.load == key_group_load(visits, "user", max_parallelism, weight=weight)
+    assert (report.weight_before, report.weight_after) == (before, after)
+    assert report.imbalance_before == pytest.approx(max(before) * old / total)
+    assert report.imbalance_after == pytest.approx(max(after) * new / total)
+    assert report.hot_subtask_before == before.index(max(before))
+    assert report.hot_subtask_after == after.index(max(after))
+    moved = sum(
+        weight
+        for key, weight in counts.items()
+        if assign_key_to_parallel_operator(key, max_parallelism, old)
+        != assign_key_to_parallel_operator(key, max_parallelism, new)
+    )
+    assert report.moved_weight == moved
+    assert report.moved_weight_share == pytest.approx(moved / total)
+
+    near = range((new + 1) // 2, min(2 * new, max_parallelism) + 1)
+    heaviest = {p: max(per_subtask(counts, max_parallelism, p)) for p in near}
+    ranked = sorted(near, key=lambda p: (heaviest[p] * p, -p))
+    better = [p for p in ranked[: ranked.index(new) + 1] if heaviest[p] <= heaviest[new]]
+    assert [one.parallelism for one in report.recommendations] == better
+
+    text = str(report)
+    assert text.startswith(f"{report.plan.table(report.load)}\n")
+    for when, loads in (("before", before), ("after", after)):
+        share = f"{max(loads) / total:.1%}"
+        says = f"{loads.index(max(loads))} of {len(loads)}, with {share} of the weight"
+        assert f"\nhot subtask {when}: {says}\n" in text
+    recommended = text.partition("\nrecommended, ")[2].partition("\n")[2]
+    best_three = " ".join(str(one) for one in report.recommendations[:3])
+    assert " ".join(recommended.split()) == best_three
+
+
+def test_weights_that_are_no_integers(spark: SparkSession) -> None:
+    rows = [("A", 0.5), ("B", 0.25), ("A", 1.0)]
+    df = spark.createDataFrame(rows, "key string, size double")
+    report = rescale_report(df, "key", 128, 1, 2, weight=F.col("size"))
+    expected = [0.0, 0.0]
+    for key, size in rows:
+        expected[assign_key_to_parallel_operator(key, 128, 2)] += size
+    assert report.weight_after == expected
+    assert report.weight_before == [1.75]
+
+
+def test_declared_and_compound_keys(spark: SparkSession) -> None:
+    text = "123e4567-e89b-12d3-a456-426614174000"
+    df = spark.createDataFrame([(text, -1)], "id string, n int")
+    for key, key_type in (("id", None), ("id", UUID), (["id", "n"], None)):
+        report = rescale_report(df, key, 128, 128, 1, key_type)
+        assert report.load == key_group_load(df, key, 128, key_type)
+    report = rescale_report(df, ["id", "n"], 128, 128, 1, TUPLE(STRING, INT))
+    key_group = assign_to_key_group((text, -1), 128, TUPLE(STRING, INT))
+    assert report.hot_subtask_before == key_group
+
+
+def test_reads_the_data_once(visits: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    collected = []
+    collect = type(visits).collect
+
+    def counting(df: DataFrame) -> Any:
+        rows = collect(df)
+        collected.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(type(visits), "collect", counting)
+    str(rescale_report(visits, "user", 16, 3, 4))
+    assert len(collected) == 1
+    assert 1 < collected[0] <= 16  # rows of key groups, not of visits
+
+
+def test_null_keys_and_bad_weights_raise(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A", 1), (None, 1)], "key string, w int")
+    with pytest.raises(InvalidValueError, match="key is null in 1 rows, on which Flink fails"):
+        rescale_report(df, "key", 128, 3, 4)
+    for weight, says in ((-1, "in every row, 1"), (None, "in every row, 1")):
+        df = spark.createDataFrame([("A", 1), ("A", weight)], "key string, w int")
+        with pytest.raises(InvalidValueError, match=f"weight must be a number >= 0 {says}"):
+            rescale_report(df, "key", 128, 3, 4, weight="w")
+    with pytest.raises(InvalidTypeError, match="weight must be a numeric column, but key is"):
+        rescale_report(df, "key", 128, 3, 4, weight="key")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ((128, 129, 4), r"old_parallelism must be from 1 to 128 \(max_parallelism\), got 129"),
+        ((128, 3, 129), r"new_parallelism must be from 1 to 128 \(max_parallelism\), got 129"),
+        ((128, 0, 4), "old_parallelism must be from 1 to 128"),
+        ((128, 3, True), "new_parallelism must be an int, got True"),
+        ((32769, 3, 4), "max_parallelism must be from 1 to 32768"),
+    ],
+)
+def test_bad_parallelisms_raise_before_any_job(
+    spark: SparkSession, sizes: tuple[int, int, int], says: str
+) -> None:
+    df = spark.range(1).select(F.raise_error(F.lit("a job was run")).cast("int").alias("key"))
+    with pytest.raises(ParallelismError, match=says):
+        rescale_report(df, "key", *sizes)
+
+
+@pytest.mark.parametrize(
+    ("key", "key_type", "says"),
+    [
+        ("n", INT, "key type INT takes a column of type int, but n is bigint"),
+        (["s", "n"], TUPLE(STRING), "must be 1 columns, got 2"),
+        ("b", None, "key column b of type binary has no key type"),
+        ("s", LONG, "key type LONG takes a column of type bigint, but s is string"),
+    ],
+)
+def test_bad_keys_raise(spark: SparkSession, key: Any, key_type: KeyType, says: str) -> None:
+    df = spark.createDataFrame([("a", 1, b"")], "s string, n bigint, b binary")
+    with pytest.raises(KeyGroupsError, match=says):
+        rescale_report(df, key, 128, 3, 4, key_type)
+    with pytest.raises(AnalysisException, match="user_id"):
+        rescale_report(df, "user_id", 128, 3, 4)
+
+
+def test_no_rows_are_no_weight(visits: DataFrame) -> None:
+    report = rescale_report(visits.limit(0), "user", 128, 3, 4)
+    assert (report.weight_before, report.weight_after) == ([0] * 3, [0] * 4)
+    assert (report.moved_weight, report.moved_weight_share) == (0, 0)
+    assert "with 0.0% of the weight" in str(report)
+    assert "no weight anywhere" in str(report)
+
+
+def test_few_subtasks_that_are_even_are_no_better_where_they_have_more_to_do() -> None:
+    # At 2 the subtasks have 6 and 6, at 4 they have 5, 1, 3 and 3, and at 3 they have 6, 3 and 3.
+    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [5, 1, 3, 3]))
+    assert [one.parallelism for one in report.load.recommend(2, 4)] == [2, 3, 4]
+    assert [one.parallelism for one in report.recommendations] == [4]
+    # Here the heaviest has 6 at each of them, so the fewest do it most evenly.
+    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [0, 6, 3, 3]))
+    assert [one.parallelism for one in report.recommendations] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "low", "high"),
+    [
+        ((128, 3, 1), 1, 2),
+        ((128, 3, 9), 5, 18),
+        ((128, 3, 100), 50, 128),
+        ((4096, 3, 501), 251, 1001),
+        ((4096, 3, 2000), 1500, 2500),
+    ],
+)
+def test_what_is_near(sizes: tuple[int, int, int], low: int, high: int) -> None:
+    report = RescaleReport(RescalePlan(*sizes), KeyGroupLoad(sizes[0], [1] * sizes[0]))
+    assert f"\nrecommended, from {low} to {high} with " in str(report)
+    assert all(low <= one.parallelism <= high for one in report.recommendations)
+
+
+@pytest.mark.parametrize("weight", [1, 2**300, 0.1])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (128, 3, 4), (32768, 32768, 10001)])
+def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> None:
+    load = KeyGroupLoad(sizes[0], {sizes[0] // 2: weight})
+    lines = str(RescaleReport(RescalePlan(*sizes), load)).splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_report_refuses_what_does_not_belong_together() -> None:
+    plan, load = RescalePlan(128, 3, 4), KeyGroupLoad(10, [1] * 10)
+    with pytest.raises(InvalidValueError, match="load must have max_parallelism 128"):
+        RescaleReport(plan, load)
+    with pytest.raises(InvalidTypeError, match="load must be a KeyGroupLoad, got None"):
+        RescaleReport(plan, None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match=r"plan must be a RescalePlan, got \(128, 3, 4\)"):
+        RescaleReport((128, 3, 4), load)  # type: ignore[arg-type]
