@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import NoReturn
 
 try:
@@ -27,12 +28,13 @@ try:
 
     from keygroups import (
         KeyGroupLoad,
-        KeyGroupRange,
         KeyGroupsError,
         RescalePlan,
         compute_key_group_range_for_operator_index,
+        keys_for_subtasks,
     )
-    from keygroups.spark import RescaleReport, infer_key_type, with_routing
+    from keygroups.spark import RescaleReport, infer_key_type, rebalance_keys, with_routing
+    from keygroups.spark.report import HOT, HotKey, SubtaskRow, diagnose, subtask_rows
     from keygroups.types import KeyType
 except ModuleNotFoundError as missing:
     print(
@@ -65,25 +67,6 @@ class Measured:
     load: KeyGroupLoad  # records
     distinct_keys: tuple[int, ...]  # of each key group
     null_keys: int  # records
-
-
-@dataclass(frozen=True)
-class Subtask:
-    """One subtask and what it gets."""
-
-    index: int
-    key_groups: KeyGroupRange
-    records: float
-    distinct_keys: int
-
-
-@dataclass(frozen=True)
-class HotKey:
-    """One key, as text, and its records."""
-
-    text: str
-    key_group: int
-    records: int
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -137,6 +120,12 @@ def make_parser() -> OneLineParser:
         help="subtasks later (default: one more, if --max-parallelism allows it)",
     )
     parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="show a substitute key for each subtask; --output then has them in a column "
+        "substitute_key, for a job whose keyBy has to balance rather than to group",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         metavar="DIR",
@@ -181,6 +170,8 @@ def run(options: argparse.Namespace) -> None:
         events = read_events(spark, options.input)
         keys = [quote(events, name) for name in options.key.split(",")]
         routed = with_routing(events, keys, options.max_parallelism, options.parallelism)
+        if options.fix:
+            routed = rebalance_keys(routed, keys, options.max_parallelism, options.parallelism)
         # A cached plan keeps all its shuffle partitions, hundreds for whatever little data.
         cores = spark.sparkContext.defaultParallelism
         per_key = count_per_key(routed, keys).coalesce(cores).persist()
@@ -189,16 +180,19 @@ def run(options: argparse.Namespace) -> None:
             measured = measure(per_key, options.max_parallelism)
             plan = RescalePlan(options.max_parallelism, options.parallelism, options.rescale_to)
             report = RescaleReport(plan, measured.load)
-            subtasks = load_of_subtasks(measured, options.parallelism)
+            load, parallelism = measured.load, options.parallelism
+            subtasks = subtask_rows(load, measured.distinct_keys, None, parallelism)
             hottest = subtasks[report.hot_subtask_before]
-            progress(f"looking for the hottest keys of subtask {hottest.index}")
-            hot_keys = find_hot_keys(per_key, hottest.key_groups)
+            progress(f"looking for the hottest keys of subtask {hottest.subtask}")
+            hot_keys = find_hot_keys(per_key, hottest)
         finally:
             per_key.unpersist()
         for line in (
             *header_lines(options, infer_key_type(events, keys), measured),
             *subtask_lines(subtasks, report.imbalance_before),
             *hot_key_lines(hottest, hot_keys),
+            *verdict_lines(subtasks, hottest, hot_keys, load),
+            *(substitute_lines(options) if options.fix else []),
             "",
             "Rescaling, where the weight is the number of records",
             report,
@@ -286,19 +280,9 @@ def measure(per_key: DataFrame, max_parallelism: int) -> Measured:
     return Measured(KeyGroupLoad(max_parallelism, records), tuple(distinct_keys), null_keys)
 
 
-def load_of_subtasks(measured: Measured, parallelism: int) -> list[Subtask]:
-    """Add up the key groups of each subtask."""
-    max_parallelism = measured.load.max_parallelism
-    subtasks = []
-    for index, records in enumerate(measured.load.per_subtask(parallelism)):
-        groups = compute_key_group_range_for_operator_index(max_parallelism, parallelism, index)
-        keys = sum(measured.distinct_keys[group] for group in groups)
-        subtasks.append(Subtask(index, groups, records, keys))
-    return subtasks
-
-
-def find_hot_keys(per_key: DataFrame, key_groups: KeyGroupRange) -> list[HotKey]:
-    """Return the keys of some key groups that have the most records."""
+def find_hot_keys(per_key: DataFrame, subtask: SubtaskRow) -> list[HotKey]:
+    """Return the keys of a subtask that have the most records."""
+    key_groups = subtask.key_groups
     fields = per_key.select("key.*").schema.fields
     rows = (
         per_key.filter(
@@ -310,7 +294,12 @@ def find_hot_keys(per_key: DataFrame, key_groups: KeyGroupRange) -> list[HotKey]
         .collect()
     )
     is_text = [isinstance(field.dataType, T.StringType) for field in fields]
-    return [HotKey(key_text(row[2:], is_text), row.key_group, row.records) for row in rows]
+    return [
+        HotKey(
+            key_text(row[2:], is_text), row.key_group, row.records, row.records / subtask.records
+        )
+        for row in rows
+    ]
 
 
 def key_text(values: Iterable[str | None], is_text: Iterable[bool]) -> str:
@@ -340,27 +329,26 @@ def header_lines(options: argparse.Namespace, key_type: KeyType, measured: Measu
     ]
 
 
-def subtask_lines(subtasks: Sequence[Subtask], imbalance: float) -> list[str]:
+def subtask_lines(subtasks: Sequence[SubtaskRow], imbalance: float) -> list[str]:
     """Show the load of each subtask, or of the heaviest ones."""
-    total = sum(subtask.records for subtask in subtasks)
     by_records = sorted(subtasks, key=lambda subtask: -subtask.records)
     shown, rest = by_records[:LONGEST_TABLE], by_records[LONGEST_TABLE:]
     if not rest:
-        shown.sort(key=lambda subtask: subtask.index)
+        shown.sort(key=lambda subtask: subtask.subtask)
     lines = [
         "",
         f"Load of the {len(shown)} heaviest subtasks" if rest else "Load of the subtasks",
         "subtask         records   share  x mean      key groups  groups  distinct keys",
     ]
     lines += [
-        f"{subtask.index:>7}{subtask.records:>16,.0f}{subtask.records / total:>8.1%}"
-        f"{subtask.records * len(subtasks) / total:>8.2f}{subtask.key_groups!s:>16}"
+        f"{subtask.subtask:>7}{subtask.records:>16,}{subtask.share:>8.1%}"
+        f"{subtask.times_mean:>8.2f}{subtask.key_groups!s:>16}"
         f"{len(subtask.key_groups):>8}{subtask.distinct_keys:>15,}"
         for subtask in shown
     ]
     if rest:
         most, least = rest[0].records, rest[-1].records
-        spread = f"{least:,.0f} to {most:,.0f} records each" if most else "none"
+        spread = f"{least:,} to {most:,} records each" if most else "none"
         lines.append(f"{len(rest)} more have {spread}")
     idle = sum(not subtask.records for subtask in subtasks)
     if idle:
@@ -376,17 +364,37 @@ def subtask_lines(subtasks: Sequence[Subtask], imbalance: float) -> list[str]:
     return lines
 
 
-def hot_key_lines(hottest: Subtask, hot_keys: Iterable[HotKey]) -> list[str]:
+def hot_key_lines(hottest: SubtaskRow, hot_keys: Iterable[HotKey]) -> list[str]:
     """Show the hottest keys of the hottest subtask."""
     return [
         "",
-        f"Hottest keys of subtask {hottest.index}, the heaviest",
+        f"Hottest keys of subtask {hottest.subtask}, the heaviest",
         f"{'key':36}  key group         records  of the subtask",
         *(
-            f"{fit(key.text, 36):36}{key.key_group:>11}{key.records:>16,}"
-            f"{key.records / hottest.records:>16.1%}"
+            f"{fit(key.key, 36):36}{key.key_group:>11}{key.records:>16,}{key.share:>16.1%}"
             for key in hot_keys
         ),
+    ]
+
+
+def verdict_lines(
+    subtasks: Sequence[SubtaskRow], hottest: SubtaskRow, hot_keys: list[HotKey], load: KeyGroupLoad
+) -> list[str]:
+    """Say why the load is uneven, if it is, and what helps."""
+    top_keys = {hottest.subtask: hot_keys} if hottest.times_mean >= HOT else {}
+    diagnosis, remedy, _ = diagnose(subtasks, top_keys, load)
+    return ["", f"Verdict: {diagnosis}", *wrap(f"remedy: {remedy}", 80)]
+
+
+def substitute_lines(options: argparse.Namespace) -> list[str]:
+    """Show the keys that reach each subtask."""
+    keys = keys_for_subtasks(options.max_parallelism, options.parallelism)
+    more = f", and {len(keys) - LONGEST_TABLE} more" if len(keys) > LONGEST_TABLE else ""
+    shown = ", ".join(map(str, keys[:LONGEST_TABLE]))
+    return [
+        "",
+        "Substitute keys of type INT that reach the subtasks, from subtask 0",
+        *wrap(f"{shown}{more}", 80),
     ]
 
 

@@ -19,7 +19,8 @@ CORE = [name for name in MODULES if not name.startswith("keygroups.spark")]
 SPARK = [name for name in MODULES if name.startswith("keygroups.spark")]
 # The modules whose names users call; the others of the adapter make the expressions.
 PUBLIC_SPARK = [
-    f"keygroups.spark.{name}" for name in ("dataframe", "functions", "placement", "rescale", "sql")
+    f"keygroups.spark.{name}"
+    for name in ("dataframe", "functions", "placement", "rescale", "skew", "sql")
 ]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keygroups import (
+    SubtaskKeySelector,
     assign_key_to_parallel_operator,
     assign_to_key_group,
     compute_operator_index_for_key_group,
@@ -517,3 +518,28 @@ def test_script_says_that_pyspark_is_missing(tmp_path: Path) -> None:
     result = run_script(cwd=tmp_path, env={"PYTHONPATH": path})
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == 'route_events: no module pyspark: pip install "keygroups[spark]"\n'
+
+
+@pytest.mark.parametrize(
+    ("key", "verdict"),
+    [
+        ("tailnum", "even"),
+        # 36.9 % of the hottest subtask is one key, which is less than the mean subtask.
+        ("carrier", "many keys unluckily together"),
+        # Three airports for four subtasks.
+        ("origin", "too few keys"),
+    ],
+)
+def test_verdict(report: Report, key: str, verdict: str) -> None:
+    out = report("--key", key)
+    assert f"\nVerdict: {verdict}\nremedy: " in out
+
+
+def test_fix(report: Report, spark: SparkSession, tmp_path: Path) -> None:
+    out = report("--key", "origin", "--parallelism", "5", "--fix", "--output", tmp_path / "out")
+    # Found with Flink: the first Integers that reach subtasks 0 to 4 of 5 at 128.
+    assert "from subtask 0\n4, 9, 10, 0, 2\n" in out
+    selector = SubtaskKeySelector(128, 5)
+    rows = spark.read.parquet(str(tmp_path / "out")).select("origin", "substitute_key")
+    found = {row["origin"]: row["substitute_key"] for row in rows.distinct().collect()}
+    assert found == {origin: selector.key_for_value(origin) for origin in ("EWR", "JFK", "LGA")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -19,12 +20,13 @@ from pyspark.sql import functions as F
 
 import keygroups
 from keygroups import InvalidTypeError, KeyGroupsError, ParallelismError, UnsupportedKeyTypeError
-from keygroups.spark import repartition_by_subtask, with_routing
+from keygroups.spark import pre_aggregate, repartition_by_subtask, with_routing
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
     DOUBLE,
     INT,
+    LIST,
     LOCAL_DATE,
     LOCAL_DATE_TIME,
     LONG,
@@ -277,3 +279,95 @@ def test_bad_parallelisms(spark: SparkSession) -> None:
         repartition_by_subtask(df, "id", 2**15 + 1, 1)
     with pytest.raises(ParallelismError, match="parallelism must be an int"):
         repartition_by_subtask(df, "id", 128, LONG)  # type: ignore[arg-type]
+
+
+def test_pre_aggregate(spark: SparkSession, way: str, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = ["hot"] * 5000 + [f"user-{i % 40}" for i in range(1000)]
+    df = spark.createDataFrame(list(enumerate(keys)), "n int, key string").repartition(4)
+    sums = [F.sum("n").alias("total"), F.count("*").alias("records")]
+    for by, key_type in (("key", None), (["key"], None), (["key"], TUPLE(STRING))):
+        totals = pre_aggregate(df, by, sums, 128, 7, key_type)
+        assert totals.columns == ["key", "total", "records"]
+        rows = totals.withColumn("partition", F.spark_partition_id()).collect()
+        assert {row.key: row.records for row in rows} == Counter(keys)
+        assert {row.key: row.total for row in rows} == {
+            key: sum(n for n, other in enumerate(keys) if other == key) for key in set(keys)
+        }
+        for row in rows:
+            key = row.key if key_type is None else (row.key,)
+            subtask = keygroups.assign_key_to_parallel_operator(key, 128, 7, key_type)
+            assert row.partition == subtask
+    # Two shuffles, and what the first one moves is combined already.
+    plan = explanation(pre_aggregate(df.coalesce(2), "key", sums, 128, 7), capsys)
+    final, partial = plan.index("functions=[sum("), plan.index("functions=[partial_sum(")
+    assert plan.index("REPARTITION_BY_NUM") < final < plan.index("ENSURE_REQ") < partial
+
+
+def test_pre_aggregate_with_a_salt(spark: SparkSession) -> None:
+    keys = ["hot"] * 5000 + [f"user-{i % 40}" for i in range(1000)]
+    df = spark.createDataFrame([(key,) for key in keys], "key string")
+    salted = df.withColumn("salt", (F.monotonically_increasing_id() % 16).cast("int"))
+    parts = pre_aggregate(salted, ["key", "salt"], [F.count("*").alias("n")], 128, 4)
+    rows = parts.withColumn("partition", F.spark_partition_id()).collect()
+    hot = [row for row in rows if row.key == "hot"]
+    assert len(hot) == 16
+    assert {row.partition for row in hot} == {0, 1, 2, 3}
+    for row in rows:
+        assert row.partition == keygroups.assign_key_to_parallel_operator(
+            (row.key, row.salt), 128, 4, TUPLE(STRING, INT)
+        )
+    counts = pre_aggregate(parts, "key", [F.sum("n").alias("n")], 128, 4).collect()
+    assert {row.key: row.n for row in counts} == Counter(keys)
+
+
+def test_pre_aggregate_by_nested_and_computed_keys(spark: SparkSession) -> None:
+    df = spark.range(50).selectExpr("id as n", "named_struct('a`b.c', id % 5, 'd', 'x') as user")
+    number = F.col("n").cast("string")
+    keys: list[tuple[Any, KeyType, Any]] = [
+        ("user.`a``b.c`", LONG, lambda row: row[0]),
+        ("user", TUPLE(LONG, STRING), lambda row: tuple(row[0])),
+        ([number, "user.d"], TUPLE(STRING, STRING), lambda row: tuple(row[:2])),
+        (number, STRING, lambda row: row[0]),
+    ]
+    for by, key_type, key_of in keys:
+        totals = pre_aggregate(df, by, (F.count("*").alias("rows"),), 128, 7, key_type)
+        rows = totals.withColumn("partition", F.spark_partition_id()).collect()
+        assert sum(row.rows for row in rows) == 50
+        for row in rows:
+            key = key_of(row)
+            subtask = keygroups.assign_key_to_parallel_operator(key, 128, 7, key_type)
+            assert row.partition == subtask
+
+
+@pytest.mark.parametrize(
+    ("key", "aggregations", "key_type", "error", "says"),
+    [
+        ("s", [], None, InvalidTypeError, "aggregations must be a list of at least one column"),
+        ("s", F.count, None, InvalidTypeError, "aggregations must be a list of at least one"),
+        ([["s"], "n"], ["n"], None, InvalidTypeError, "key must be a column or a list of columns"),
+        ("d", ["n"], None, UnsupportedKeyTypeError, "DOUBLE is not for groupBy, which makes one"),
+        (["s", "d"], ["n"], None, UnsupportedKeyTypeError, "makes one key of 0.0 and -0.0"),
+        ("l", ["n"], LIST(DOUBLE), UnsupportedKeyTypeError, "makes one key of 0.0 and -0.0"),
+        ("s", ["n"], INT, InvalidTypeError, "key type INT takes a column of type int, but s is"),
+        ("s", ["n"], "STRING", InvalidTypeError, "key_type must be a value of keygroups.types"),
+        ([], ["n"], None, KeyGroupsError, "key must be at least one column"),
+        ("none", ["n"], None, AnalysisException, "none"),
+    ],
+)
+def test_bad_pre_aggregations(
+    spark: SparkSession, key: Any, aggregations: Any, key_type: Any, error: Any, says: str
+) -> None:
+    df = spark.sql("select 'a' as s, bigint(1) as n, double(0) as d, array(double(0)) as l")
+    if isinstance(aggregations, list):
+        aggregations = [F.sum(name) for name in aggregations]
+    with pytest.raises(error, match=says):
+        pre_aggregate(df, key, aggregations, 128, 3, key_type)
+    with pytest.raises(ParallelismError):
+        pre_aggregate(df, "s", [F.sum("n")], 128, 129)
+
+
+def test_pre_aggregate_of_null_keys_fails(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A", 1), (None, 2)], "key string, n int")
+    totals = pre_aggregate(df, "key", [F.sum("n").alias("n")], 128, 3)
+    with pytest.raises(QUERY_FAILS, match="key is null, on which Flink fails"):
+        totals.collect()

@@ -7,9 +7,16 @@ except ModuleNotFoundError as error:
         "keygroups.spark needs PySpark: pip install 'keygroups[spark]'", name=error.name
     ) from None
 
-from keygroups.spark.dataframe import infer_key_type, infer_sql_row, key_group_load, with_routing
-from keygroups.spark.placement import repartition_by_subtask
+from keygroups.spark.dataframe import (
+    infer_key_type,
+    infer_sql_row,
+    key_group_load,
+    rebalance_keys,
+    with_routing,
+)
+from keygroups.spark.placement import pre_aggregate, repartition_by_subtask
 from keygroups.spark.rescale import RescaleReport, rescale_report
+from keygroups.spark.skew import skew_report
 from keygroups.spark.sql import register
 
 __all__ = [
@@ -17,8 +24,11 @@ __all__ = [
     "infer_key_type",
     "infer_sql_row",
     "key_group_load",
+    "pre_aggregate",
+    "rebalance_keys",
     "register",
     "repartition_by_subtask",
     "rescale_report",
+    "skew_report",
     "with_routing",
 ]

@@ -7,15 +7,22 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
 from keygroups.spark.expressions import SPARK_TYPES, hash_key
 from keygroups.spark.key_columns import KeyColumn, KeyTree, simple_type
-from keygroups.types import SQL_ROW, TUPLE, UUID, KeyType
+from keygroups.spark.substitutes import look_up_key
+from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
 
-__all__ = ["infer_key_type", "infer_sql_row", "key_group_load", "with_routing"]
+__all__ = [
+    "infer_key_type",
+    "infer_sql_row",
+    "key_group_load",
+    "rebalance_keys",
+    "with_routing",
+]
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
@@ -45,7 +52,7 @@ def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
     >>> infer_key_type(spark.createDataFrame([("a", 1)], "name string, id int"), ["name", "id"])
     TUPLE(STRING, INT)
     """
-    return _infer(_tree(df, key))
+    return _infer(key_tree(df, key))
 
 
 def infer_sql_row(df: DataFrame, key: KF.Key) -> SQL_ROW:
@@ -61,7 +68,7 @@ def infer_sql_row(df: DataFrame, key: KF.Key) -> SQL_ROW:
     >>> infer_sql_row(df, ["user_id", "item"])
     SQL_ROW('BIGINT', 'STRING')
     """
-    tree = _tree(df, key)
+    tree = key_tree(df, key)
     fields = [tree] if isinstance(tree, KeyColumn) else tree
     texts = []
     for field in fields:
@@ -110,9 +117,7 @@ def with_routing(
     >>> with_routing(df, "letter", 128, 3).collect()
     [Row(letter='A', key_group=104, subtask=2), Row(letter='B', key_group=17, subtask=0)]
     """
-    for name in df.columns:
-        if name.lower() in ("key_group", "subtask"):
-            raise InvalidValueError(f"df must not have a column {name} already: rename it first")
+    _refuse_columns(df, "key_group", "subtask")
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
@@ -121,6 +126,44 @@ def with_routing(
         F, F.col("key_group"), F.lit(max_parallelism), F.lit(parallelism)
     )
     return routed.withColumn("subtask", subtask)
+
+
+def rebalance_keys(
+    df: DataFrame,
+    key: KF.Key,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+    substitute_type: KeyType = INT,
+    column: str = "substitute_key",
+    *,
+    prefix: str = "",
+) -> DataFrame:
+    """Add a column of substitute keys, by which a Flink job reaches all its subtasks evenly.
+
+    For a job whose keyBy has to balance rather than to group. Every value of `key` gets one
+    of `parallelism` keys, always the same one, as `SubtaskKeySelector.key_for_value` does.
+    Subtasks share the values, not the rows, evenly: take a key of many values. A null
+    gives null, for which Flink has no subtask.
+
+    `key`, `max_parallelism`, `parallelism` and `key_type` are those of `with_routing`;
+    `substitute_type` and `prefix` are the key type and prefix of
+    `keygroups.spark.functions.key_for_subtask`. Raises what these two raise, and
+    InvalidValueError if `df` has a column of that name already.
+
+    >>> df = spark.createDataFrame([("hello",), ("A",)], "word string")
+    >>> rebalance_keys(df, "word", 128, 5).collect()
+    [Row(word='hello', substitute_key=2), Row(word='A', substitute_key=0)]
+    """
+    if not isinstance(column, str):
+        raise InvalidTypeError(f"column must be a str, got {show(column)}")
+    _refuse_columns(df, column)
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    # As many key groups as subtasks: the key group is the hash modulo the parallelism.
+    subtask = key_group_column(df, key, parallelism, key_type)
+    substitute = look_up_key(subtask, max_parallelism, parallelism, substitute_type, prefix)
+    return df.withColumn(column, substitute)
 
 
 def key_group_load(
@@ -178,20 +221,27 @@ def key_group_column(
 ) -> Column:
     """Return the key group of a key of `df`, whose schema gives or checks the key type."""
     groups = F.lit(check_max_parallelism(max_parallelism))
-    tree = _tree(df, key)
+    tree = key_tree(df, key)
     code, nullable = hash_key(tree, _infer(tree) if key_type is None else key_type)
     return portable.key_group(F, code, groups, nullable)
 
 
-def _tree(df: DataFrame, key: KF.Key) -> KeyTree:
+def key_tree(df: DataFrame, key: KF.Key) -> KeyTree:
     """Return a key's columns with their names and types in `df`."""
     if isinstance(key, (list, tuple)):
         if not key:
             raise InvalidValueError("key must be at least one column, got none")
-        return [_tree(df, part) for part in key]
+        return [key_tree(df, part) for part in key]
     [field] = df.select(key).schema.fields  # type: ignore[arg-type]  # not a list
     column = F.col(key) if isinstance(key, str) else key
     return KeyColumn(column, field.name, field.dataType)  # type: ignore[arg-type]  # not a list
+
+
+def _refuse_columns(df: DataFrame, *names: str) -> None:
+    taken = [name.lower() for name in names]
+    for name in df.columns:
+        if name.lower() in taken:
+            raise InvalidValueError(f"df must not have a column {name} already: rename it first")
 
 
 def _infer(tree: KeyTree) -> KeyType:
@@ -209,7 +259,7 @@ def _infer(tree: KeyTree) -> KeyType:
 
 
 def _weight(df: DataFrame, weight: KF.ColumnOrName) -> Column:
-    tree = _tree(df, weight)
+    tree = key_tree(df, weight)
     assert isinstance(tree, KeyColumn)
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)

@@ -7,7 +7,7 @@ here.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +24,7 @@ from keygroups.spark.binary_row import row_bytes
 from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields
 from keygroups.spark.path import TEXT, Path, current_path
 from keygroups.spark.sql_text import SqlText
+from keygroups.sql_types import LogicalType
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -46,9 +47,10 @@ from keygroups.types import (
     TUPLE,
     UUID,
     KeyType,
+    ScalarType,
 )
 
-__all__ = ["SPARK_TYPES", "hash_key"]
+__all__ = ["SPARK_TYPES", "contains", "hash_key", "key_fields"]
 
 SPARK_TYPES: dict[KeyType, str] = {
     BOOLEAN: "boolean",
@@ -152,7 +154,7 @@ def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
 
 def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
     F = path.F
-    fields, struct = _fields(key, key_type)
+    fields, struct = key_fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
     if isinstance(key_type, TUPLE):
         codes = [_hash(path, field, part) for field, part in pairs]
@@ -172,7 +174,7 @@ def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Colum
 
 def _hash_sql_row(path: Path, key: KeyTree, key_type: SQL_ROW) -> tuple[Column, Column | None]:
     """Hash the bytes of a row; one column is its only field, or a struct of several."""
-    fields, struct = _fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
+    fields, struct = key_fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
     # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
     return path.F.hash(row_bytes(path, fields, key_type.fields)), struct
 
@@ -257,7 +259,7 @@ def _midnights(key_type: SQL_DATE) -> tuple[dt.date, dt.date, list[dt.date]]:
     return first, last, doubtful
 
 
-def _fields(
+def key_fields(
     key: KeyTree, key_type: TUPLE | ROW | SQL_ROW
 ) -> tuple[Sequence[KeyTree], Column | None]:
     """Return the columns of the fields, and the struct column that they are in, if they are."""
@@ -265,3 +267,18 @@ def _fields(
     if fields is None or not isinstance(key, KeyColumn):
         return counted(key, len(key_type.fields), key_type), None
     return counted(fields, len(key_type.fields), key_type), key.column
+
+
+def contains(key_type: KeyType, *parts: ScalarType) -> bool:
+    """Return whether a key type is one of some, or made of one."""
+    if isinstance(key_type, (TUPLE, ROW)):
+        return any(contains(field, *parts) for field in key_type.fields)
+    if isinstance(key_type, (LIST, PYFLINK)):
+        return contains(key_type.element, *parts)
+    if isinstance(key_type, SQL_ROW):
+        return _has(key_type.fields, {repr(part) for part in parts})
+    return key_type in parts
+
+
+def _has(types: Iterable[LogicalType], names: set[str]) -> bool:
+    return any(one.name in names or _has(one.fields, names) for one in types)

@@ -25,7 +25,8 @@ from keygroups.errors import InvalidTypeError, show
 from keygroups.spark import portable
 from keygroups.spark.expressions import hash_key
 from keygroups.spark.key_columns import KeyColumn, KeyTree, typed
-from keygroups.types import KeyType
+from keygroups.spark.substitutes import look_up_key
+from keygroups.types import INT, KeyType
 
 __all__ = [
     "ColumnOrName",
@@ -35,6 +36,7 @@ __all__ = [
     "compute_key_group_for_key_hash",
     "compute_operator_index_for_key_group",
     "hash_code",
+    "key_for_subtask",
     "murmur_hash",
 ]
 
@@ -150,6 +152,36 @@ def assign_key_to_parallel_operator(
     parallelism = check_parallelism(parallelism, max_parallelism)
     key_group = assign_to_key_group(key, max_parallelism, key_type)
     return portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism))
+
+
+def key_for_subtask(
+    subtask: ColumnOrName,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType = INT,
+    *,
+    prefix: str = "",
+) -> Column:
+    """Return the key that Flink sends to the subtask in an int column.
+
+    The keys are those of `keygroups.keys_for_subtasks`, which are searched here, once, and go
+    into the query as one literal: 1 <= parallelism <= max_parallelism <= 32768, and
+    `key_type` is BYTE, SHORT, INT, LONG, BOOLEAN or STRING, where `prefix` goes before the
+    number. The column has the Spark type of the key type. A null subtask gives null; one
+    outside 0..parallelism-1 fails the query. Raises what `keygroups.keys_for_subtasks`
+    raises, and UnsupportedKeyTypeError for a key type without a Spark type.
+
+    >>> df = spark.createDataFrame([(0,), (4,), (None,)], "subtask int")
+    >>> df.select(key_for_subtask("subtask", 128, 5).alias("key")).collect()
+    [Row(key=4), Row(key=2), Row(key=None)]
+    """
+    column = typed(F, _column("subtask", subtask), "int", "subtask")
+    found = look_up_key(column, max_parallelism, parallelism, key_type, prefix)
+    last = check_parallelism(parallelism, max_parallelism) - 1
+    refused = F.raise_error(
+        F.concat(F.lit(f"subtask must be from 0 to {last}, got "), column.cast("string"))
+    )
+    return F.when(column.between(0, last), found).when(column.isNotNull(), refused)
 
 
 def _column(name: str, column: object) -> Column:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import mmh3
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
+from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError, show
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
-from keygroups.spark.dataframe import key_group_column
-from keygroups.types import KeyType
+from keygroups.spark.dataframe import infer_key_type, key_group_column
+from keygroups.spark.expressions import contains
+from keygroups.types import DOUBLE, FLOAT, KeyType
 
-__all__ = ["repartition_by_subtask"]
+__all__ = ["pre_aggregate", "repartition_by_subtask"]
 
 
 def repartition_by_subtask(
@@ -73,6 +78,61 @@ def repartition_by_subtask(
     else:
         placed = df.repartition(partitions, _lands_on(subtask, partitions))
     return placed if parallelism == partitions else placed.coalesce(1)
+
+
+def pre_aggregate(
+    df: DataFrame,
+    key: KF.Key,
+    aggregations: Sequence[Column],
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+) -> DataFrame:
+    """Aggregate by key and put each key's row into the partition of its Flink subtask.
+
+    That is `df.groupBy(key).agg(*aggregations)` and `repartition_by_subtask`. Spark combines
+    the rows of a key in each partition before it moves any, so a hot key is sent once for
+    each partition of `df` and not once for each record; the second move is of one row per key.
+    Placing the records first would spare that move, but send all records of a hot key to one
+    partition.
+
+    `key` is a column, its name, or a list of several for a TUPLE; `aggregations` are one or
+    more columns such as `F.sum("views").alias("views")`. The rest, and what is raised, is that
+    of `repartition_by_subtask`. Raises UnsupportedKeyTypeError for a key type with a FLOAT or
+    DOUBLE in it too, because Spark's `groupBy` makes one key of 0.0 and -0.0.
+
+    >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
+    >>> totals = pre_aggregate(df, "letter", [F.sum("n").alias("n")], 128, 3)
+    >>> totals.withColumn("partition", F.spark_partition_id()).orderBy("letter").collect()
+    [Row(letter='A', n=4, partition=2), Row(letter='B', n=2, partition=0)]
+
+    A hot key for which even one subtask's combined rows are too many takes two steps: by the
+    key and a salt, then by the key alone. Sums, minima and maxima combine as themselves, a
+    count as a sum, and an average as the sums of both its parts.
+
+    >>> salted = df.withColumn("salt", (F.monotonically_increasing_id() % 8).cast("int"))
+    >>> parts = pre_aggregate(salted, ["letter", "salt"], [F.count("*").alias("n")], 128, 3)
+    >>> counts = pre_aggregate(parts, "letter", [F.sum("n").alias("n")], 128, 3)
+    >>> counts.orderBy("letter").collect()
+    [Row(letter='A', n=2), Row(letter='B', n=1)]
+    """
+    if not isinstance(aggregations, (list, tuple)) or not aggregations:
+        raise InvalidTypeError(
+            f"aggregations must be a list of at least one column, got {show(aggregations)}"
+        )
+    keys: list[Any] = list(key) if isinstance(key, (list, tuple)) else [key]
+    if any(isinstance(part, (list, tuple)) for part in keys):
+        raise InvalidTypeError(f"key must be a column or a list of columns, got {show(key)}")
+    if key_type is None:
+        key_type = infer_key_type(df, key)
+    if contains(key_type, FLOAT, DOUBLE):
+        raise UnsupportedKeyTypeError(
+            f"key type {key_type} is not for groupBy, which makes one key of 0.0 and -0.0"
+        )
+    aggregated = df.groupBy(*keys).agg(*aggregations)
+    names = ["`" + name.replace("`", "``") + "`" for name in aggregated.columns[: len(keys)]]
+    placed_by = names if isinstance(key, (list, tuple)) else names[0]
+    return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, key_type)
 
 
 def _lands_on(partition: Column, partitions: int) -> Column:

@@ -1,0 +1,195 @@
+"""The skew report: which subtasks of a Flink job are hot, and why."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from keygroups.assignment import check_max_parallelism, check_parallelism
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError, check_int
+from keygroups.java_lang import INT_MAX
+from keygroups.load import KeyGroupLoad
+from keygroups.spark import functions as KF
+from keygroups.spark import portable
+from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
+from keygroups.spark.expressions import contains, key_fields
+from keygroups.spark.key_columns import KeyColumn, KeyTree
+from keygroups.spark.report import HOT, HotKey, SkewReport, diagnose, subtask_rows
+from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
+
+__all__ = ["skew_report"]
+
+_MOST_TOP_KEYS = 1000
+
+
+def skew_report(
+    df: DataFrame,
+    key: KF.Key,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+    top: int = 10,
+    batch_size: int | None = None,
+) -> SkewReport:
+    """Count what each subtask of a keyed Flink operator gets, and say why some get too much.
+
+    `key`, `max_parallelism`, `parallelism` and `key_type` are those of `with_routing`. All
+    counts are exact. `df` is read once, and once more if a subtask is hot; the driver gets a
+    row for each key group and at most `top` keys, 1 to 1000, for each hot subtask.
+
+    A subtask is *hot* with at least 1.5 times the mean. Why, is the first that holds:
+
+    - *one hot key*: its top key alone has 1.5 times the mean; where some subtask gets no key
+      at all, that key also has 4 times the records of the mean key. A key is in one subtask
+      at any parallelism: pre-aggregate, or split the key.
+    - *too few keys*: some subtask gets no key. Take a key of more values, or substitute keys.
+    - *many keys unluckily together*: take the parallelism that the report names, or another
+      max parallelism.
+
+    The diagnosis of the whole is that of its hottest subtask. Without a hot one it is *too
+    few keys* where a subtask gets no key, else *even*.
+
+    With `batch_size`, 1 to 2^31-1, the report counts what `LocalKeyBy` of that batch size
+    would send, if each Spark partition of `df` were a subtask upstream: exact for the order
+    of the rows in each partition, and for the partitions that `df` has in this run.
+
+    Raises what `with_routing` raises, InvalidValueError or InvalidTypeError for `top` and
+    `batch_size`, and InvalidValueError if a key is null, on which Flink fails.
+
+    >>> df = spark.range(0, 100, 1, 2).selectExpr("if(id < 60, 'A', string(id)) as letter")
+    >>> report = skew_report(df, "letter", 128, 3, top=1, batch_size=10)
+    >>> report.diagnosis, report.hot_subtasks[0].top_keys[0].key
+    ('one hot key', 'A')
+    >>> [(row.records, row.sent) for row in report.subtasks]
+    [(16, 16), (11, 11), (73, 19)]
+    """
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    top = check_int("top", top, 1, _MOST_TOP_KEYS)
+    if batch_size is not None:
+        batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
+    if key_type is None:
+        key_type = infer_key_type(df, key)
+    key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
+    tree = key_tree(df, key)
+    same = _same(tree, key_type).alias("key")
+
+    load, distinct_keys, sent = _measure(df, key_group, same, max_parallelism, batch_size)
+    rows = subtask_rows(load, distinct_keys, sent, parallelism)
+    hot = [row.records > 0 and row.times_mean >= HOT for row in rows]
+    top_keys: dict[int, list[HotKey]] = {}
+    if any(hot):
+        per_key = df.select(key_group, same).groupBy("key_group", "key")
+        counted = per_key.agg(F.count(F.lit(1)).alias("records"))
+        found = _top_keys(counted, hot, max_parallelism, top)
+        value_type = df.select(_value(tree).alias("key")).schema["key"].dataType
+        shown = found.select("subtask", "key_group", "records", F.col("key").cast(value_type))
+        for subtask, group, records, value in shown.collect():
+            if isinstance(key, (list, tuple)) and len(key) > 1:
+                value = tuple(value)
+            share = records / rows[subtask].records
+            top_keys.setdefault(subtask, []).append(HotKey(value, group, records, share))
+    diagnosis, remedy, hot_subtasks = diagnose(rows, top_keys, load)
+    return SkewReport(
+        key_type, parallelism, batch_size, load, sent, tuple(rows), hot_subtasks, diagnosis, remedy
+    )
+
+
+def _measure(
+    df: DataFrame, key_group: Column, key: Column, max_parallelism: int, batch_size: int | None
+) -> tuple[KeyGroupLoad, list[int], KeyGroupLoad | None]:
+    """Return the records, keys and records behind LocalKeyBy of each key group."""
+    one = F.lit(1)
+    if batch_size is None:
+        keyed = df.select(key_group, key)
+        per_key = keyed.groupBy("key_group", "key").agg(
+            F.count(one).alias("records"), F.lit(0).alias("sent")
+        )
+    else:
+        # The partition is in the upper 31 bits, the number of the row in it in the lower 33.
+        position = F.monotonically_increasing_id()
+        keyed = df.select(key_group, key, position.alias("position"))
+        row = F.col("position").bitwiseAND(F.lit(2**33 - 1))
+        batch = (F.col("position") - row % F.lit(batch_size)).alias("batch")
+        per_batch = keyed.groupBy("key_group", "key", batch).agg(F.count(one).alias("records"))
+        per_key = per_batch.groupBy("key_group", "key").agg(
+            F.sum("records").alias("records"), F.count(one).alias("sent")
+        )
+    rows = (
+        per_key.groupBy("key_group")
+        .agg(F.sum("records").alias("records"), F.count(one).alias("keys"), F.sum("sent"))
+        .collect()
+    )
+    records, keys, sent = ([0] * max_parallelism for _ in range(3))
+    for group, group_records, group_keys, group_sent in rows:
+        if group is None:
+            raise InvalidValueError(
+                f"key is null in {group_records} rows, on which Flink fails: filter them out first"
+            )
+        records[group], keys[group], sent[group] = group_records, group_keys, group_sent
+    behind = None if batch_size is None else KeyGroupLoad(max_parallelism, sent)
+    return KeyGroupLoad(max_parallelism, records), keys, behind
+
+
+def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: int) -> DataFrame:
+    """Return the keys of each hot subtask that have the most records, the first on top."""
+    subtask = portable.operator_index(
+        F, F.col("key_group"), F.lit(max_parallelism), F.lit(len(hot))
+    )
+    # One literal, where isin() would need one for each hot subtask.
+    flags = F.lit("".join("1" if one else "0" for one in hot))
+    order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
+    place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
+    return (
+        per_key.withColumn("subtask", subtask)
+        .where(flags.substr(F.col("subtask") + 1, F.lit(1)) == "1")
+        .withColumn("place", place)
+        .where(F.col("place") <= top)
+        .orderBy("subtask", "place")
+    )
+
+
+def _same(key: KeyTree, key_type: KeyType) -> Column:
+    """Return a column in which Spark takes for equal what Java does.
+
+    Spark's groups make no difference between 0.0 and -0.0, which are two Doubles; and a UUID's
+    text may be in either case.
+    """
+    if not contains(key_type, FLOAT, DOUBLE, UUID):
+        return _value(key)
+    if isinstance(key_type, SQL_ROW):
+        raise UnsupportedKeyTypeError(
+            f"key type {key_type} has FLOAT or DOUBLE in it, whose bits are the key in Flink, "
+            "while Spark's groups make one of 0.0 and -0.0"
+        )
+    if isinstance(key_type, PYFLINK):
+        return _same(key, key_type.element)
+    if isinstance(key_type, (TUPLE, ROW)):
+        parts, struct = key_fields(key, key_type)
+        same = F.struct(
+            *(
+                _same(part, part_type).alias(f"f{i}")
+                for i, (part, part_type) in enumerate(zip(parts, key_type.fields))
+            )
+        )
+        return same if struct is None else F.when(struct.isNotNull(), same)
+    column = key if isinstance(key, KeyColumn) else key[0]
+    assert isinstance(column, KeyColumn)
+    if isinstance(key_type, LIST):
+        assert isinstance(column.spark_type, T.ArrayType)
+        name, element_type = column.name, column.spark_type.elementType
+        return F.transform(
+            column.column,
+            lambda element: _same(KeyColumn(element, name, element_type), key_type.element),
+        )
+    return F.lower(column.column) if key_type is UUID else column.column.cast("string")
+
+
+def _value(key: KeyTree) -> Column:
+    """Return a key as one column: a struct for a list of several."""
+    if isinstance(key, KeyColumn):
+        return key.column
+    if len(key) == 1:
+        return _value(key[0])
+    return F.struct(*(_value(part).alias(f"f{i}") for i, part in enumerate(key)))

@@ -1,0 +1,463 @@
+"""The skew report, against counts by brute force in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    LocalKeyBy,
+    ParallelismError,
+    assign_key_to_parallel_operator,
+    assign_to_key_group,
+    compute_key_group_range_for_operator_index,
+    keys_for_subtasks,
+)
+from keygroups.spark import skew_report
+from keygroups.types import DOUBLE, INT, LIST, LONG, ROW, STRING, TUPLE, UUID, KeyType
+
+FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "data" / "nycflights13.parquet"
+UNLUCKY = "many keys unluckily together"
+BY: list[tuple[Any, KeyType]] = [
+    ("carrier", STRING),
+    ("origin", STRING),
+    ("dest", STRING),
+    ("flight", INT),
+    (["origin", "dest"], TUPLE(STRING, STRING)),
+]
+
+
+@pytest.fixture(scope="module")
+def flights(spark: SparkSession) -> DataFrame:
+    return spark.read.parquet(str(FLIGHTS))
+
+
+@pytest.fixture(scope="module")
+def rows(flights: DataFrame) -> list[tuple[int, Any]]:
+    """Every flight with its Spark partition, in the order of that partition."""
+    return in_order(flights)
+
+
+@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
+def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get("spark.sql.ansi.enabled")
+    assert before is not None
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+def in_order(df: DataFrame) -> list[tuple[int, Any]]:
+    # collect() returns partition after partition, each in its order.
+    return [(row[-1], row) for row in df.withColumn("p", F.spark_partition_id()).collect()]
+
+
+def key_of(row: Any, by: Any) -> Any:
+    return row[by] if isinstance(by, str) else tuple(row[name] for name in by)
+
+
+def sent_by_local_key_by(
+    keyed: list[tuple[int, Any]], batch_size: int, parallelism: int, key_type: KeyType
+) -> list[int]:
+    """Run LocalKeyBy in front of every partition and count what each subtask receives."""
+    buffers: dict[int, LocalKeyBy[Any, int]] = defaultdict(
+        lambda: LocalKeyBy(batch_size, lambda a, b: a + b)
+    )
+    sent, records = [0] * parallelism, 0
+    subtask_of: dict[Any, int] = {}
+
+    def send(entries: list[tuple[Any, int]]) -> int:
+        for key, _ in entries:
+            if key not in subtask_of:
+                subtask_of[key] = assign_key_to_parallel_operator(key, 128, parallelism, key_type)
+            sent[subtask_of[key]] += 1
+        return sum(value for _, value in entries)
+
+    for partition, key in keyed:
+        records += send(buffers[partition].process(key, 1))
+    records += sum(send(buffer.flush()) for buffer in buffers.values())
+    assert records == len(keyed)
+    return sent
+
+
+@pytest.mark.parametrize(("by", "key_type"), BY, ids=str)
+@pytest.mark.parametrize("parallelism", [1, 4, 32])
+def test_flights(
+    flights: DataFrame, rows: list[Any], by: Any, key_type: KeyType, parallelism: int
+) -> None:
+    keys = Counter(key_of(row, by) for _, row in rows)
+    groups = {key: assign_to_key_group(key, 128, key_type) for key in keys}
+    report = skew_report(flights, by, 128, parallelism, top=3)
+    assert report.key_type == key_type
+    assert report.records == len(rows) == 336_776
+    assert report.distinct_keys == len(keys)
+    assert len(report.subtasks) == parallelism
+    hot = []
+    for subtask, row in enumerate(report.subtasks):
+        own = {
+            key: count
+            for key, count in keys.items()
+            if assign_key_to_parallel_operator(key, 128, parallelism, key_type) == subtask
+        }
+        total = sum(own.values())
+        assert row.subtask == subtask
+        assert (row.records, row.distinct_keys) == (total, len(own))
+        assert row.share == pytest.approx(total / len(rows))
+        assert row.times_mean == pytest.approx(total * parallelism / len(rows))
+        assert row.key_groups == compute_key_group_range_for_operator_index(
+            128, parallelism, subtask
+        )
+        assert row.sent is None
+        if 2 * total * parallelism >= 3 * len(rows):
+            top = sorted(own, key=lambda key: (-own[key], groups[key], key))[:3]
+            hot.append((-total, subtask, [(k, groups[k], own[k], own[k] / total) for k in top]))
+    assert [
+        (one.subtask, [tuple(key) for key in one.top_keys]) for one in report.hot_subtasks
+    ] == [(subtask, top) for _, subtask, top in sorted(hot)]
+    heaviest = max(row.records for row in report.subtasks)
+    assert report.imbalance == pytest.approx(heaviest * parallelism / len(rows))
+
+
+@pytest.mark.parametrize(
+    ("by", "parallelism", "diagnosis", "says"),
+    [
+        # B6, the top key of subtask 0, has 0.65 times the mean of a subtask; 16 keys reach all.
+        ("carrier", 4, UNLUCKY, "no parallelism up to 8 is even (of the higher, 5 has"),
+        # EWR, JFK and LGA are together in one subtask, and three have none.
+        ("origin", 4, "too few keys", "3 keys reach 1 of 4 subtasks"),
+        ("origin", 12, "too few keys", "3 keys reach 3 of 12 subtasks"),
+        # UA has 5.57 times the mean of a subtask, but only 2.8 times that of a carrier.
+        ("carrier", 32, "too few keys", "16 keys reach 12 of 32 subtasks"),
+        ("carrier", 2, "even", "nothing to do"),
+        ("dest", 4, "even", "nothing to do"),
+        # Subtask 22 has MCO and DCA, of 1.34 and 0.92 times the mean.
+        ("dest", 32, UNLUCKY, "no parallelism up to 64 is even (of the higher, "),
+    ],
+)
+def test_diagnosis_of_the_flights(
+    flights: DataFrame, rows: list[Any], by: str, parallelism: int, diagnosis: str, says: str
+) -> None:
+    report = skew_report(flights, by, 128, parallelism)
+    assert report.diagnosis == diagnosis
+    assert says in report.remedy
+    if diagnosis == UNLUCKY:
+        keys = Counter(key_of(row, by) for _, row in rows)
+        imbalances = {}
+        for higher in range(parallelism + 1, 2 * parallelism + 1):
+            loads: Counter[int] = Counter()
+            for key, count in keys.items():
+                loads[assign_key_to_parallel_operator(key, 128, higher)] += count
+            imbalances[higher] = max(loads.values()) * higher / len(rows)
+        best = min(imbalances, key=lambda higher: (imbalances[higher], -higher))
+        assert f"{best} has imbalance {imbalances[best]:.2f})" in report.remedy
+
+
+def placed(spark: SparkSession, counts: list[list[int]]) -> DataFrame:
+    """Return LONG keys of so many records each, by the subtask of 128 key groups they are in."""
+    most = max(map(len, counts))
+    found = keys_for_subtasks(128, len(counts), LONG, n=max(most, 2))
+    records = [
+        (key, count)
+        for subtask, of_subtask in enumerate(counts)
+        for key, count in zip(found[subtask], of_subtask)
+    ]
+    df = spark.createDataFrame(records, "key bigint, n int")
+    return df.selectExpr("key", "explode(sequence(1, n)) as i").drop("i")
+
+
+@pytest.mark.parametrize(
+    ("counts", "diagnoses"),
+    [
+        ([[10], [10], [10], [10]], {}),
+        ([[14], [9], [9], [8]], {}),  # 1.4 times the mean
+        ([[15], [9], [8], [8]], {0: "one hot key"}),  # 1.5 times
+        ([[8], [7, 8], [9], [8]], {1: UNLUCKY}),
+        ([[8], [14, 1], [9], [8]], {1: UNLUCKY}),  # alone 1.4 times
+        ([[0], [20, 20], [0], [0]], {1: "too few keys"}),
+        ([[97], [0], [0], [1, 1, 1]], {0: "too few keys"}),  # 3.88 times the mean key
+        ([[97], [0], [1], [1, 1, 1]], {0: "one hot key"}),  # 4.80 times
+        ([[36, 1], [5], [30], [1]], {0: "one hot key", 2: "one hot key"}),
+        ([[1], [20], [11, 11], [1]], {1: "one hot key", 2: UNLUCKY}),  # 1.82 and 2 times
+        ([[100]], {}),
+    ],
+)
+def test_diagnoses(
+    spark: SparkSession, ansi: None, counts: list[list[int]], diagnoses: dict[int, str]
+) -> None:
+    counts = [[count for count in of_subtask if count] for of_subtask in counts]
+    report = skew_report(placed(spark, counts), "key", 128, len(counts))
+    assert [row.records for row in report.subtasks] == list(map(sum, counts))
+    assert {one.subtask: one.diagnosis for one in report.hot_subtasks} == diagnoses
+    hottest = max(diagnoses, key=lambda subtask: sum(counts[subtask]), default=None)
+    assert report.diagnosis == ("even" if hottest is None else diagnoses[hottest])
+
+
+def test_too_few_keys_without_a_hot_subtask(spark: SparkSession) -> None:
+    report = skew_report(placed(spark, [[7], [7], [7], []]), "key", 128, 4)
+    assert report.hot_subtasks == ()
+    assert report.diagnosis == "too few keys"
+    assert "3 keys reach 3 of 4 subtasks" in report.remedy
+
+
+@pytest.mark.parametrize(
+    ("max_parallelism", "parallelism", "says"),
+    [
+        (128, 100, "another parallelism: 128 has imbalance 1.00"),  # 28 subtasks have 2 groups
+        (128, 128, "a higher parallelism needs a higher max parallelism: try another max"),
+    ],
+)
+def test_remedy_for_unlucky_keys(
+    spark: SparkSession, max_parallelism: int, parallelism: int, says: str
+) -> None:
+    keys = keys_for_subtasks(128, 128, LONG, n=4)
+    if parallelism == 128:  # five keys together, and one in every other key group
+        keys = [keys[0]] + [group[:1] for group in keys[1:]]
+    df = spark.createDataFrame([(key,) for group in keys for key in group], "key bigint")
+    report = skew_report(df, "key", max_parallelism, parallelism)
+    assert report.diagnosis == UNLUCKY
+    assert report.remedy.startswith(says)
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100, 5000, 10**6])
+def test_local_key_by(flights: DataFrame, rows: list[Any], batch_size: int) -> None:
+    for by, key_type in (("carrier", STRING), (["origin", "dest"], TUPLE(STRING, STRING))):
+        report = skew_report(flights, by, 128, 7, batch_size=batch_size)
+        keyed = [(partition, key_of(row, by)) for partition, row in rows]
+        expected = sent_by_local_key_by(keyed, batch_size, 7, key_type)
+        assert [row.sent for row in report.subtasks] == expected
+        assert report.batch_size == batch_size
+        assert report.sent is not None
+        assert report.sent.per_subtask(7) == expected
+        assert [row.records for row in report.subtasks] == [
+            row.records for row in skew_report(flights, by, 128, 7).subtasks
+        ]
+        if batch_size == 1:
+            assert expected == [row.records for row in report.subtasks]
+
+
+def test_local_key_by_in_the_order_of_each_partition(flights: DataFrame, ansi: None) -> None:
+    few = flights.limit(20_000).repartition(3, "flight")
+    mixed = few.sortWithinPartitions("flight")
+    ordered = few.sortWithinPartitions("dest")
+    total = {}
+    for name, df in (("mixed", mixed), ("ordered", ordered), ("whole", few.orderBy("dest"))):
+        report = skew_report(df, "dest", 128, 4, batch_size=50)
+        keyed = [(partition, row.dest) for partition, row in in_order(df)]
+        assert [row.sent for row in report.subtasks] == sent_by_local_key_by(keyed, 50, 4, STRING)
+        total[name] = sum(row.sent or 0 for row in report.subtasks)
+    assert total["ordered"] < total["mixed"] / 2
+
+
+def test_doubles_that_spark_takes_for_one(spark: SparkSession, ansi: None) -> None:
+    """Double.equals tells 0.0 from -0.0, and takes every NaN for the same."""
+    values = [0.0, -0.0, -0.0, math.nan, math.nan, math.nan, -math.inf, -math.inf, 1e22, 0.1]
+    shapes: list[tuple[str, Any, KeyType, Any]] = [
+        ("double", lambda x: x, DOUBLE, lambda key: key),
+        (
+            "struct<a:double,b:string>",
+            lambda x: (x, "é"),
+            TUPLE(DOUBLE, STRING),
+            lambda key: key.a,
+        ),
+        ("array<struct<a:double>>", lambda x: [(x,)], LIST(ROW(DOUBLE)), lambda key: key[0].a),
+    ]
+    for ddl, wrap, key_type, unwrap in shapes:
+        df = spark.createDataFrame([(wrap(value),) for value in values], f"key {ddl}")
+        df = df.coalesce(1)
+        by: Any
+        for by in ("key", ["key"]) if ddl != shapes[1][0] else ("key",):
+            report = skew_report(df, by, 2**15, 2**15, key_type, batch_size=100)
+            assert report.records == 10
+            assert report.distinct_keys == sum(row.sent or 0 for row in report.subtasks) == 6
+            tops = [key for one in report.hot_subtasks for key in one.top_keys]
+            assert Counter({repr(unwrap(key.key)): key.records for key in tops}) == Counter(
+                map(repr, values)
+            )
+    pairs = [(0.0, -0.0), (-0.0, 0.0), (-0.0, 0.0)]  # one hash code, two keys
+    df = spark.createDataFrame(pairs, "a double, b double")
+    report = skew_report(df, ["a", "b"], 128, 128)
+    [hot] = report.hot_subtasks
+    assert [(str(key.key), key.records) for key in hot.top_keys] == [
+        ("(-0.0, 0.0)", 2),
+        ("(0.0, -0.0)", 1),
+    ]
+    assert "(-0.0, 0.0)" in str(report)
+
+
+def test_uuid_in_either_case(spark: SparkSession) -> None:
+    text = "123e4567-e89b-12d3-a456-42661417400a"
+    df = spark.createDataFrame([(text,), (text.upper(),)], "id string").coalesce(1)
+    report = skew_report(df, "id", 128, 4, UUID, batch_size=2)
+    assert report.distinct_keys == 1
+    assert report.hot_subtasks[0].top_keys[0][::2] == (text, 2)
+    assert sum(row.sent or 0 for row in report.subtasks) == 1
+    assert skew_report(df, "id", 128, 4).distinct_keys == 2
+
+
+def test_kinds_of_keys(spark: SparkSession) -> None:
+    df = spark.sql("select named_struct('id', 7) as user, cast(null as int) as n, -1 as m")
+    for key, key_type, shown in (
+        ("user.id", INT, 7),
+        (F.col("m").cast("bigint"), LONG, -1),
+        (["m"], INT, -1),
+        (["m", "n"], TUPLE(INT, INT), (-1, None)),
+        (["m", ["n", "user.id"]], TUPLE(INT, TUPLE(INT, INT)), (-1, (None, 7))),
+    ):
+        report = skew_report(df, key, 128, 4)
+        assert report.key_type == key_type
+        [hot] = report.hot_subtasks
+        assert hot.top_keys[0].key == shown
+        assert hot.subtask == assign_key_to_parallel_operator(shown, 128, 4, key_type)
+
+
+def test_two_passes_and_few_rows(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many the keys, the driver gets a row per key group, and the top of the hot ones."""
+    collected: list[int] = []
+    even = spark.range(50_000)
+    collect = type(even).collect
+
+    def counting(self: Any) -> Any:
+        rows = collect(self)
+        collected.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(type(even), "collect", counting)
+    assert skew_report(even, "id", 128, 4, batch_size=10).diagnosis == "even"
+    assert collected == [128]
+    collected.clear()
+    hot = even.selectExpr("if(id < 30000, id % 3, id) as id")
+    assert len(skew_report(hot, "id", 128, 4, top=6).hot_subtasks) == 1
+    assert collected == [128, 6]
+
+
+def test_no_records(spark: SparkSession) -> None:
+    report = skew_report(spark.range(0), "id", 128, 3, batch_size=10)
+    assert (report.records, report.distinct_keys, report.imbalance) == (0, 0, 1.0)
+    assert report.diagnosis == "even"
+    assert [row[1:5] for row in report.subtasks] == [(0, 0.0, 0.0, 0)] * 3
+    assert "sends 0 records for 0" in str(report)
+
+
+def test_text(flights: DataFrame) -> None:
+    report = skew_report(flights, "carrier", 128, 4, top=2, batch_size=1000)
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == f"{UNLUCKY}: the heaviest of 4 subtasks has 1.76 times the mean"
+    header = next(line.split("  ") for line in lines if line.startswith("subtask  "))
+    assert [cell.strip() for cell in header if cell] == [
+        "subtask",
+        "records",
+        "share",
+        "x mean",
+        "key groups",
+        "keys",
+        "sent",
+    ]
+    cells = next(line.split() for line in lines if line.startswith("      0"))
+    assert cells[:6] == ["0", "148,189", "44.0%", "1.76", "0-31", "7"]
+    assert "records  of the subtask  key group  key" in lines
+    assert " 54,635           36.9%          1  'B6'" in lines
+    assert sum(row.sent or 0 for row in report.subtasks) == int(
+        next(line for line in lines if line.startswith("LocalKeyBy")).split()[6].replace(",", "")
+    )
+    assert "SkewReport(key_type=STRING, parallelism=4" in repr(report)
+
+
+def test_text_of_many_subtasks(spark: SparkSession) -> None:
+    long = [f"{'x' * 60}{i}" for i in range(200)]
+    df = spark.createDataFrame([(key, None) for key in long], "a string, b string")
+    report = skew_report(df, ["a", "b"], 2**15, 2000)
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 60
+    assert "The 20 heaviest subtasks of 2,000" in lines
+    assert f"{len(report.hot_subtasks) - 3} more subtasks are hot" in lines
+    assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
+    assert len(report.subtasks) == 2000
+
+
+class Cells(HTMLParser):
+    """The cells of each row of each table; fails on tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def test_html(spark: SparkSession) -> None:
+    bad = "<script>alert('&')</script>"
+    df = spark.createDataFrame([(key,) for key in [bad] * 50 + list("abcdefgh") * 2], "key string")
+    report = skew_report(df, "key", 128, 3, batch_size=10)
+    page = report._repr_html_()
+    assert "<script" not in page
+    cells = Cells()
+    cells.feed(page)
+    cells.close()
+    assert not cells.open
+    assert cells.rows[0][:3] == ["subtask", "records", "share"]
+    assert [row[:2] for row in cells.rows[1:4]] == [
+        [str(row.subtask), str(row.records)] for row in report.subtasks
+    ]
+    assert ["50", repr(bad)] in [[row[0], row[-1]] for row in cells.rows[4:]]
+    assert report.diagnosis in page
+
+
+def test_null_keys(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
+    for batch_size in (None, 5):
+        with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+            skew_report(df, "key", 128, 3, batch_size=batch_size)
+    kept = skew_report(df.dropna(), "key", 128, 3)
+    assert kept.records == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"top": 0}, InvalidValueError, "top must be from 1 to 1000, got 0"),
+        ({"top": 1001}, InvalidValueError, "top must be from 1 to 1000, got 1001"),
+        ({"top": 1.5}, InvalidTypeError, "top must be an int"),
+        ({"batch_size": 0}, InvalidValueError, "batch_size must be from 1 to 2147483647, got 0"),
+        ({"batch_size": 2**31}, InvalidValueError, "batch_size must be from 1 to"),
+        ({"batch_size": True}, InvalidTypeError, "batch_size must be an int"),
+        ({"parallelism": 129}, ParallelismError, "parallelism must be from 1 to 128"),
+        ({"max_parallelism": 0}, ParallelismError, "max_parallelism must be"),
+        ({"key_type": INT}, InvalidTypeError, "key type INT takes a column of type int"),
+        ({"key_type": "LONG"}, InvalidTypeError, "key_type must be a value of keygroups.types"),
+        ({"key": []}, KeyGroupsError, "key must be at least one column"),
+        ({"key": "none"}, AnalysisException, "none"),
+    ],
+)
+def test_bad_arguments(
+    spark: SparkSession, arguments: dict[str, Any], error: type[Exception], says: str
+) -> None:
+    right = {"key": "id", "max_parallelism": 128, "parallelism": 3}
+    with pytest.raises(error, match=says):
+        skew_report(spark.range(1), **{**right, **arguments})

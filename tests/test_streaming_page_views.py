@@ -1,0 +1,205 @@
+"""The example examples/streaming_page_views.py, killed half-way for real."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import keygroups
+
+pytest.importorskip("pyspark")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "streaming_page_views.py"
+FILES = 6
+VIEWS_PER_FILE = 200
+DEADLINE = 300  # seconds for what takes ten or twenty
+
+sys.path.insert(0, str(SCRIPT.parent))
+streaming_page_views = importlib.import_module("streaming_page_views")
+sys.path.pop(0)
+
+
+def make_views(directory: Path, numbers: range) -> Counter[str]:
+    """Write a file of views for each number, a few apps having most; return the true totals."""
+    directory.mkdir(exist_ok=True)
+    totals: Counter[str] = Counter()
+    for number in numbers:
+        chance = random.Random(number)
+        names = ["maps", "Köln", "", "a/b c", *(f"app-{i}" for i in range(30))]
+        apps = chance.choices(names, [1 / (i + 1) for i in range(len(names))], k=VIEWS_PER_FILE)
+        hidden = directory / f".{number}"
+        hidden.write_text("".join(json.dumps({"app": app}) + "\n" for app in apps))
+        hidden.rename(directory / f"{number}.json")
+        totals.update(apps)
+    return totals
+
+
+def committed(output: Path) -> list[int]:
+    """The micro-batches that the checkpoint knows to be done."""
+    names = [path.name for path in (output / "_checkpoint" / "commits").glob("*")]
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def check_counts(spark: SparkSession, output: Path, totals: Counter[str], batches: int) -> None:
+    rows = spark.read.parquet(str(output)).collect()
+    found: Counter[str] = Counter()
+    per_batch: Counter[int] = Counter()
+    for row in rows:
+        found[row.app] += row.views
+        per_batch[row.batch] += row.views
+        assert row.subtask == keygroups.assign_key_to_parallel_operator(row.app, 128, 4)
+    assert found == totals
+    assert per_batch == dict.fromkeys(range(batches), totals.total() // batches)
+    assert len({(row.batch, row.app) for row in rows}) == len(rows)
+
+
+@pytest.fixture
+def run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str, str]]:
+    """Runs the command in the session of the tests; returns what it prints, on both sides."""
+
+    def run(*arguments: object) -> tuple[str, str]:
+        capsys.readouterr()
+        streaming_page_views.main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return out, err
+
+    return run
+
+
+@pytest.fixture
+def refusal(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs the command where it has to fail and returns its message."""
+
+    def run(*arguments: object) -> str:
+        with pytest.raises(SystemExit) as exit_info:
+            streaming_page_views.main([str(argument) for argument in arguments])
+        assert exit_info.value.code == 2
+        out, err = capsys.readouterr()
+        assert not out
+        *progress, message = err.splitlines()
+        assert all(line.endswith(" ...") for line in progress)
+        return message
+
+    return run
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups and no SIGKILL")
+def test_killed_half_way_and_restarted(spark: SparkSession, tmp_path: Path) -> None:
+    source, output, scratch = (tmp_path / name for name in ("in", "out", "scratch"))
+    totals = make_views(source, range(FILES))
+    command = [sys.executable, str(SCRIPT), "--input", str(source), "--output", str(output)]
+    command += ["--files-per-batch", "1"]
+    # The JVMs live for seconds, in which the better compiler does not pay.
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+    }
+
+    first = subprocess.Popen(
+        command,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a process group: Python, and the JVM that does the work
+    )
+    try:
+        deadline = time.monotonic() + DEADLINE
+        while len(committed(output)) < FILES // 2:
+            assert first.poll() is None, first.communicate()
+            assert time.monotonic() < deadline, f"no {FILES // 2} batches in {DEADLINE} seconds"
+            time.sleep(0.02)
+    finally:
+        os.killpg(first.pid, signal.SIGKILL)
+        # Both write to these pipes, which end when both are gone.
+        out, _ = first.communicate(timeout=DEADLINE)
+    assert first.returncode == -signal.SIGKILL
+    assert not out
+    done = committed(output)
+    assert done == list(range(len(done)))
+    assert FILES // 2 <= len(done) < FILES
+
+    second = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=DEADLINE
+    )
+    assert second.returncode == 0, second.stderr
+    batches = [line for line in second.stderr.splitlines() if line.startswith("counting")]
+    assert batches == [f"counting batch {number} ..." for number in range(len(done), FILES)]
+    assert f"{len(totals)} apps, {totals.total():,} views" in second.stdout.splitlines()
+    check_counts(spark, output, totals, FILES)
+
+
+def test_batch_whose_end_was_not_noted_down(
+    spark: SparkSession, tmp_path: Path, run: Callable[..., tuple[str, str]]
+) -> None:
+    """A crash between the last write of a batch and its commit, which a kill rarely hits."""
+    source, output = tmp_path / "in", tmp_path / "out"
+    options = ["--input", source, "--output", output, "--files-per-batch", 1]
+    totals = make_views(source, range(3))
+    run(*options)
+    check_counts(spark, output, totals, 3)
+    for path in (output / "_checkpoint" / "commits").glob("*2*"):  # its checksum too
+        path.unlink()
+    assert committed(output) == [0, 1]
+    _, err = run(*options)
+    assert err.splitlines() == ["counting batch 2 ..."]
+    check_counts(spark, output, totals, 3)
+    totals += make_views(source, range(3, 5))
+    _, err = run(*options)
+    assert err.splitlines() == ["counting batch 3 ...", "counting batch 4 ..."]
+    check_counts(spark, output, totals, 5)
+
+
+def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
+    out, _ = run()
+    header, *lines, last = out.splitlines()
+    assert header.split() == ["app", "subtask", "views"]
+    rows = [line.split() for line in lines]
+    views = {"search": 4000} | {f"app-{i}": 444 + (i < 4) for i in range(9)}
+    assert {app.strip("'"): int(n.replace(",", "")) for app, _, n in rows} == views
+    for app, subtask, _ in rows:
+        key = app.strip("'")
+        assert int(subtask) == keygroups.assign_key_to_parallel_operator(key, 128, 4)
+    assert last == "10 apps, 8,000 views"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"app": "a"}\n{"app": \n', "--input: batch 0 fails: "),
+        ('{"app": "a"}\n{"ap": "b"}\n', "key is null, on which Flink fails"),
+    ],
+)
+def test_bad_views(refusal: Callable[..., str], tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    assert says in refusal("--input", tmp_path, "--output", tmp_path / "out")
+
+
+def test_bad_arguments(refusal: Callable[..., str], tmp_path: Path) -> None:
+    source, taken = tmp_path / "in", tmp_path / "taken"
+    source.mkdir()
+    taken.mkdir()
+    both = ["--input", source, "--output", tmp_path / "out"]
+    assert "give both, or neither" in refusal("--input", source)
+    assert "no such directory" in refusal("--input", tmp_path / "none", "--output", taken)
+    assert "exists already, without" in refusal("--input", source, "--output", taken)
+    assert "--parallelism: parallelism must be" in refusal(*both, "--parallelism", 129)
+    assert "--max-parallelism: max_parallelism" in refusal(*both, "--max-parallelism", 0)
+    assert "must be at least 1, got 0" in refusal(*both, "--files-per-batch", 0)
+    assert "no page views" in refusal(*both)
