@@ -20,13 +20,26 @@ from keygroups import (
     KeyGroupsError,
     LocalKeyBy,
     ParallelismError,
+    UnsupportedKeyTypeError,
     assign_key_to_parallel_operator,
     assign_to_key_group,
     compute_key_group_range_for_operator_index,
     keys_for_subtasks,
 )
 from keygroups.spark import skew_report
-from keygroups.types import DOUBLE, INT, LIST, LONG, ROW, STRING, TUPLE, UUID, KeyType
+from keygroups.types import (
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PYFLINK,
+    ROW,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+)
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "data" / "nycflights13.parquet"
 UNLUCKY = "many keys unluckily together"
@@ -461,3 +474,21 @@ def test_bad_arguments(
     right = {"key": "id", "max_parallelism": 128, "parallelism": 3}
     with pytest.raises(error, match=says):
         skew_report(spark.range(1), **{**right, **arguments})
+
+
+def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(0.0, 7), (-0.0, 7), (0.0, 8)], "x double, n bigint")
+    sql = skew_report(df, "n", 128, 2, SQL_ROW("BIGINT"))
+    assert [row.records for row in sql.subtasks] == [
+        sum(
+            assign_key_to_parallel_operator((n,), 128, 2, SQL_ROW("BIGINT")) == subtask
+            for n in (7, 7, 8)
+        )
+        for subtask in range(2)
+    ]
+    assert sql.distinct_keys == 2
+    assert skew_report(df, "x", 128, 2, PYFLINK(DOUBLE)).distinct_keys == 2  # two Doubles in Java
+    nested = df.selectExpr("array(struct(1 AS a, float(x) AS b)) AS x")
+    for rows, key_type in ((df, SQL_ROW("DOUBLE")), (nested, SQL_ROW("ARRAY<ROW<INT, FLOAT>>"))):
+        with pytest.raises(UnsupportedKeyTypeError, match="FLOAT or DOUBLE in it"):
+            skew_report(rows, "x", 128, 2, key_type)
