@@ -138,12 +138,12 @@ def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: in
         F, F.col("key_group"), F.lit(max_parallelism), F.lit(len(hot))
     )
     # One literal, where isin() would need one for each hot subtask.
-    flags = F.lit("".join("1" if one else "0" for one in hot))
+    flags = F.split(F.lit(",".join("1" if one else "0" for one in hot)), ",")
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
     place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
     return (
         per_key.withColumn("subtask", subtask)
-        .where(flags.substr(F.col("subtask") + 1, F.lit(1)) == "1")
+        .where(F.get(flags, F.col("subtask")) == "1")
         .withColumn("place", place)
         .where(F.col("place") <= top)
         .orderBy("subtask", "place")
