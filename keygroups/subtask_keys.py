@@ -194,11 +194,10 @@ def _find(
     # So the smallest subtask expects 2n + 50 keys. That one of 32768 subtasks gets fewer than n
     # has a chance below 10^-14 for any n, by the Poisson distribution.
     limit = -(-(2 * n + 50) * max_parallelism // (max_parallelism // parallelism))
-    hasher = hasher_of(key_type)  # once, as this is the hot path
-    tried = 0
-    for key in islice(candidates, limit):
-        tried += 1
-        subtask = finalise(hasher(key)) % max_parallelism * parallelism // max_parallelism
+    # Names of this function's own: this is the hot path.
+    hasher, finish, tried = hasher_of(key_type), finalise, 0
+    for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # told below
+        subtask = finish(hasher(key)) % max_parallelism * parallelism // max_parallelism
         keys = found[subtask]
         if len(keys) < n:
             keys.append(key)
