@@ -41,6 +41,8 @@ SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
+    # Else every call of a PySpark function looks up where it is called from.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
@@ -112,8 +114,9 @@ def local_session() -> SparkSession:
         # A server keeps the plans that it ran, and deep keys make long ones.
         os.environ.setdefault("SPARK_DRIVER_MEMORY", "3g")
         session = SparkSession.builder.remote(remote).getOrCreate()
-        for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
-            session.conf.set(name, SETTINGS[name])
+        for name, value in SETTINGS.items():
+            if name.startswith(("spark.sql.", "spark.python.")):
+                session.conf.set(name, value)
         return session
     jar = flink_jar()
     if jar is not None:

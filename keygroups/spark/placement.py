@@ -15,7 +15,7 @@ from keygroups.spark import functions as KF
 from keygroups.spark import portable
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.spark.expressions import contains
-from keygroups.types import DOUBLE, FLOAT, KeyType
+from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
 
@@ -99,7 +99,8 @@ def pre_aggregate(
     `key` is a column, its name, or a list of several for a TUPLE; `aggregations` are one or
     more columns such as `F.sum("views").alias("views")`. The rest, and what is raised, is that
     of `repartition_by_subtask`. Raises UnsupportedKeyTypeError for a key type with a FLOAT or
-    DOUBLE in it too, because Spark's `groupBy` makes one key of 0.0 and -0.0.
+    DOUBLE in it too, because Spark's `groupBy` makes one key of 0.0 and -0.0, and for one with
+    a UUID, because it makes two of one UUID in upper and in lower case.
 
     >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
     >>> totals = pre_aggregate(df, "letter", [F.sum("n").alias("n")], 128, 3)
@@ -128,6 +129,11 @@ def pre_aggregate(
     if contains(key_type, FLOAT, DOUBLE):
         raise UnsupportedKeyTypeError(
             f"key type {key_type} is not for groupBy, which makes one key of 0.0 and -0.0"
+        )
+    if contains(key_type, UUID):
+        raise UnsupportedKeyTypeError(
+            f"key type {key_type} is not for groupBy, which makes two keys of a UUID in upper and "
+            "in lower case: group by its lower case, then use repartition_by_subtask"
         )
     aggregated = df.groupBy(*keys).agg(*aggregations)
     names = ["`" + name.replace("`", "``") + "`" for name in aggregated.columns[: len(keys)]]
