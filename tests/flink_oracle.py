@@ -114,9 +114,8 @@ def local_session() -> SparkSession:
         # A server keeps the plans that it ran, and deep keys make long ones.
         os.environ.setdefault("SPARK_DRIVER_MEMORY", "3g")
         session = SparkSession.builder.remote(remote).getOrCreate()
-        for name, value in SETTINGS.items():
-            if name.startswith(("spark.sql.", "spark.python.")):
-                session.conf.set(name, value)
+        for name in ("spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
+            session.conf.set(name, SETTINGS[name])
         return session
     jar = flink_jar()
     if jar is not None:
