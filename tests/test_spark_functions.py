@@ -156,6 +156,20 @@ def test_scalar(
         assert row["subtask"] == subtask, key
 
 
+def test_bytes_that_are_no_utf_8(spark: SparkSession, path: None) -> None:
+    """Spark strings may hold them; the JDK, asked in the same query, says what they are."""
+    texts = [b"\xe9t\xe9", b"ok\xe2\x82z", b"\xe2\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\x80"]
+    some = b"aZ\x80\x82\x98\x9f\xa0\xc3\xe2\xed\xf0\xf8\xff"
+    texts += [bytes(RANDOM.choices(some, k=RANDOM.randrange(12))) for _ in range(500)]
+    df = spark.createDataFrame([(bytearray(text),) for text in texts], "bytes binary")
+    strings = df.select("bytes", F.col("bytes").cast("string").alias("key"))
+    jdk = F.expr("java_method('java.util.Objects', 'hashCode', key)").cast("int")
+    rows = strings.select("bytes", KF.hash_code("key", STRING), jdk).collect()
+    assert len(rows) == len(texts)
+    for text, code, expected in rows:
+        assert code == expected, bytes(text)
+
+
 def test_uuid(spark: SparkSession, ansi: None, path: None) -> None:
     uuids = [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)]
     uuids += [uuid.UUID(bytes=RANDOM.randbytes(16)) for _ in range(100)]

@@ -348,7 +348,7 @@ def test_pre_aggregate_by_nested_and_computed_keys(spark: SparkSession) -> None:
         ("d", ["n"], None, UnsupportedKeyTypeError, "DOUBLE is not for groupBy, which makes one"),
         (["s", "d"], ["n"], None, UnsupportedKeyTypeError, "makes one key of 0.0 and -0.0"),
         ("l", ["n"], LIST(DOUBLE), UnsupportedKeyTypeError, "makes one key of 0.0 and -0.0"),
-        (["s", "n"], ["n"], TUPLE(UUID, LONG), UnsupportedKeyTypeError, "makes two keys of a UUID"),
+        (["s", "n"], ["n"], TUPLE(UUID, LONG), UnsupportedKeyTypeError, "two keys of a UUID"),
         ("s", ["n"], INT, InvalidTypeError, "key type INT takes a column of type int, but s is"),
         ("s", ["n"], "STRING", InvalidTypeError, "key_type must be a value of keygroups.types"),
         ([], ["n"], None, KeyGroupsError, "key must be at least one column"),

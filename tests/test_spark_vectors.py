@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import test_binary_row as sql_rows
@@ -24,10 +24,15 @@ from keygroups.spark.key_columns import KeyColumn
 from keygroups.spark.path import SETTING
 from keygroups.types import SQL_ROW, KeyType, ScalarType, SqlType
 
-# A key type, the Spark types of its columns, and its vectors: the values of the columns, and the
-# hash and the key group of 1000 that real Flink gives.
-Group = tuple[KeyType, list[T.DataType], list[tuple[tuple[Any, ...], int, int]]]
 MAX_PARALLELISM = 1000
+
+
+class Group(NamedTuple):
+    """Vectors of a key type: the values of the columns, and real Flink's hash and key group."""
+
+    key_type: KeyType
+    columns: list[T.DataType]
+    vectors: list[tuple[tuple[Any, ...], int, int]]
 
 
 def own_vectors() -> Iterator[tuple[KeyType, Any, int, int]]:
@@ -51,15 +56,15 @@ def shared_vectors() -> Iterator[tuple[KeyType, Any, int, int]]:
 def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> list[Group]:
     """Return the scalar or the other vectors that a Spark column can hold, by type."""
     groups: dict[tuple[KeyType, T.DataType], Group] = {}
-    for key_type, key, *expected in vectors:
+    for key_type, key, code, key_group in vectors:
         try:
             same_type, spark_type, value = in_spark(key_type, key)
         except NoSparkTypeError:
             continue
         is_nan = isinstance(value, float) and math.isnan(value)
         if isinstance(same_type, (ScalarType, SqlType)) is scalar and not is_nan:
-            group = groups.setdefault((same_type, spark_type), (same_type, [spark_type], []))
-            group[2].append(((value,), *expected))
+            group = groups.setdefault((same_type, spark_type), Group(same_type, [spark_type], []))
+            group.vectors.append(((value,), code, key_group))
     return list(groups.values())
 
 
@@ -109,8 +114,8 @@ def test_sql_rows(spark: SparkSession, path: str) -> None:
             )
         except (NoSparkTypeError, sql_rows.BeyondPythonError):
             continue
-        group = groups.setdefault(key_type, (key_type, types, []))
-        group[2].append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
+        group = groups.setdefault(key_type, Group(key_type, types, []))
+        group.vectors.append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
     chosen = list(groups.values())[:: 1 if path == "fast" else 8 if is_remote() else 3]
     assert check(spark, chosen, f"{path} SQL rows") > (1500 if path == "fast" else 100)
 
@@ -127,10 +132,10 @@ def check(spark: SparkSession, groups: list[Group], what: str) -> int:
     """Return how many vectors agree, which have to be all."""
     at_once = 10 if is_remote() else 50
     # Those of a length together, as they are padded to that of the longest.
-    groups = sorted(groups, key=lambda group: len(group[2]))
+    groups = sorted(groups, key=lambda group: len(group.vectors))
     for start in range(0, len(groups), at_once):
         check_side_by_side(spark, groups[start : start + at_once])
-    count = sum(len(vectors) for _, _, vectors in groups)
+    count = sum(len(group.vectors) for group in groups)
     print(f"{what}: {count} vectors of {len(groups)} types agree")
     return count
 
@@ -139,12 +144,11 @@ def check_side_by_side(spark: SparkSession, groups: list[Group]) -> None:
     """Ask for keys of several types in one query; shorter lists go on in nulls."""
     schema, codes, columns = T.StructType(), [], []
     for i, (key_type, types, _) in enumerate(groups):
-        fields = [
-            KeyColumn(F.col(f"k{i}_{j}"), f"k{i}_{j}", spark_type)
-            for j, spark_type in enumerate(types)
-        ]
-        for field in fields:
-            schema.add(field.name, field.spark_type)
+        fields = []
+        for j, spark_type in enumerate(types):
+            name = f"k{i}_{j}"
+            schema.add(name, spark_type)
+            fields.append(KeyColumn(F.col(name), name, spark_type))
         code, key = hash_key(fields if isinstance(key_type, SQL_ROW) else fields[0], key_type)
         codes.append(code.alias(f"code{i}"))
         code = F.col(f"code{i}")  # once in the plan, which is what takes the time

@@ -163,14 +163,18 @@ def _string(F: Any, column: Column) -> Column:
         two_units = low32(F, code * 961 + high * 31 + low)
         return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
 
+    # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
+    # and back they are what Java makes of them.
+    units = F.encode(column, "UTF-16BE")
+    text = F.decode(units, "UTF-16BE")
     # Lambdas are interpreted, so the longer one is only for strings that need it.
-    characters, zero = F.split(column, ""), F.lit(0).cast("bigint")
-    units = F.octet_length(F.encode(column, "UTF-16BE"))
+    characters, zero = F.split(text, ""), F.lit(0).cast("bigint")
     return as_code(
         F,
-        F.when(units == F.length(column) * 2, F.aggregate(characters, zero, one_unit)).otherwise(
-            F.aggregate(characters, zero, one_or_two_units)
-        ),
+        F.when(
+            F.octet_length(units) == F.length(text) * 2,
+            F.aggregate(characters, zero, one_unit),
+        ).otherwise(F.aggregate(characters, zero, one_or_two_units)),
     )
 
 
