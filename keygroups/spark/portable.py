@@ -163,18 +163,21 @@ def _string(F: Any, column: Column) -> Column:
         two_units = low32(F, code * 961 + high * 31 + low)
         return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
 
-    # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
-    # and back they are what Java makes of them.
+    zero = F.lit(0).cast("bigint")
     units = F.encode(column, "UTF-16BE")
-    text = F.decode(units, "UTF-16BE")
+    # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
+    # and back they are what Java makes of them. In a string of as many characters as bytes, the
+    # two cut alike.
+    is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
+    one_unit_each = (F.octet_length(column) == F.length(column)) | (
+        (F.octet_length(units) == F.length(column) * 2) & is_utf8
+    )
     # Lambdas are interpreted, so the longer one is only for strings that need it.
-    characters, zero = F.split(text, ""), F.lit(0).cast("bigint")
     return as_code(
         F,
-        F.when(
-            F.octet_length(units) == F.length(text) * 2,
-            F.aggregate(characters, zero, one_unit),
-        ).otherwise(F.aggregate(characters, zero, one_or_two_units)),
+        F.when(one_unit_each, F.aggregate(F.split(column, ""), zero, one_unit)).otherwise(
+            F.aggregate(F.split(F.decode(units, "UTF-16BE"), ""), zero, one_or_two_units)
+        ),
     )
 
 
