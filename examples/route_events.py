@@ -103,16 +103,7 @@ def make_parser() -> OneLineParser:
         metavar="COLUMN[,COLUMN...]",
         help="the key column; several make a Flink Tuple (default: tailnum)",
     )
-    parser.add_argument(
-        "--max-parallelism",
-        type=int,
-        default=128,
-        metavar="N",
-        help="the number of key groups, which has to be the Flink job's own (default: 128)",
-    )
-    parser.add_argument(
-        "--parallelism", type=int, default=4, metavar="N", help="subtasks now (default: 4)"
-    )
+    add_parallelisms(parser)
     parser.add_argument(
         "--rescale-to",
         type=int,
@@ -137,19 +128,35 @@ def make_parser() -> OneLineParser:
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse, before Spark starts, what cannot work."""
-    for option, max_parallelism, parallelism in (
-        ("--max-parallelism", options.max_parallelism, 1),
-        ("--parallelism", options.max_parallelism, options.parallelism),
-        ("--rescale-to", options.max_parallelism, options.rescale_to),
-    ):
-        try:
-            compute_key_group_range_for_operator_index(max_parallelism, parallelism, 0)
-        except KeyGroupsError as error:
-            raise InputError(f"{option}: {error}") from None
+    check_parallelisms(options, "parallelism", "rescale_to")
     if not options.input.exists():
         raise InputError(f"--input: no such file or directory: {options.input}")
     if options.output is not None and options.output.exists():
         raise InputError(f"--output: exists already: {options.output}")
+
+
+def add_parallelisms(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what Flink job it is."""
+    parser.add_argument(
+        "--max-parallelism",
+        type=int,
+        default=128,
+        metavar="N",
+        help="the number of key groups, which has to be the Flink job's own (default: 128)",
+    )
+    parser.add_argument(
+        "--parallelism", type=int, default=4, metavar="N", help="subtasks of the job (default: 4)"
+    )
+
+
+def check_parallelisms(options: argparse.Namespace, *names: str) -> None:
+    """Refuse a max parallelism, or a parallelism by one of these names, out of bounds."""
+    parallelisms = {name: getattr(options, name) for name in names}
+    for name, parallelism in {"max_parallelism": 1, **parallelisms}.items():
+        try:
+            compute_key_group_range_for_operator_index(options.max_parallelism, parallelism, 0)
+        except KeyGroupsError as error:
+            raise InputError(f"--{name.replace('_', '-')}: {error}") from None
 
 
 def run(options: argparse.Namespace) -> None:

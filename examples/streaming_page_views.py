@@ -29,14 +29,16 @@ from route_events import (
     SPARK_ERRORS,
     InputError,
     OneLineParser,
+    add_parallelisms,
     check_java,
+    check_parallelisms,
     fit,
     local_uri,
     progress,
     reason,
 )
 
-from keygroups import KeyGroupsError, compute_key_group_range_for_operator_index
+from keygroups import KeyGroupsError
 from keygroups.spark import pre_aggregate, with_routing
 
 MOST_APPS = 20  # that are printed
@@ -80,16 +82,7 @@ def make_parser() -> OneLineParser:
         help="where the counts go, as Parquet, and the checkpoint; a new directory, or that of "
         "the run to go on with",
     )
-    parser.add_argument(
-        "--max-parallelism",
-        type=int,
-        default=128,
-        metavar="N",
-        help="the number of key groups, which has to be the Flink job's own (default: 128)",
-    )
-    parser.add_argument(
-        "--parallelism", type=int, default=4, metavar="N", help="subtasks (default: 4)"
-    )
+    add_parallelisms(parser)
     parser.add_argument(
         "--files-per-batch",
         type=int,
@@ -102,14 +95,7 @@ def make_parser() -> OneLineParser:
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse, before Spark starts, what cannot work."""
-    for option, max_parallelism, parallelism in (
-        ("--max-parallelism", options.max_parallelism, 1),
-        ("--parallelism", options.max_parallelism, options.parallelism),
-    ):
-        try:
-            compute_key_group_range_for_operator_index(max_parallelism, parallelism, 0)
-        except KeyGroupsError as error:
-            raise InputError(f"{option}: {error}") from None
+    check_parallelisms(options, "parallelism")
     if options.files_per_batch < 1:
         raise InputError(f"--files-per-batch: must be at least 1, got {options.files_per_batch}")
     if (options.input is None) != (options.output is None):

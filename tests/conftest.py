@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from flink_oracle import FlinkOracle, flink_jar, local_session
@@ -24,6 +24,30 @@ def spark() -> Iterator[SparkSession]:
     session = local_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
+def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+    """Spark with ANSI mode on, and off."""
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.fixture
+def collected(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows that each `collect()` of the test brought to the driver."""
+    counts: list[int] = []
+    frame = type(spark.range(1))
+    collect = frame.collect
+
+    def counting(df: Any) -> Any:
+        rows = collect(df)
+        counts.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(frame, "collect", counting)
+    return counts
 
 
 @pytest.fixture(scope="session")

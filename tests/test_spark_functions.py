@@ -60,11 +60,6 @@ RANDOM = random.Random(20130101)
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
 
 
-@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    yield from setting(spark, "spark.sql.ansi.enabled", request.param)
-
-
 @pytest.fixture(params=["fast", "portable"])
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     if request.param == "fast" and is_remote():

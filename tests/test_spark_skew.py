@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -61,15 +60,6 @@ def flights(spark: SparkSession) -> DataFrame:
 def rows(flights: DataFrame) -> list[tuple[int, Any]]:
     """Every flight with its Spark partition, in the order of that partition."""
     return in_order(flights)
-
-
-@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    assert before is not None
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield
-    spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 def in_order(df: DataFrame) -> list[tuple[int, Any]]:
@@ -335,18 +325,9 @@ def test_kinds_of_keys(spark: SparkSession) -> None:
         assert hot.subtask == assign_key_to_parallel_operator(shown, 128, 4, key_type)
 
 
-def test_two_passes_and_few_rows(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_passes_and_few_rows(spark: SparkSession, collected: list[int]) -> None:
     """However many the keys, the driver gets a row per key group, and the top of the hot ones."""
-    collected: list[int] = []
     even = spark.range(50_000)
-    collect = type(even).collect
-
-    def counting(self: Any) -> Any:
-        rows = collect(self)
-        collected.append(len(rows))
-        return rows
-
-    monkeypatch.setattr(type(even), "collect", counting)
     assert skew_report(even, "id", 128, 4, batch_size=10).diagnosis == "even"
     assert collected == [128]
     collected.clear()

@@ -39,13 +39,6 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(SETTING)
 
 
-@pytest.fixture(params=["true", "false"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield
-    spark.conf.unset("spark.sql.ansi.enabled")
-
-
 # Hashes from Flink 2.3.0's planner: lines of ../shared/vectors/binaryrow.jsonl, and of
 # tests/vectors for PyFlink; the core is held to all of them.
 def test_the_core_agrees(spark: SparkSession, path: None, ansi: None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,6 @@ from keygroups.types import (
 
 FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "data" / "nycflights13.parquet"
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
-
-
-@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
-def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    before = spark.conf.get("spark.sql.ansi.enabled")
-    assert before is not None
-    spark.conf.set("spark.sql.ansi.enabled", request.param)
-    yield
-    spark.conf.set("spark.sql.ansi.enabled", before)
 
 
 def test_known_answer(spark: SparkSession, ansi: None) -> None:

@@ -188,7 +188,7 @@ def _column(name: str, column: object) -> Column:
     if isinstance(column, str):
         return F.col(column)
     if hasattr(column, "isNotNull"):  # classic and Connect columns share no class in 3.5
-        return column  # type: ignore[return-value]
+        return column  # type: ignore[return-value]  # hasattr() does not narrow it
     raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
 
 
