@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from enum import Enum
+from reprlib import Repr
 
 __all__ = [
     "AmbiguousKeyTypeError",
@@ -51,13 +52,25 @@ class ParallelismTypeError(ParallelismError, InvalidTypeError):
     """A parallelism or max parallelism that is not an int."""
 
 
+_LONGEST = 120  # characters of a value in a message
+
+# Shows no more of a value than a message has room for, however deep or long it is.
+_short = Repr()
+_short.maxlevel = 5
+_short.maxtuple = _short.maxlist = _short.maxset = _short.maxfrozenset = _short.maxdict = 10
+_short.maxstring = _short.maxother = _LONGEST
+
+
 def show(value: object) -> str:
-    """Return the repr of a value, short enough for a message."""
+    """Return the repr of a value, short enough for a message; raises nothing."""
+    cls = type(value).__name__
+    if isinstance(value, int) and value.bit_length() > 4 * _LONGEST:
+        return f"{cls} too long to print"  # as Python itself finds beyond 4300 digits
     try:
-        text = repr(value)
-    except ValueError:  # Python prints no int of more than 4300 digits
-        return f"{type(value).__name__} too long to print"
-    return text if len(text) <= 120 else f"{text[:117]}..."
+        text = _short.repr(value)
+    except Exception:  # whatever the value's own class does there
+        return f"{cls} that cannot be printed"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def to_int(name: str, value: object, error: type[InvalidTypeError] = InvalidTypeError) -> int:
