@@ -20,7 +20,7 @@ from keygroups.sql_types import LogicalType
 from keygroups.sql_values import row_converter
 from keygroups.types import SQL_ROW
 
-__all__ = ["binary_row", "row_encoder", "row_writer"]
+__all__ = ["binary_row"]
 
 Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
 Writer = Callable[[Sequence[Any]], bytearray]

@@ -7,10 +7,10 @@ parts.
 
 from __future__ import annotations
 
-import datetime as dt
+import operator
 import struct
 from collections.abc import Callable, Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
@@ -54,7 +54,7 @@ from keygroups.types import (
     ScalarType,
 )
 
-__all__ = ["hash_code", "hasher_of", "murmur_hash"]
+__all__ = ["hash_code", "murmur_hash"]
 
 Hasher = Callable[[Any], int]
 
@@ -91,7 +91,8 @@ def hash_code(key: object, key_type: KeyType | None = None) -> int:
 
     Raises AmbiguousKeyTypeError or UnsupportedKeyTypeError where the type cannot be
     inferred, InvalidTypeError for a key of another type than declared, and
-    InvalidValueError for None (a key for PYFLINK only) and for a key outside its type's range.
+    InvalidValueError for None (a key for PYFLINK and OPTIONAL only) and for a key outside its
+    type's range.
 
     JDK and Flink: the hashCode() of the class that the key type names.
 
@@ -139,7 +140,7 @@ def _deep(key_type: KeyType) -> Hasher:
     if isinstance(key_type, LIST):
         hasher = _list_hasher(_deep(key_type.element))
     elif isinstance(key_type, MAP):
-        hasher = _map_hasher(_deep(key_type.key), _deep(key_type.value), start=1)
+        hasher = _map_hasher(key_type, _deep(key_type.key), _deep(key_type.value), start=1)
     else:
         shallow = hasher_of(key_type)
 
@@ -191,13 +192,17 @@ def _pyflink_hasher(key_type: PYFLINK) -> Hasher:
     if not isinstance(key_type.element, SQL_TIMESTAMP):
         return lambda key: signed(31 + field(key))
 
-    def hash_timestamp(key: Any) -> int:
+    def hash_timestamp(key: object) -> int:
         code = signed(31 + field(key))
-        if key is not None and key.year < 1970 and key.microsecond:
-            raise InvalidValueError(
-                f"key of type {key_type!r} must not be before 1970 with a fraction of a second, "
-                f"got {show(key)}: PyFlink's process mode moves it by one second"
-            )
+        if key is not None:
+            since = java_time.local_since_epoch("SQL_TIMESTAMP", key)
+            # Process mode takes the seconds from a float, cut off; thread mode takes the fields.
+            if int(since.total_seconds()) != since.days * 86_400 + since.seconds:
+                raise InvalidValueError(
+                    f"key of type {key_type!r} must not be before 1970 with a fraction of a "
+                    "second, nor after 2514 so near the next second that a float is rounded to "
+                    f"it, got {show(key)}: PyFlink's process mode moves it by one second"
+                )
         return code
 
     return hash_timestamp
@@ -211,46 +216,68 @@ def _list_hasher(element: Hasher) -> Hasher:
 
 
 def _set_hasher(key_type: SET) -> Hasher:
-    element = _nullable(key_type.element)
+    element, java_value = _nullable(key_type.element), _java_value(key_type.element)
 
     def hash_set(key: object) -> int:
         elements: Collection[object] = expect("SET", key, (set, frozenset), "a set")
         codes = list(each("element", repeat(element), elements))
-        _check_distinct("elements", elements, codes)
+        _check_distinct("elements", elements, codes, java_value)
         return signed(sum(codes))
 
     return hash_set
 
 
-def _map_hasher(key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
+def _map_hasher(key_type: MAP, key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
+    java_value = _java_value(key_type.key)
+
     def hash_map(key: object) -> int:
         entries = expect("MAP", key, dict, "a dict")
         keys = list(each("map key", repeat(key_hasher), entries))
-        _check_distinct("map keys", entries, keys)
+        _check_distinct("map keys", entries, keys, java_value)
         values = each("map value", repeat(value_hasher), entries.values())
         return signed(start + sum(k ^ v for k, v in zip(keys, values)))
 
     return hash_map
 
 
-def _check_distinct(what: str, values: Collection[object], codes: list[int]) -> None:
+def _check_distinct(
+    what: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
+) -> None:
     """Refuse a set or dict that has fewer elements in Java than in Python."""
-    if len(set(codes)) < len(codes) and len(set(map(_in_java, values))) < len(values):
+    if len(set(codes)) < len(codes) and len(set(map(java_value, values))) < len(values):
         raise InvalidValueError(f"{what} must differ in Java too, got {show(values)}")
 
 
-def _in_java(value: object) -> object:
-    """Return something that is equal for hashable values that Java takes for equal."""
-    if isinstance(value, float) and value != value:
-        return "NaN"
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass")
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.timezone.utc)
-    if isinstance(value, (tuple, frozenset)):
-        return type(value)(map(_in_java, value))
-    return value
+def _java_value(key_type: KeyType) -> Callable[[Any], object]:
+    """Make the function to something hashable that is equal for what Java takes for equal."""
+    convert = _not_null_java_value(key_type)
+    return lambda value: None if value is None else convert(value)
 
+
+def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
+    if isinstance(key_type, (TUPLE, ROW)):
+        fields = list(map(_java_value, key_type.fields))
+        return lambda value: tuple(field(part) for field, part in zip(fields, value))
+    if isinstance(key_type, (LIST, SET)):
+        element = _java_value(key_type.element)
+        collection = tuple if isinstance(key_type, LIST) else frozenset
+        return lambda value: collection(map(element, value))
+    if isinstance(key_type, MAP):
+        key, mapped = _java_value(key_type.key), _java_value(key_type.value)
+        return lambda value: frozenset((key(k), mapped(v)) for k, v in value.items())
+    if isinstance(key_type, OPTIONAL):
+        return _not_null_java_value(key_type.element)
+    return _JAVA_VALUES.get(key_type, lambda value: value)
+
+
+# For the types of which Python has values that are not equal, or not hashable, and Java one.
+_JAVA_VALUES: dict[KeyType, Callable[[Any], object]] = {
+    **dict.fromkeys((BYTE, SHORT, INT, LONG, BIG_INT), operator.index),
+    **dict.fromkeys((FLOAT, DOUBLE), lambda value: float(value).hex()),  # which says nan of any
+    **dict.fromkeys((CHAR, STRING), lambda value: str.encode(value, "utf-16", "surrogatepass")),
+    BOOLEAN: bool,
+    INSTANT: partial(java_time.instant_since_epoch, "INSTANT"),
+}
 
 _SCALARS: dict[object, Hasher] = {
     BOOLEAN: java_lang.hash_boolean,
@@ -284,5 +311,7 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
     LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
     SET: _set_hasher,
     OPTIONAL: lambda key_type: _nullable(key_type.element),
-    MAP: lambda key_type: _map_hasher(_nullable(key_type.key), _nullable(key_type.value), 0),
+    MAP: lambda key_type: _map_hasher(
+        key_type, _nullable(key_type.key), _nullable(key_type.value), start=0
+    ),
 }

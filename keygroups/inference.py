@@ -27,6 +27,7 @@ from keygroups.types import (
     LOCAL_TIME,
     LONG,
     MAP,
+    MAX_DEPTH,
     NULL,
     SET,
     STRING,
@@ -66,6 +67,11 @@ def infer_key_type(key: object) -> KeyType:
     >>> infer_key_type(("a", 2**40))
     TUPLE(STRING, LONG)
     """
+    return _infer(key, 0)
+
+
+def _infer(key: object, depth: int) -> KeyType:
+    """Infer the type of what is that many containers deep in a key."""
     cls = type(key)
     if isinstance(key, int) and cls is int:
         return INT if 0 <= key <= _INT_MAX else _infer_wide_int(key)
@@ -73,19 +79,21 @@ def infer_key_type(key: object) -> KeyType:
         return _INFERRED[cls]
     if isinstance(key, dt.datetime) and cls is dt.datetime:
         return LOCAL_DATE_TIME if key.utcoffset() is None else INSTANT
+    if depth >= MAX_DEPTH and isinstance(key, (tuple, list, set, frozenset, dict)):
+        raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
     if isinstance(key, tuple) and cls is tuple:
-        return TUPLE(*map(_infer_field, key))
+        return TUPLE(*(_infer_field(field, depth) for field in key))
     if isinstance(key, list) and cls is list:
-        return LIST(_infer_common("list", key))
+        return LIST(_infer_common("list", key, depth))
     if isinstance(key, (set, frozenset)) and cls in (set, frozenset):
-        return SET(_infer_common("set", key))
+        return SET(_infer_common("set", key, depth))
     if isinstance(key, dict) and cls is dict:
-        return MAP(_infer_common("dict", key), _infer_common("dict", key.values()))
+        return MAP(_infer_common("dict", key, depth), _infer_common("dict", key.values(), depth))
     raise refused_key(key)
 
 
-def _infer_field(value: object) -> KeyType:
-    return NULL if value is None else infer_key_type(value)
+def _infer_field(value: object, depth: int) -> KeyType:
+    return NULL if value is None else _infer(value, depth + 1)
 
 
 def _infer_wide_int(key: int) -> ScalarType:
@@ -101,9 +109,9 @@ def _infer_wide_int(key: int) -> ScalarType:
     )
 
 
-def _infer_common(what: str, values: Iterable[object]) -> KeyType:
+def _infer_common(what: str, values: Iterable[object], depth: int) -> KeyType:
     """Return the one type of all values; nulls have every type, small ints are also Long."""
-    types = {_infer_field(value) for value in values} - {NULL}
+    types = {_infer_field(value, depth) for value in values} - {NULL}
     if types == {INT, LONG}:
         return LONG
     if len(types) > 1:
@@ -118,7 +126,7 @@ def refused_key(key: object) -> KeyGroupsError:
     """Build the error for a key that no key type takes: what Flink does, and the way out."""
     if key is None:
         return InvalidValueError("key is None: assigned key must not be null")
-    cls = type(key).__qualname__
+    cls = type(key).__name__
     way_out = "; compute_key_group_for_key_hash takes a hash of your own"
     if isinstance(key, Enum):
         why = (
@@ -129,6 +137,8 @@ def refused_key(key: object) -> KeyGroupsError:
         why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
     elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
         why = "a subclass may stand for another Java class: pass key_type"
+    elif hasattr(type(key), "__index__") or type(key).__module__ == "numpy":
+        why = "it may stand for several Java classes, such as Integer and Long: pass key_type"
     elif isinstance(key, (tuple, list, set, frozenset, dict)):
         why = "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type"
     else:

@@ -18,6 +18,7 @@ from keygroups.errors import (
     InvalidValueError,
     KeyGroupsError,
     check_int,
+    from_numpy,
     show,
     to_int,
 )
@@ -30,7 +31,9 @@ __all__ = [
     "LONG_MIN",
     "each",
     "expect",
+    "expect_bool",
     "expect_fields",
+    "expect_single",
     "fold",
     "hash_big_dec",
     "hash_big_int",
@@ -50,6 +53,7 @@ __all__ = [
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 _BIG_INT_MAX_BITS = 2**31 - 1  # java.math.BigInteger's documented limit
+_DIGITS_AT_ONCE = 1_000
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _SIGN32 = 0x80000000
@@ -85,6 +89,16 @@ def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str
     raise InvalidTypeError(
         f"key of type {name} must be {what}, got {show(key)} of class {type(key).__name__}"
     )
+
+
+def expect_bool(name: str, key: object) -> bool:
+    """Return the key if it is a bool, Python's or NumPy's."""
+    return expect(name, from_numpy(key, "bool_"), bool, "a bool")
+
+
+def expect_single(name: str, key: object) -> float:
+    """Return the key if it is a float, Python's or NumPy's single."""
+    return expect(name, from_numpy(key, "float32"), float, "a float")
 
 
 def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
@@ -147,18 +161,27 @@ def hash_big_dec(key: object) -> int:
     if not isinstance(exponent, int):
         raise InvalidValueError(f"key of type BIG_DEC must be finite, got {show(decimal)}")
     scale = check_int("the scale of a key of type BIG_DEC", -exponent, INT_MIN, INT_MAX)
-    unscaled = int(Decimal((sign, digits, 0)))  # exact whatever the decimal context
-    return signed(31 * hash_big_int(unscaled) + scale)
+    unscaled = _to_int("".join(map(str, digits)))
+    return signed(31 * hash_big_int(-unscaled if sign else unscaled) + scale)
+
+
+def _to_int(digits: str) -> int:
+    """Return the int of decimal digits; int() itself is slow for very many."""
+    if len(digits) <= _DIGITS_AT_ONCE:
+        return int(digits)
+    middle = len(digits) // 2
+    power: int = 10 ** (len(digits) - middle)
+    return _to_int(digits[:middle]) * power + _to_int(digits[middle:])
 
 
 def hash_boolean(key: object) -> int:
     """Boolean.hashCode."""
-    return 1231 if expect("BOOLEAN", key, bool, "a bool") else 1237
+    return 1231 if expect_bool("BOOLEAN", key) else 1237
 
 
 def hash_float(key: object) -> int:
     """Float.hashCode: the bits of the single; the key has to be one exactly."""
-    number = expect("FLOAT", key, float, "a float")
+    number = expect_single("FLOAT", key)
     if math.isnan(number):
         return _FLOAT_NAN
     return int.from_bytes(pack_single("FLOAT", number), "little", signed=True)
@@ -172,7 +195,7 @@ def pack_single(name: str, number: float) -> bytes:
         packed = b""
     if not packed or struct.pack("<d", *struct.unpack("<f", packed)) != struct.pack("<d", number):
         raise InvalidValueError(
-            f"key of type {name} must be a single-precision number, got {number!r}: round it "
+            f"key of type {name} must be a single-precision number, got {show(number)}: round it "
             "first, for instance with struct.unpack('f', struct.pack('f', key))[0]"
         )
     return packed

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keygroups.errors import InvalidTypeError, check_int
+from keygroups.errors import InvalidTypeError, check_int, show, to_int
 
 __all__ = ["UPPER_BOUND_MAX_PARALLELISM", "KeyGroupRange"]
 
@@ -57,7 +57,7 @@ class KeyGroupRange:
         KeyGroupRange.EMPTY
         """
         if not isinstance(other, KeyGroupRange):
-            raise InvalidTypeError(f"other must be a KeyGroupRange, got {other!r}")
+            raise InvalidTypeError(f"other must be a KeyGroupRange, got {show(other)}")
         start = max(self.start_key_group, other.start_key_group)
         end = min(self.end_key_group, other.end_key_group)
         return KeyGroupRange(start, end) if start <= end else KeyGroupRange.EMPTY
@@ -69,15 +69,16 @@ class KeyGroupRange:
         return self.end_key_group - self.start_key_group + 1
 
     def __contains__(self, key_group: object) -> bool:
-        return key_group in self._groups()
+        try:
+            return to_int("key_group", key_group) in self._groups()
+        except InvalidTypeError:
+            return False
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._groups())
 
     def __getitem__(self, index: int) -> int:
-        if isinstance(index, slice):
-            raise InvalidTypeError(f"index must be an int, got {index!r}")
-        return self._groups()[index]
+        return self._groups()[to_int("index", index)]
 
     def _groups(self) -> range:
         return range(self.start_key_group, self.end_key_group + 1)

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
 from operator import sub
+from typing import NamedTuple
 
 from keygroups.assignment import check_bounds, check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, InvalidValueError, check_int, show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    check_int,
+    from_numpy,
+    iterate,
+    show,
+    to_int,
+)
 
 __all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
 
@@ -60,15 +69,15 @@ class KeyGroupLoad:
         groups = check_max_parallelism(max_parallelism)
         if isinstance(weights, Mapping):
             weights = _in_order(groups, weights)
-        if not isinstance(weights, Iterable):
-            raise InvalidTypeError(
-                f"weights must be an iterable or a mapping, got {show(weights)}"
-            )
-        checked = tuple(_check_weight(i, weight) for i, weight in enumerate(weights))
+        # One more than there should be tells of too many, which may be endless.
+        checked = tuple(
+            map(_check_weight, range(groups + 1), iterate("weights", "numbers", weights))
+        )
         if len(checked) != groups:
+            got = len(checked) if len(checked) < groups else f"more than {groups}"
             raise InvalidValueError(
                 f"weights must be {groups} numbers, one per key group of max_parallelism, "
-                f"got {len(checked)}"
+                f"got {got}"
             )
         # The denominators are powers of two, so the largest is a multiple of each.
         ratios = [weight.as_integer_ratio() for weight in checked]
@@ -86,13 +95,19 @@ class KeyGroupLoad:
     def weight_of(self, key_groups: Iterable[int]) -> float:
         """Return the weight of some key groups together, such as those of a KeyGroupRange.
 
-        Each is in 0..max_parallelism-1. Raises InvalidValueError or InvalidTypeError.
+        Each is in 0..max_parallelism-1, and given once. Raises InvalidValueError or
+        InvalidTypeError.
 
         >>> KeyGroupLoad(4, [5, 1, 1, 1]).weight_of([0, 3])
         6
         """
         last = self.max_parallelism - 1
-        groups = [check_int("key group", key_group, 0, last) for key_group in key_groups]
+        groups: set[int] = set()
+        for one in iterate("key_groups", "ints", key_groups):
+            group = check_int("key group", one, 0, last)
+            if group in groups:
+                raise InvalidValueError(f"key_groups must differ, got {group} twice")
+            groups.add(group)
         return self._value(sum(self._sums[group + 1] - self._sums[group] for group in groups))
 
     def per_subtask(self, parallelism: int) -> list[float]:
@@ -114,7 +129,8 @@ class KeyGroupLoad:
         >>> KeyGroupLoad(4, [5, 1, 1, 1]).imbalance(4)
         2.5
         """
-        return self._imbalance(self._units(parallelism))
+        units, total = self._units(parallelism), self._sums[-1]
+        return max(units) * len(units) / total if total else 1.0
 
     def idle_subtasks(self, parallelism: int) -> list[int]:
         """Return the subtasks that get no weight at all, in order.
@@ -151,18 +167,19 @@ class KeyGroupLoad:
         """
         high = check_bounds("high", high, self.max_parallelism, "max_parallelism")
         low = check_bounds("low", low, high, "high")
-        found = [self._recommendation(parallelism) for parallelism in range(low, high + 1)]
+        heaviest = heaviest_subtasks(self._sums, low, high)
+        found = [self._recommendation(*one) for one in zip(range(low, high + 1), heaviest)]
         return sorted(found, key=lambda one: (one.imbalance, -one.parallelism))
 
-    def _recommendation(self, parallelism: int) -> Recommendation:
-        units = self._units(parallelism)
-        imbalance = self._imbalance(units)
+    def _recommendation(self, parallelism: int, heaviest: Heaviest) -> Recommendation:
+        total = self._sums[-1]
+        imbalance = heaviest.weight * parallelism / total if total else 1.0
         few, more = divmod(self.max_parallelism, parallelism)
         split = f"{more} get {few + 1}, {parallelism - more} get {few}" if more else f"{few} each"
-        heaviest = f"subtask {units.index(max(units))} has {imbalance:.2f} times the mean"
+        why = f"subtask {heaviest.subtask} has {imbalance:.2f} times the mean"
         reason = (
             f"{parallelism} subtask{'s' * (parallelism > 1)} over {self.max_parallelism} "
-            f"key groups: {split}; {heaviest if self._sums[-1] else 'no weight anywhere'}"
+            f"key groups: {split}; {why if total else 'no weight anywhere'}"
         )
         return Recommendation(parallelism, imbalance, reason)
 
@@ -179,10 +196,6 @@ class KeyGroupLoad:
 
     def _value(self, units: int) -> float:
         return units if self._is_int else units / self._scale
-
-    def _imbalance(self, units: list[int]) -> float:
-        total = self._sums[-1]
-        return max(units) * len(units) / total if total else 1.0
 
 
 def evenness(max_parallelism: int) -> list[int]:
@@ -201,21 +214,98 @@ def evenness(max_parallelism: int) -> list[int]:
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
 
 
+class Heaviest(NamedTuple):
+    """The subtask with the largest weight at a parallelism, the first of equals."""
+
+    weight: int
+    subtask: int
+
+
+def heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[Heaviest]:
+    """Yield the heaviest subtask at each parallelism `low..high`, by the sums of the weights.
+
+    Of all parallelisms together there are half as many subtasks as the square of the key groups.
+    So where many parallelisms give a subtask the same number of key groups, all runs of that
+    many are put in order by weight, once; the first of them that is a subtask's is the heaviest.
+    """
+    groups = len(sums) - 1
+    sorted_size, runs, longer_runs = 0, [], []
+    for parallelism in range(low, high + 1):
+        size, more = divmod(groups, parallelism)
+        if sorted_size != size:
+            alike = min(high, groups // size) - parallelism + 1
+            # Sorting costs about as much as adding up a dozen times the key groups.
+            if alike * parallelism > 12 * groups:
+                sorted_size = size
+                runs, longer_runs = _by_weight(sums, size), _by_weight(sums, size + 1)
+        if sorted_size != size:
+            starts = [-(-i * groups // parallelism) for i in range(parallelism + 1)]
+            weights = [sums[end] - sums[start] for start, end in pairwise(starts)]
+            yield Heaviest(max(weights), weights.index(max(weights)))
+            continue
+        # The subtasks with `size` key groups and those with one more, both in order.
+        less = parallelism - more
+        short = (-(-(i + 1) * parallelism // less) - 1 for i in range(less))
+        long = (i * parallelism // more for i in range(more))
+        found = [_first(sums, runs, size, parallelism, less, short)]
+        if more:
+            found.append(_first(sums, longer_runs, size + 1, parallelism, more, long))
+        yield max(found, key=lambda one: (one.weight, -one.subtask))
+
+
+def _by_weight(sums: Sequence[int], size: int) -> list[int]:
+    """Return the first key group of each run of `size`, the heaviest run first."""
+    weights = list(map(sub, sums[size:], sums))
+    return sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
+
+
+def _first(
+    sums: Sequence[int],
+    runs: list[int],
+    size: int,
+    parallelism: int,
+    count: int,
+    subtasks: Iterable[int],
+) -> Heaviest:
+    """Return the first of the runs that is one of the `count` subtasks of `size` key groups."""
+    groups = len(sums) - 1
+    for start in islice(runs, count):
+        subtask = start * parallelism // groups
+        if -(-subtask * groups // parallelism) == start and (
+            -(-(subtask + 1) * groups // parallelism) == start + size
+        ):
+            return Heaviest(sums[start + size] - sums[start], subtask)
+    # Among the heavy runs few are subtasks: then the subtasks are the fewer to look at.
+    weights = {}
+    for subtask in subtasks:
+        start = -(-subtask * groups // parallelism)
+        weights[subtask] = sums[start + size] - sums[start]
+    subtask = max(weights, key=weights.__getitem__)
+    return Heaviest(weights[subtask], subtask)
+
+
 def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:
     """Return the weights of a mapping by key group."""
-    ordered: list[float] = [0] * groups
+    ordered: dict[int, float] = {}
     for key_group, weight in weights.items():
-        ordered[check_int("key group of weights", key_group, 0, groups - 1)] = weight
-    return ordered
+        group = check_int("key group of weights", key_group, 0, groups - 1)
+        if group in ordered:
+            raise InvalidValueError(f"key groups of weights must differ, got {group} twice")
+        ordered[group] = weight
+    return [ordered.get(group, 0) for group in range(groups)]
 
 
 def _check_weight(key_group: int, weight: object) -> float:
-    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
-        raise InvalidTypeError(
-            f"weight of key group {key_group} must be a number, got {show(weight)}"
-        )
-    if not 0 <= weight < math.inf:
+    number = from_numpy(weight, "floating")
+    if not isinstance(number, float):
+        try:
+            number = to_int("weight", number)
+        except InvalidTypeError:
+            raise InvalidTypeError(
+                f"weight of key group {key_group} must be a number, got {show(weight)}"
+            ) from None
+    if not 0 <= number < math.inf:
         raise InvalidValueError(
             f"weight of key group {key_group} must be a finite number >= 0, got {show(weight)}"
         )
-    return weight
+    return number

@@ -7,8 +7,17 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from keygroups.errors import InvalidTypeError, KeyGroupsError, check_int, show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    check_callable,
+    check_int,
+    iterate,
+    show,
+)
 from keygroups.java_lang import INT_MAX
+from keygroups.types import MAX_DEPTH
 
 __all__ = ["LocalKeyBy"]
 
@@ -48,11 +57,7 @@ class LocalKeyBy(Generic[K, V]):
 
     def __init__(self, batch_size: int, combine: Callable[[V, V], V]) -> None:
         self._batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
-        if not callable(combine):
-            raise InvalidTypeError(
-                f"combine must be a function of two values, got {show(combine)}"
-            )
-        self._combine = combine
+        self._combine = check_callable("combine", combine)
         self._buffer: dict[object, tuple[K, V]] = {}
         self._records = 0
         self._used = False
@@ -61,7 +66,8 @@ class LocalKeyBy(Generic[K, V]):
         """Take in one record and return what is sent downstream, in order of first arrival.
 
         That is nothing, or with the last record of a batch every key with its combined value.
-        Raises InvalidTypeError for a key that is not hashable; what `combine` raises leaves
+        Raises InvalidTypeError for a key that is not hashable, InvalidValueError for one that
+        nests more than 50 tuples deep; what `combine` raises leaves
         the buffer as it was.
         """
         self._add(self._buffer, key, value)
@@ -94,15 +100,15 @@ class LocalKeyBy(Generic[K, V]):
         if self._used:
             raise KeyGroupsError("restore must come once, before the first record")
         buffer: dict[object, tuple[K, V]] = {}
-        for index, entry in enumerate(entries):
+        for index, entry in enumerate(iterate("entries", "(key, value) tuples", entries)):
             self._add(buffer, *_check_entry(index, entry))
         self._used = True
         self._buffer = buffer
         self._records = self._batch_size
 
     def _add(self, buffer: dict[object, tuple[K, V]], key: K, value: V) -> None:
-        identity = _identity(key)
         try:
+            identity = _identity(key)
             entry = buffer.get(identity)
         except TypeError:
             raise InvalidTypeError(f"key must be hashable, got {show(key)}") from None
@@ -119,7 +125,7 @@ def _check_entry(index: int, entry: object) -> tuple[Any, Any]:
     return entry
 
 
-def _identity(key: object) -> object:
+def _identity(key: object, depth: int = 0) -> object:
     """Return what is equal for two keys only if they are one key to Flink too."""
     if type(key) is str:
         return key
@@ -129,8 +135,9 @@ def _identity(key: object) -> object:
         return type(key), key.as_tuple()  # 1.5 is not 1.50
     if isinstance(key, (dt.datetime, dt.time)):
         return type(key), key, key.fold  # where the clocks go back, equal is not the same
-    if isinstance(key, tuple):
-        return type(key), tuple(map(_identity, key))
-    if isinstance(key, frozenset):
-        return type(key), frozenset(map(_identity, key))
+    if isinstance(key, (tuple, frozenset)):
+        if depth >= MAX_DEPTH:
+            raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
+        parts = (_identity(part, depth + 1) for part in key)
+        return type(key), tuple(parts) if isinstance(key, tuple) else frozenset(parts)
     return type(key), key

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from typing import Any, Literal, TypeVar, get_args
 
 from keygroups.assignment import check_bounds
-from keygroups.errors import InvalidTypeError, InvalidValueError, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, check_choice, iterate, show
 from keygroups.hashing import hash_code
 from keygroups.types import STRING
 
@@ -124,7 +124,9 @@ def split_distribute_order(names: Iterable[str]) -> list[str]:
     ['Aa', 'pending', 'state-2']
     """
     hashes = {}
-    for name in names:
+    for name in iterate("names", "str", names):
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"name of a state must be a str, got {show(name)}")
         if name in hashes:
             raise InvalidValueError(f"names must be distinct, got {show(name)} twice")
         hashes[name] = hash_code(name, STRING)
@@ -189,16 +191,15 @@ def _check_state(
     if not isinstance(name, str):
         raise InvalidTypeError(f"name of a state must be a str, got {show(name)}")
     if not isinstance(state, tuple) or len(state) != 2:
-        raise InvalidTypeError(f"state {name!r} must be a tuple (mode, lists), got {show(state)}")
-    mode, lists = state
-    if mode not in get_args(Mode):
-        raise InvalidValueError(
-            f"mode of state {name!r} must be one of {', '.join(get_args(Mode))}, got {show(mode)}"
+        raise InvalidTypeError(
+            f"state {show(name)} must be a tuple (mode, lists), got {show(state)}"
         )
-    lists = _check_lists(f"lists of state {name!r}", lists)
+    mode, lists = state
+    mode = check_choice(f"mode of state {show(name)}", mode, get_args(Mode))
+    lists = _check_lists(f"lists of state {show(name)}", lists)
     if len(lists) != old_parallelism:
         raise InvalidValueError(
-            f"lists of state {name!r} must be {old_parallelism}, one per old subtask, "
+            f"lists of state {show(name)} must be {old_parallelism}, one per old subtask, "
             f"got {len(lists)}"
         )
     return mode, lists

@@ -17,7 +17,13 @@ from keygroups.assignment import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, check_int, show
+from keygroups.errors import (
+    InvalidValueError,
+    KeyGroupsError,
+    check_callable,
+    check_choice,
+    check_int,
+)
 from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM
 from keygroups.types import KeyType
 
@@ -181,7 +187,7 @@ class ShufflePartitioner(StreamPartitioner):
 
     def __init__(self, number_of_channels: int, next_int: Callable[[int], int]) -> None:
         super().__init__(number_of_channels)
-        self._next_int = _check_callable("next_int", next_int)
+        self._next_int = check_callable("next_int", next_int)
 
     def select_channel(self, record: Any) -> int:
         """Return the next draw; raises if it is no channel."""
@@ -205,7 +211,7 @@ class CustomPartitionerWrapper(StreamPartitioner):
 
     def __init__(self, number_of_channels: int, partitioner: Callable[[Any, int], int]) -> None:
         super().__init__(number_of_channels)
-        self._partitioner = _check_callable("partitioner", partitioner)
+        self._partitioner = check_callable("partitioner", partitioner)
 
     def select_channel(self, record: Any) -> int:
         """Return the channel of a key; raises if the function gives none."""
@@ -290,7 +296,8 @@ def subtask_state_mapping(
     to, its `upstream_subtask_state_mapper` those it sends from. RANGE goes by the key-group
     ranges of max parallelism 32768 whatever that of the job is. ARBITRARY is ROUND_ROBIN.
     A task whose own parallelism stays reads its own data, without asking a mapper; but if
-    one of its inputs is FULL and an upstream's parallelism changed, it asks.
+    one of its inputs is FULL and an upstream's parallelism changed, it asks. With FULL all
+    new subtasks have one and the same list.
 
     Raises ParallelismError, and InvalidValueError for UNSUPPORTED, as Flink does, and for
     an unknown mapper.
@@ -304,21 +311,18 @@ def subtask_state_mapping(
     """
     old = check_bounds("old_parallelism", old_parallelism)
     new = check_bounds("new_parallelism", new_parallelism)
+    check_choice("mapper", mapper, get_args(SubtaskStateMapper))
     if mapper in ("ARBITRARY", "ROUND_ROBIN"):
         return [list(range(subtask, old, new)) for subtask in range(new)]
     if mapper == "FIRST":
         return [list(range(old)), *([] for _ in range(new - 1))]
     if mapper == "FULL":
-        return [list(range(old)) for _ in range(new)]
+        return [list(range(old))] * new  # one list: of their own, they would fill the memory
     if mapper == "RANGE":
         return [_overlapping(old, new, subtask) for subtask in range(new)]
-    if mapper == "UNSUPPORTED":
-        raise InvalidValueError(
-            "mapper must not be UNSUPPORTED: the in-flight data behind a forward, rescale or "
-            "broadcast partitioner cannot be rescaled"
-        )
     raise InvalidValueError(
-        f"mapper must be one of {', '.join(get_args(SubtaskStateMapper))}, got {show(mapper)}"
+        "mapper must not be UNSUPPORTED: the in-flight data behind a forward, rescale or "
+        "broadcast partitioner cannot be rescaled"
     )
 
 
@@ -328,9 +332,3 @@ def _overlapping(old: int, new: int, subtask: int) -> list[int]:
     first = compute_operator_index_for_key_group(total, old, groups.start_key_group)
     last = compute_operator_index_for_key_group(total, old, groups.end_key_group)
     return list(range(first, last + 1))
-
-
-def _check_callable(name: str, value: Callable[..., int]) -> Callable[..., int]:
-    if not callable(value):
-        raise InvalidTypeError(f"{name} must be callable, got {show(value)}")
-    return value

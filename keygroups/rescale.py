@@ -16,7 +16,9 @@ from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     ParallelismError,
+    check_callable,
     check_int,
+    iterate,
     show,
     to_int,
 )
@@ -167,6 +169,7 @@ class RescalePlan:
         if isinstance(keys, KeyGroupLoad):
             counted = self._count_load(keys, key_type, scramble)
         else:
+            check_callable("scramble", scramble)
             counted = self._count_keys(keys, key_type, scramble)
         total, moved_by_modulo, moved_by_key_groups = counted
         # An old subtask has the hashes of one remainder. They go to one new subtask, which
@@ -261,13 +264,9 @@ class RescalePlan:
         self, keys: Iterable[object], key_type: KeyType | None, scramble: Callable[[int], int]
     ) -> tuple[int, int, int]:
         """Count the keys, those that move by modulo, and those that move by key groups."""
-        if isinstance(keys, (str, bytes)) or not isinstance(keys, Iterable):
-            raise InvalidTypeError(
-                f"keys must be an iterable of keys or a KeyGroupLoad, got {show(keys)}"
-            )
         groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism
         total = by_modulo = by_key_groups = 0
-        for key in keys:
+        for key in iterate("keys", "keys", keys):
             scrambled = to_int("what scramble gives", scramble(hash_code(key, key_type)))
             if scrambled < 0:
                 raise InvalidValueError(f"what scramble gives must be >= 0, got {show(scrambled)}")
@@ -355,7 +354,7 @@ def check_restore(
     if max_parallelism is not None and check_max_parallelism(max_parallelism) != kept:
         raise ParallelismError(
             f"max_parallelism must be None or {kept}, that of the savepoint, got "
-            f"{max_parallelism}: keyed state cannot be restored with another"
+            f"{show(max_parallelism)}: keyed state cannot be restored with another"
         )
     check_bounds("parallelism", parallelism, kept, "the max parallelism of the restored state")
     return kept

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
-from zoneinfo import ZoneInfo
+from itertools import islice
+from typing import NoReturn
 
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
+    check_choice,
+    iterate,
+    show,
 )
+from keygroups.java_zones import time_zone
 from keygroups.sql_types import LogicalType, parse_logical_type
 
 __all__ = [
@@ -53,6 +58,8 @@ __all__ = [
     "SqlType",
 ]
 
+MAX_DEPTH = 50
+"""How deep key types may nest, which keeps a key within Python's own call stack."""
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
 _IN_PYFLINK = (
@@ -62,9 +69,15 @@ _IN_PYFLINK = (
 
 
 class KeyType:
-    """The base of all key types."""
+    """The base of all key types; immutable, since hashers are kept by key type."""
 
     __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise InvalidTypeError(f"key type {self!r} is immutable")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise InvalidTypeError(f"key type {self!r} is immutable")
 
 
 class ScalarType(KeyType):
@@ -72,8 +85,12 @@ class ScalarType(KeyType):
 
     __slots__ = ("name",)
 
+    name: str
+
     def __init__(self, name: str) -> None:
-        self.name = name
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"name must be a str, got {show(name)}")
+        object.__setattr__(self, "name", str.__str__(name))
 
     def __repr__(self) -> str:
         return self.name
@@ -105,11 +122,17 @@ NULL = ScalarType("NULL")
 class _Parametric(KeyType):
     """A key type made of other things: equal where class and parts are equal."""
 
-    __slots__ = ("_hash", "_parts")
+    __slots__ = ("_depth", "_hash", "_parts")
 
-    def __init__(self, *parts: object) -> None:
-        self._parts = parts
-        self._hash = hash((type(self), parts))
+    _depth: int
+    _hash: int
+    _parts: tuple[object, ...]
+
+    def __init__(self, *parts: object, **attributes: object) -> None:
+        """Set the parts, which make the type, and what is known of them by name."""
+        attributes |= {"_parts": parts, "_hash": hash((type(self), parts))}
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._parts == other._parts
@@ -124,17 +147,24 @@ class _Parametric(KeyType):
         return type(self), self._parts
 
 
-def _check_parts(owner: str, parts: Iterable[object]) -> None:
+def _check_parts(owner: str, parts: Iterable[object]) -> int:
+    """Check what a key type is made of, and return how deep it nests."""
+    depth = 0
     for index, part in enumerate(parts):
         if not isinstance(part, KeyType):
             raise InvalidTypeError(
                 f"{owner} is made of key types such as INT or SQL_DATE('UTC'), "
-                f"got {part!r} at position {index}"
+                f"got {show(part)} at position {index}"
             )
         if isinstance(part, (SQL_ROW, PYFLINK)):
             raise InvalidTypeError(
-                f"{owner} cannot hold {part!r} at position {index}: that is a whole key in Flink"
+                f"{owner} cannot hold {show(part)} at position {index}: that is a whole key in "
+                "Flink"
             )
+        depth = max(depth, getattr(part, "_depth", 0))
+    if depth >= MAX_DEPTH:
+        raise InvalidValueError(f"key types may nest at most {MAX_DEPTH} deep")
+    return depth + 1
 
 
 class TUPLE(_Parametric):
@@ -148,14 +178,15 @@ class TUPLE(_Parametric):
 
     __slots__ = ("fields",)
 
+    fields: tuple[KeyType, ...]
+
     def __init__(self, *fields: KeyType) -> None:
-        _check_parts("TUPLE", fields)
+        depth = _check_parts("TUPLE", fields)
         if len(fields) > _MAX_TUPLE_ARITY:
             raise InvalidValueError(
                 f"TUPLE has at most {_MAX_TUPLE_ARITY} fields in Flink, got {len(fields)}"
             )
-        super().__init__(*fields)
-        self.fields = fields
+        super().__init__(*fields, fields=fields, _depth=depth)
 
 
 class ROW(_Parametric):
@@ -171,22 +202,17 @@ class ROW(_Parametric):
 
     __slots__ = ("fields", "kind", "names")
 
+    fields: tuple[KeyType, ...]
+    kind: str
+    names: tuple[str, ...] | None
+
     def __init__(
         self, *fields: KeyType, kind: str = "+I", names: Iterable[str] | None = None
     ) -> None:
-        _check_parts("ROW", fields)
-        if kind not in _ROW_KINDS:
-            raise InvalidValueError(f"kind must be one of {', '.join(_ROW_KINDS)}, got {kind!r}")
-        if names is not None:
-            names = tuple(names)
-            if len(names) != len(fields) or len(set(names)) != len(names):
-                raise InvalidValueError(
-                    f"names must be {len(fields)} different names, one per field, got {names!r}"
-                )
-        super().__init__(fields, kind, names)
-        self.fields = fields
-        self.kind = kind
-        self.names = names
+        depth = _check_parts("ROW", fields)
+        kind = check_choice("kind", kind, _ROW_KINDS)
+        names = None if names is None else _check_names(names, len(fields))
+        super().__init__(fields, kind, names, fields=fields, kind=kind, names=names, _depth=depth)
 
     @property
     def kind_byte(self) -> int:
@@ -205,6 +231,18 @@ class ROW(_Parametric):
         return _make_row, self._parts
 
 
+def _check_names(names: Iterable[str], count: int) -> tuple[str, ...]:
+    checked = tuple(islice(iterate("names", "str", names), count + 1))
+    for index, name in enumerate(checked):
+        if not isinstance(name, str):
+            raise InvalidTypeError(f"names must be str, got {show(name)} at position {index}")
+    if len(checked) != count or len(set(checked)) != count:
+        raise InvalidValueError(
+            f"names must be {count} different names, one per field, got {show(checked)}"
+        )
+    return tuple(map(str.__str__, checked))  # of a subclass too, a str
+
+
 def _make_row(fields: tuple[KeyType, ...], kind: str, names: tuple[str, ...] | None) -> ROW:
     return ROW(*fields, kind=kind, names=names)
 
@@ -212,10 +250,11 @@ def _make_row(fields: tuple[KeyType, ...], kind: str, names: tuple[str, ...] | N
 class _OfOne(_Parametric):
     __slots__ = ("element",)
 
+    element: KeyType
+
     def __init__(self, element: KeyType) -> None:
-        _check_parts(type(self).__name__, (element,))
-        super().__init__(element)
-        self.element = element
+        depth = _check_parts(type(self).__name__, (element,))
+        super().__init__(element, element=element, _depth=depth)
 
 
 class LIST(_OfOne):
@@ -241,35 +280,37 @@ class MAP(_Parametric):
 
     __slots__ = ("key", "value")
 
+    key: KeyType
+    value: KeyType
+
     def __init__(self, key: KeyType, value: KeyType) -> None:
-        _check_parts("MAP", (key, value))
-        super().__init__(key, value)
-        self.key = key
-        self.value = value
+        depth = _check_parts("MAP", (key, value))
+        super().__init__(key, value, key=key, value=value, _depth=depth)
 
 
 class SqlType(_Parametric):
     """A java.sql type: an epoch count that depends on the time zone of Flink's JVM.
 
     `zone` is that zone, an IANA name such as "Europe/Berlin"; it is never assumed. Its rules
-    are those of this machine's time zone data, which should be as old as the JVM's.
+    are those of this machine's time zone data, which must be of release 2024a or later, as the
+    JVM's must. Keys outside 1970 to 2036, those of a clock change, and those on which the
+    releases since 2024a differ are refused. "UTC" has none of these limits, from 1582-10-15 on.
+
+    Raises InvalidTypeError or InvalidValueError for a name that is not in
+    `keygroups.java_zones.ZONE_NAMES`: one that Java does not know, and so takes for GMT, or that
+    means different zones in different JVMs, such as "EST" or "WET".
     """
 
     __slots__ = ("name", "zone")
 
+    name: str
+    zone: dt.tzinfo
+
     def __init__(self, zone: str) -> None:
         if not isinstance(zone, str):
-            raise InvalidTypeError(f"zone must be the name of a time zone, got {zone!r}")
-        self.zone: dt.tzinfo = dt.timezone.utc
-        if zone != "UTC":
-            try:
-                self.zone = ZoneInfo(zone)
-            except (LookupError, ValueError, OSError):
-                raise InvalidValueError(
-                    f"zone must be an IANA time zone that this machine knows, got {zone!r}"
-                ) from None
-        super().__init__(zone)
-        self.name = zone
+            raise InvalidTypeError(f"zone must be the name of a time zone, got {show(zone)}")
+        zone = str.__str__(zone)
+        super().__init__(zone, name=zone, zone=time_zone(zone))
 
 
 class SQL_DATE(SqlType):
@@ -315,11 +356,11 @@ class SQL_ROW(_Parametric):
 
     __slots__ = ("fields",)
 
+    fields: tuple[LogicalType, ...]
+
     def __init__(self, *fields: str) -> None:
-        self.fields: tuple[LogicalType, ...] = tuple(
-            _parse_field(index, text) for index, text in enumerate(fields)
-        )
-        super().__init__(*map(str, self.fields))
+        parsed = tuple(_parse_field(index, text) for index, text in enumerate(fields))
+        super().__init__(*map(str, parsed), fields=parsed)
 
 
 def _parse_field(index: int, text: str) -> LogicalType:
