@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, show
 from keygroups.java_lang import expect, long_bits, signed
+from keygroups.java_zones import doubtful_spans
 from keygroups.types import SqlType
 
 __all__ = [
@@ -121,6 +122,12 @@ def _epoch_millis(local: dt.datetime, key_type: SqlType) -> int:
             f"key of type {key_type} must be from {first.date()} to {last.date()}, where Java's "
             f"calendar and time zones are certain, got {local}"
         )
+    for start, end in doubtful_spans(key_type.name):
+        if start <= local < end:
+            raise InvalidValueError(
+                f"key of type {key_type} must not be from {start} up to {end}, where releases of "
+                f"the time zone data differ, and so may Java's and this machine's, got {local}"
+            )
     offset = key_type.zone.utcoffset(local.replace(tzinfo=key_type.zone))
     if offset != key_type.zone.utcoffset(local.replace(tzinfo=key_type.zone, fold=1)):
         raise InvalidValueError(
