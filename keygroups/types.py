@@ -376,8 +376,9 @@ class PYFLINK(_OfOne):
     `element` is the key type that stands for PyFlink's `Types` value: BOOLEAN to DOUBLE, STRING,
     BIG_DEC, the dates and times, INSTANT, and TUPLE, ROW, LIST and MAP of these. A None key
     is legal. SQL_DATE, SQL_TIME and SQL_TIMESTAMP are known for a JVM in UTC; in process mode
-    PyFlink moves a SQL_TIMESTAMP before 1970 by a second if it has a fraction of one, so those
-    keys raise and TUPLE, ROW, LIST and MAP take no SQL_TIMESTAMP.
+    PyFlink moves a SQL_TIMESTAMP by a second if it is before 1970 with a fraction of one, or
+    after 2514 within microseconds of the next one, so those keys raise and TUPLE, ROW, LIST and
+    MAP take no SQL_TIMESTAMP.
 
     `key_by` without a key type hashes the bytes of the pickled key, which depend on the version
     of Python, the pickle protocol and the execution mode: pass `key_type` to it.

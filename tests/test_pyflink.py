@@ -175,6 +175,36 @@ def test_keys_0_and_1_swap_sides() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("2514-05-30T01:53:03.999999", -3938),
+        ("2514-05-30T01:53:04.999998", 3205),
+        ("3000-01-01T00:00:00.999998", -632488282),
+        ("9999-12-31T23:59:59.999984", -769704506),
+    ],
+)
+def test_timestamps_that_a_float_holds(text: str, code: int) -> None:
+    """PyFlink 2.3.0's compiled coder sends these milliseconds; 62 more than their Long's hash."""
+    assert hash_code(dt.datetime.fromisoformat(text), PYFLINK(SQL_TIMESTAMP("UTC"))) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2514-05-30T01:53:04.999999",  # 2^34 seconds, from where a double has 2^-18 at most
+        "3000-01-01T00:00:00.999999",  # Flink hashes -632489346, a second more
+        "9999-12-31T23:59:59.999985",
+        "1969-12-31T23:59:59.000001",
+    ],
+)
+def test_timestamps_that_pyflink_moves_by_a_second(text: str) -> None:
+    """The compiled coder of process mode rounds them; thread mode hands over the fields."""
+    key = dt.datetime.fromisoformat(text)
+    with pytest.raises(InvalidValueError, match="process mode moves it by one second"):
+        hash_code(key, PYFLINK(SQL_TIMESTAMP("UTC")))
+
+
+@pytest.mark.parametrize(
     "key_type",
     [
         CHAR,
