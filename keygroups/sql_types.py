@@ -90,7 +90,8 @@ def parse_logical_type(text: str) -> LogicalType:
 
     Types: BOOLEAN, TINYINT, SMALLINT, INT or INTEGER, BIGINT, FLOAT, DOUBLE [PRECISION],
     DECIMAL or DEC or NUMERIC [(p[, s])] with 1 <= p <= 38 and 0 <= s <= p, which is (10, 0)
-    where left out; CHAR, VARCHAR, BINARY and VARBINARY [(n)] with 1 <= n <= 2^31-1, else 1;
+    where left out; CHAR, VARCHAR, BINARY and VARBINARY [(n)] with 1 <= n <= 2^31-1, else 1
+    (but in DDL and CAST Flink takes VARCHAR and VARBINARY without n for STRING and BYTES);
     STRING, BYTES, DATE; TIME [(p)] [WITHOUT TIME ZONE] with 0 <= p <= 9, else 0; TIMESTAMP
     [(p)] [WITHOUT TIME ZONE], TIMESTAMP_LTZ [(p)] and TIMESTAMP [(p)] WITH LOCAL TIME ZONE
     with 0 <= p <= 9, else 6; ARRAY<type> or type ARRAY; ROW<name type ['comment'], ...>,

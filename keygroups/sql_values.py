@@ -24,7 +24,9 @@ from keygroups.java_lang import (
     LONG_MIN,
     each,
     expect,
+    expect_bool,
     expect_fields,
+    expect_single,
     integer_checker,
     pack_single,
 )
@@ -75,7 +77,7 @@ def _array_converter(logical_type: LogicalType) -> Converter:
 
 def _boolean_converter(logical_type: LogicalType) -> Converter:
     name = str(logical_type)
-    return lambda key: expect(name, key, bool, "a bool")
+    return lambda key: expect_bool(name, key)
 
 
 def _integer_converter(low: int, high: int) -> Callable[[LogicalType], Converter]:
@@ -86,7 +88,7 @@ def _float_converter(logical_type: LogicalType) -> Converter:
     name = str(logical_type)
 
     def convert_float(key: object) -> int:
-        return int.from_bytes(pack_single(name, expect(name, key, float, "a float")), "little")
+        return int.from_bytes(pack_single(name, expect_single(name, key)), "little")
 
     return convert_float
 
@@ -110,7 +112,7 @@ def _text_converter(logical_type: LogicalType) -> Converter:
         except UnicodeEncodeError:
             data = _java_utf8(text)
         if len(data) > limit:  # only then can there be more characters
-            _check_length(name, len(data.decode()), limit, "characters", key)
+            _check_length(logical_type, len(data.decode()), "characters", key)
         return data
 
     return convert_text
@@ -123,21 +125,30 @@ def _java_utf8(text: str) -> bytes:
 
 
 def _binary_converter(logical_type: LogicalType) -> Converter:
-    name, limit = str(logical_type), logical_type.length or 0
+    name = str(logical_type)
 
     def convert_binary(key: object) -> bytes:
         data = bytes(expect(name, key, (bytes, bytearray), "bytes"))
-        _check_length(name, len(data), limit, "bytes", key)
+        _check_length(logical_type, len(data), "bytes", key)
         return data
 
     return convert_binary
 
 
-def _check_length(name: str, length: int, limit: int, unit: str, key: object) -> None:
-    if length > limit:
-        raise InvalidValueError(
-            f"key of type {name} must have at most {limit} {unit}, got {length}: {show(key)}"
-        )
+def _check_length(logical_type: LogicalType, length: int, unit: str, key: object) -> None:
+    limit = logical_type.length or 0
+    if length <= limit:
+        return
+    name, unlimited = logical_type.name, "STRING" if unit == "characters" else "BYTES"
+    default = ""
+    if limit == 1:
+        default = f"; {name} without a length is {name}(1)"
+        default += f", but {unlimited} in DDL and CAST" if name.startswith("VAR") else ""
+    raise InvalidValueError(
+        f"key of type {logical_type} must have at most {limit} {unit}, got {length}: {show(key)}"
+        f"{default}; Flink cuts a key where a CAST does, and hashes it as it is elsewhere: cut it "
+        f"in the first case, and declare {unlimited}, which gives the same bytes, in the other"
+    )
 
 
 def _decimal_converter(logical_type: LogicalType) -> Converter:
@@ -197,14 +208,24 @@ def _timestamp_converter(
 
 
 def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int, object], None]:
-    digits = min(logical_type.precision or 0, at_most)
+    precision = logical_type.precision or 0
+    digits = min(precision, at_most)
     step = 10 ** (6 - digits)
+    # Up to 3 digits the bytes hold the milliseconds, whatever the precision says.
+    kept = 3 if precision <= 3 else at_most
+    advice = "Flink keeps no more of a key: drop the rest"
+    if digits < kept:
+        advice = (
+            "Flink drops the rest where a CAST or a format does, and hashes it elsewhere: drop it "
+            f"in the first case, and declare {logical_type.name}({kept}), which gives the same "
+            "bytes, in the other"
+        )
 
     def check_fraction(microseconds: int, key: object) -> None:
         if microseconds % step:
             raise InvalidValueError(
                 f"key of type {logical_type} must have at most {digits} digits of a fraction of "
-                f"a second, got {show(key)}"
+                f"a second, got {show(key)}; {advice}"
             )
 
     return check_fraction

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from keygroups import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import show
 from keygroups.sql_types import LogicalType, parse_logical_type
 from keygroups.types import SQL_ROW
 
@@ -127,8 +128,7 @@ def test_types_nest_deeply() -> None:
 def test_malformed(text: str, position: int, says: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         parse_logical_type(text)
-    shown = repr(text) if len(text) < 100 else repr(text)[:117] + "..."
-    assert str(caught.value).startswith(f"type {shown}, position {position}: {says}")
+    assert str(caught.value).startswith(f"type {show(text)}, position {position}: {says}")
     with pytest.raises(InvalidValueError, match=re.escape(f"field 1 of SQL_ROW: {caught.value}")):
         SQL_ROW("INT", text)
 
