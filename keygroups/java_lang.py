@@ -93,11 +93,15 @@ def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str
 
 def expect_bool(name: str, key: object) -> bool:
     """Return the key if it is a bool, Python's or NumPy's."""
+    if type(key) is bool:
+        return key
     return expect(name, from_numpy(key, "bool_"), bool, "a bool")
 
 
 def expect_single(name: str, key: object) -> float:
     """Return the key if it is a float, Python's or NumPy's single."""
+    if type(key) is float:
+        return key
     return expect(name, from_numpy(key, "float32"), float, "a float")
 
 

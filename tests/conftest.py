@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from flink_oracle import FlinkOracle, flink_jar, local_session
 from flink_sql import FlinkSql, jdk_folder
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

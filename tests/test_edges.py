@@ -399,6 +399,12 @@ def test_messages_of_what_cannot_be_printed() -> None:
         KeyGroupRange(0, 10**5_000)
 
 
+def test_messages_of_what_looks_like_another_class() -> None:
+    """reprlib takes a class of this name for array.array up to Python 3.11."""
+    with pytest.raises(UnsupportedKeyTypeError, match="key .*array"):
+        hash_code(type("array", (), {})())
+
+
 def test_messages_are_one_line() -> None:
     np = pytest.importorskip("numpy")
     with pytest.raises(UnsupportedKeyTypeError) as caught:

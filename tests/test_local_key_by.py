@@ -197,7 +197,7 @@ def test_keys_have_to_be_hashable(key: object) -> None:
         (2**31, add, InvalidValueError, "batch_size must be from 1 to .* got 2147483648"),
         (2.0, add, InvalidTypeError, "batch_size must be an int, got 2.0"),
         (True, add, InvalidTypeError, "batch_size must be an int, got True"),
-        (1, "sum", InvalidTypeError, "combine must be a function of two values, got 'sum'"),
+        (1, "sum", InvalidTypeError, "combine must be callable, got 'sum'"),
     ],
 )
 def test_bad_arguments(batch_size: Any, combine: Any, error: type[Exception], says: str) -> None:
