@@ -44,6 +44,15 @@ class FlinkSql:
         jobs: list[dict[str, Any]] = json.loads(said)
         return jobs
 
+    def explain_texts(self, task: dict[str, object]) -> list[dict[str, Any]]:
+        """Return what `java/ExplainTexts.java` says of each job of a task."""
+        services = self._folder / "META-INF" / "services"
+        services.mkdir(parents=True, exist_ok=True)
+        factory = services / "org.apache.flink.table.factories.Factory"
+        factory.write_text("ExplainTexts$Factory\n", encoding="ascii")
+        jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", given=json.dumps(task)))
+        return jobs
+
     def _run(self, program: str, *arguments: str, given: str) -> str:
         if not Path(self._folder, f"{program}.class").exists():
             self._jdk_run("javac", "-d", str(self._folder), str(JAVA_FOLDER / f"{program}.java"))

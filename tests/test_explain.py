@@ -2,16 +2,23 @@ r"""Column orders out of EXPLAIN texts.
 
 The plans are Flink's: parts of the files that its planner's own tests compare with, below
 flink-table/flink-table-planner/src/test/resources/ of its source. Each is named beside its plan;
-without a folder it is below org/apache/flink/table/planner/plan/stream/sql/.
+without a folder it is below org/apache/flink/table/planner/plan/stream/sql/. Where a part is cut
+below, a scan stands in for the rest. Whole texts are in vectors/explain-*.jsonl.gz.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
+import random
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from keygroups import InvalidTypeError, InvalidValueError
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.explain import hash_exchanges
 
 # agg/AggregateTest.xml, testGroupKeyNotMatchSinkPk
@@ -49,6 +56,7 @@ GroupAggregate(groupBy=[b], partialFinalType=[FINAL], select=[b], changelogMode=
                   +- IncrementalGroupAggregate(partialAggGrouping=[a, $f2], select=[a])
                      +- Exchange(distribution=[hash[a, $f2]], changelogMode=[I])
                         +- LocalGroupAggregate(groupBy=[a, $f2], select=[a, $f2])
+                           +- TableSourceScan(table=[[c, d, T]])
 """
 
 # agg/IncrementalAggregateTest.xml, testMultiDistinctAggs
@@ -58,6 +66,7 @@ GlobalGroupAggregate(partialFinalType=[FINAL], select=[$SUM0(count$0) AS $f0, SU
    +- IncrementalGroupAggregate(partialAggGrouping=[$f2, $f3], finalAggGrouping=[])
       +- Exchange(distribution=[hash[$f2, $f3]])
          +- LocalGroupAggregate(groupBy=[$f2, $f3], partialFinalType=[PARTIAL])
+            +- TableSourceScan(table=[[c, d, T]])
 """
 
 # SubplanReuseTest.xml, testDisableReuseTableSource
@@ -67,14 +76,18 @@ Join(joinType=[InnerJoin], where=[(b = e0)], select=[a, b, c, d, e, f, a0, b0, c
 :  +- Join(joinType=[InnerJoin], where=[(a = d)], select=[a, b, c, d, e, f])
 :     :- Exchange(distribution=[hash[a]])
 :     :  +- Calc(select=[a, b, c], where=[(a < 10)])
+:     :     +- TableSourceScan(table=[[c, d, T]])
 :     +- Exchange(distribution=[hash[d]])
 :        +- Calc(select=[d, e, f], where=[(d < 10)])
+:           +- TableSourceScan(table=[[c, d, T]])
 +- Exchange(distribution=[hash[e]])
    +- Join(joinType=[InnerJoin], where=[(a = d)], select=[a, b, c, d, e, f])
       :- Exchange(distribution=[hash[a]])
       :  +- Calc(select=[a, b, c], where=[(a > 5)])
+      :     +- TableSourceScan(table=[[c, d, T]])
       +- Exchange(distribution=[hash[d]])
          +- Calc(select=[d, e, f], where=[(d > 5)])
+            +- TableSourceScan(table=[[c, d, T]])
 """
 
 # SubplanReuseTest.xml, testSourceReuseWithEmptyFilterCondAndIgnoreEmptyFilter
@@ -91,6 +104,7 @@ KEYLESS = """\
 GroupAggregate(select=[AVG(byte) AS EXPR$0]), rowType=[RecordType(TINYINT EXPR$0)]
 +- Exchange(distribution=[single]), rowType=[RecordType(TINYINT byte)]
    +- Calc(select=[byte]), rowType=[RecordType(TINYINT byte)]
+      +- TableSourceScan(table=[[c, d, T]]), rowType=[RecordType(TINYINT byte)]
 """
 
 # explain/testSqlUpdateAndToDataStreamWithPlanAdvice.out
@@ -137,23 +151,52 @@ def test_plans_of_flinks_own_tests(text: str, expected: list[tuple[str, ...]]) -
     assert hash_exchanges(text.replace("\n", "\r\n")) == expected
 
 
-def test_execution_plan_goes_before_the_physical_one() -> None:
-    """The physical plan has the same exchanges; each is told apart by its name here."""
-    text = ALL_SECTIONS.replace("hash[c]], ", "hash[physical]], ")
-    assert hash_exchanges(text) == [("c",)]
-    physical, _, _ = text.partition("== Optimized Execution Plan ==")
-    assert hash_exchanges(physical) == [("physical",)]
-    _, heading, execution = text.partition("== Optimized Execution Plan ==")
+def test_one_plan_is_enough() -> None:
+    physical, heading, execution = ALL_SECTIONS.partition("== Optimized Execution Plan ==")
+    _, physical_heading, physical = physical.partition("== Optimized Physical Plan ==")
+    assert hash_exchanges(physical_heading + physical) == [("c",)]
+    assert hash_exchanges(physical) == [("c",)]
     assert hash_exchanges(heading + execution) == [("c",)]
     assert hash_exchanges(execution) == [("c",)]
+    assert hash_exchanges(execution.replace("\n", "\n    ")) == [("c",)]
+
+
+def test_what_the_execution_plan_reuses_counts_once() -> None:
+    physical = REUSED.replace("(reuse_id=[1])", "").replace("Reused(reference_id=[1])", "{}")
+    below = physical.partition(":- ")[2].partition("+- {}")[0].replace("\n:  ", "\n   ")
+    physical = physical.format(below.rstrip())
+    assert hash_exchanges(physical) == [("a",), ("a",)]
+    text = f"== Optimized Physical Plan ==\n{physical}\n== Optimized Execution Plan ==\n{REUSED}"
+    assert hash_exchanges(text) == [("a",)]
+
+
+def test_the_plans_of_one_text_must_agree() -> None:
+    text = ALL_SECTIONS.replace("hash[c]], ", "hash[b]], ")
+    with pytest.raises(InvalidValueError, match="line 14 '== Optimized Execution Plan =='"):
+        hash_exchanges(text)
 
 
 def test_what_follows_the_execution_plan_is_no_part_of_it() -> None:
-    """EXPLAIN JSON_EXECUTION_PLAN adds the job graph."""
+    """EXPLAIN JSON_EXECUTION_PLAN adds the job graph; nothing else is added."""
     graph = '\n== Physical Execution Plan ==\n{\n  "nodes" : [ {\n    "id" : 1\n  } ]\n}\n'
     assert hash_exchanges(ALL_SECTIONS + graph) == [("c",)]
     later = "\n== Other ==\n+- Exchange(distribution=[hash[x]])\n"
-    assert hash_exchanges(ALL_SECTIONS + later) == [("c",)]
+    with pytest.raises(InvalidValueError, match="line 21 '== Other ==' heads no part"):
+        hash_exchanges(ALL_SECTIONS + later)
+
+
+@pytest.mark.parametrize("separator", ["", "\n", "\n\n"])
+def test_several_texts_are_refused(separator: str) -> None:
+    """Whether they are of one job cannot be told, nor which exchange is of which."""
+    other = ALL_SECTIONS.replace("[c", "[d")
+    with pytest.raises(InvalidValueError, match=r"Abstract Syntax Tree ==' starts another text"):
+        hash_exchanges(ALL_SECTIONS + separator + other)
+    _, _, plan = ALL_SECTIONS.partition("== Optimized Execution Plan ==\n")
+    _, _, plan = plan.partition("\n+- ")
+    plan = plan.replace("\n   ", "\n")
+    assert hash_exchanges(plan) == [("c",)]
+    with pytest.raises(InvalidValueError, match=r"line 1 .* is the tree of another job"):
+        hash_exchanges(f"{plan}\n{plan}")
 
 
 def test_row_of_explain_as_python_prints_it() -> None:
@@ -166,7 +209,6 @@ def test_row_of_explain_as_python_prints_it() -> None:
         ")",
         ")(reuse_id=[1])",
         ", changelogMode=[I,UB,UA,D])",
-        ", upsertKeys=[[a], [b]])",
         "): rowcount = 1.0E8, cumulative cost = {1.0E8 rows, 1.62E10 cpu, 0.0 io}",
         "), rowType=[RecordType(INTEGER a, BIGINT b)]",
     ],
@@ -188,28 +230,36 @@ def test_names_are_printed_bare(names: tuple[str, ...], after: str) -> None:
     """CommonPhysicalExchange: the type's short name and Java's List.toString of the names;
     RelTreeWriterImpl says what can follow."""
     node = f"Exchange(distribution=[hash[{', '.join(names)}]]{after}"
-    plan = f"Join(joinType=[InnerJoin])\n:- {node}\n:  +- Calc(select=[a])\n+- {node}\n"
-    assert hash_exchanges(plan) == [names, names]
+    plan = (
+        f"Join(joinType=[InnerJoin])\n:- {node}\n:  +- Values(tuples=[[]])\n"
+        f"+- {node}\n   +- Values(tuples=[[]])\n"
+    )
+    if "reuse_id" in after:
+        once = plan.replace(f"+- {node}\n   +- Values(tuples=[[]])", "+- Reused(reference_id=[1])")
+        assert hash_exchanges(once) == [names]
+    else:
+        assert hash_exchanges(plan) == [names, names]
+
+
+def test_what_could_be_an_attribute_or_part_of_a_name_is_refused() -> None:
+    """Only Flink's own tests print upsert keys."""
+    node = "Exchange(distribution=[hash[a]], upsertKeys=[[a], [b]])"
+    with pytest.raises(InvalidValueError, match=r"line 2 .* has no distribution"):
+        hash_exchanges(f"GroupAggregate(select=[a])\n+- {node}\n   +- Values(tuples=[[]])")
 
 
 def test_advice_comes_first_in_a_node() -> None:
     """RelTreeWriterImpl with PLAN_ADVICE."""
     plan = "Exchange(advice=[1, 2], distribution=[hash[a, b]], changelogMode=[I])\n"
-    assert hash_exchanges(f"Calc(select=[a])\n+- {plan}") == [("a", "b")]
-
-
-def test_members_of_a_multiple_input_only_refer_to_its_inputs() -> None:
-    """Flink's own tests have a MultipleInput of batch jobs; this is one with a streaming join."""
-    plan = MULTIPLE_INPUT.replace("NestedLoopJoin", "Join").replace("broadcast", "hash[a]")
-    assert hash_exchanges(plan) == [("a",), ("a",)]
-    assert hash_exchanges(plan.replace("\\n", "\\\n")) == [("a",), ("a",)]
+    plan = f"Calc(select=[a])\n+- {plan}   +- Values(tuples=[[]])\n"
+    assert hash_exchanges(plan) == [("a", "b")]
 
 
 @pytest.mark.parametrize(
     ("plan", "node"),
     [
-        (MULTIPLE_INPUT, "NestedLoopJoin"),
-        (MULTIPLE_INPUT.replace("\\n", "\\\n"), "NestedLoopJoin"),
+        (MULTIPLE_INPUT, "MultipleInput"),
+        (MULTIPLE_INPUT.replace("\\n", "\\\n"), "MultipleInput"),
         # ../../batch/sql/MultipleInputCreationTest.xml, testAvoidIncludingSingleton
         (
             "SortAggregate(isMerge=[true], select=[Final_COUNT(count1$0) AS cnt])\n"
@@ -219,7 +269,7 @@ def test_members_of_a_multiple_input_only_refer_to_its_inputs() -> None:
         ),
         ("BoundedStreamScan(table=[[c, d, chainable]], fields=[a])\n", "BoundedStreamScan"),
         ("Calc(select=[a])\n+- HashAggregate(groupBy=[a])\n", "HashAggregate"),
-        (":- HashJoin(joinType=[InnerJoin])\n", "HashJoin"),
+        ("HashJoin(joinType=[InnerJoin])\n", "HashJoin"),
         # BatchExecExchange.getDescription
         (
             "OverAggregate(partitionBy=[a])\n+- Exchange(distribution=[forward])\n",
@@ -258,3 +308,178 @@ def test_text_without_a_plan(text: str) -> None:
 def test_what_is_no_text(text: Any) -> None:
     with pytest.raises(InvalidTypeError, match="explain_text must be a str, got"):
         hash_exchanges(text)
+
+
+def read_vectors() -> Iterator[Any]:
+    """Yield what `vectors/make_explain.py` wrote of each Flink."""
+    for file in sorted(Path(__file__).parent.glob("vectors/explain-*.jsonl.gz")):
+        header, *lines = map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
+        for line in lines:
+            name = f"{header['flink']}-{line['job']}-{'batch' if line['batch'] else 'streaming'}"
+            yield pytest.param(line, id="-".join([name, *line["details"]]))
+
+
+VECTORS = list(read_vectors())
+# A string that breaks the tree, or a comma that makes two names of one.
+UNREADABLE = ["line break", "whole line", "forged heading", "comma"]
+
+
+def physical_part(text: str) -> str:
+    head, _, _ = text.partition("\n== Optimized Execution Plan ==")
+    return head
+
+
+def test_the_vectors_are_there() -> None:
+    lines = [param.values[0] for param in VECTORS]
+    assert {line["job"] for line in lines} >= set(UNREADABLE)
+    assert len([line for line in lines if line["batch"]]) >= 40
+    assert len([line for line in lines if line["exchanges"]]) >= 50
+
+
+@pytest.mark.parametrize("line", VECTORS)
+def test_texts_of_real_flink(line: Any) -> None:
+    """The compiled plan says what a streaming job hashes; a batch job knows no key groups."""
+    text, has_changes = line["text"], "CHANGELOG_MODE" in line["details"]
+    if line["job"] == "union of three, no sink":
+        assert hash_exchanges(text) == []  # there is no exchange, and nothing tells the mode
+    elif line["batch"] or line["job"] in UNREADABLE:
+        with pytest.raises(InvalidValueError, match=r"line \d+ "):
+            hash_exchanges(text)
+        with pytest.raises(InvalidValueError):
+            hash_exchanges(physical_part(text))
+    elif line["job"] == "shuffled lookup" and line["exchanges"] and not has_changes:
+        with pytest.raises(InvalidValueError, match="as EXPLAIN CHANGELOG_MODE does"):
+            hash_exchanges(text)  # a batch job has the same plan
+    else:
+        expected = [tuple(columns) for columns in line["exchanges"]]
+        assert sorted(hash_exchanges(text)) == sorted(expected)
+        assert set(hash_exchanges(physical_part(text))) == set(expected)
+
+
+READABLE = [
+    param
+    for param in VECTORS
+    if str(param.id).startswith("2.3.0")
+    and not param.values[0]["batch"]
+    and param.values[0]["job"] not in (*UNREADABLE, "shuffled lookup")
+    and not param.values[0]["details"]
+]
+
+
+def without_lines(text: str) -> Iterator[str]:
+    lines = text.splitlines(keepends=True)
+    for index in range(len(lines)):
+        yield "".join(lines[:index] + lines[index + 1 :])
+
+
+def with_doubled_lines(text: str) -> Iterator[str]:
+    lines = text.splitlines(keepends=True)
+    for index in range(len(lines)):
+        yield "".join(lines[:index] + lines[index : index + 1] + lines[index:])
+
+
+def with_swapped_lines(text: str) -> Iterator[str]:
+    lines = text.splitlines(keepends=True)
+    for index in range(len(lines) - 1):
+        yield "".join([*lines[:index], lines[index + 1], lines[index], *lines[index + 2 :]])
+
+
+def truncated(text: str) -> Iterator[str]:
+    for end in range(len(text)):
+        yield text[:end]
+
+
+def without_beginning(text: str) -> Iterator[str]:
+    """A scan alone is the plan of a job, too; so this stops at the last line."""
+    for start in range(1, text.rindex("\n", 0, -2)):
+        yield text[start:]
+
+
+def mistyped(text: str) -> Iterator[str]:
+    rng = random.Random(len(text))
+    for _ in range(300):
+        index = rng.randrange(len(text))
+        yield (
+            text[:index]
+            + rng.choice(["", "a", "]", "[", ")", "\n", ", ", "+- "])
+            + text[index + 1 :]
+        )
+
+
+@pytest.mark.parametrize(
+    "mutations",
+    [
+        without_lines,
+        with_doubled_lines,
+        with_swapped_lines,
+        truncated,
+        without_beginning,
+        mistyped,
+    ],
+)
+@pytest.mark.parametrize("line", READABLE)
+def test_a_spoilt_text_is_refused_or_read_right(
+    line: Any, mutations: Callable[[str], Iterator[str]]
+) -> None:
+    text = line["text"]
+    # A text that ends with its physical plan shows there again what the other one reuses.
+    right = [hash_exchanges(text), hash_exchanges(physical_part(text))]
+    refused = 0
+    for spoilt in mutations(text):
+        try:
+            assert hash_exchanges(spoilt) in right, spoilt
+        except KeyGroupsError:
+            refused += 1
+    assert refused
+
+
+def steps_to_read(text: str) -> int:
+    """Return how many lines of the package's code run; each is a bounded match or a str method."""
+    steps = 0
+
+    def count(frame: Any, event: str, _: object) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        hash_exchanges(text)
+    except KeyGroupsError:
+        pass
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def chain(size: int) -> str:
+    depth = int(size**0.5)
+    nodes = (f"{'   ' * level}+- Calc(select=[a])\n" for level in range(depth))
+    return "Calc(select=[a])\n" + "".join(nodes)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        lambda size: "Exchange(distribution=[hash[" + "]], " * size,
+        lambda size: f"GroupAggregate(a=[])\n+- Exchange(distribution=[hash[{'a, ' * size}a]])",
+        lambda size: "Calc(select=[" + "_UTF-16LE'" * size,
+        lambda size: "Calc(select=[_UTF-16LE'" + "''" * size,
+        lambda size: "Calc(select=[" + ": rowcount = " * size,
+        lambda size: "Calc(select=[a" + ", changelogMode=[I]" * size + ")",
+        lambda size: "Calc" + "(reuse_id=[1])" * size,
+        lambda size: " " * size + "Calc(",
+        lambda size: ":  " * size + "Calc(",
+        lambda size: "\n" * size,
+        lambda size: "== " * size + "==",
+        lambda size: "== Abstract Syntax Tree ==\n" + "LogicalProject(a, b=[$0], " * size,
+        lambda size: "Union(all=[true])\n" + ":- Values(tuples=[[]])\n" * (size // 20),
+        lambda size: "Sink(table=[a])\n+- Values(tuples=[[]])\n\n" * (size // 20),
+        chain,
+    ],
+)
+def test_the_cost_grows_no_faster_than_the_text(hostile: Callable[[int], str]) -> None:
+    size = 30_000
+    short, long = hostile(size), hostile(2 * size)
+    assert steps_to_read(long) <= 2.2 * steps_to_read(short) + 1_000
