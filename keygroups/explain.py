@@ -51,16 +51,15 @@ _EITHER = _names(
     "VectorSearchTableFunction WindowTableFunction"
 )
 _SINKS = ("Sink", "LegacySink")
-_MANY = 2**31
 # The fewest and the most inputs of an operator; the others have one.
 _INPUTS = {
     **dict.fromkeys(
         ("DataStreamScan", "LegacyTableSourceScan", "Reused", "TableSourceScan", "Values"), (0, 0)
     ),
     **dict.fromkeys(("DeltaJoin", "IntervalJoin", "Join", "TemporalJoin", "WindowJoin"), (2, 2)),
-    "MultiJoin": (2, _MANY),
-    "ProcessTableFunction": (0, _MANY),
-    "Union": (1, _MANY),
+    "MultiJoin": (2, 1_000_000),
+    "ProcessTableFunction": (0, 1_000_000),
+    "Union": (1, 1_000_000),
 }
 
 _NAME = re.compile(r"[A-Z]\w{0,99}")
@@ -191,9 +190,10 @@ def _check_agreement(parts: dict[str, list[_Line]], plans: dict[str, _Plan]) -> 
         physical, execution = (
             [columns for _, columns in plans[title].exchanges] for title in (_PHYSICAL, _EXECUTION)
         )
-        reused = bool(plans[_EXECUTION].reusable)
-        agree = set(physical) == set(execution) if reused else physical == execution
-        if not agree or plans[_PHYSICAL].sinks != plans[_EXECUTION].sinks:
+        is_same = physical == execution
+        if plans[_EXECUTION].reusable:
+            is_same = set(physical) == set(execution)
+        if not is_same or plans[_PHYSICAL].sinks != plans[_EXECUTION].sinks:
             raise parts[_EXECUTION][0].error("heads other exchanges or sinks than the plan above")
     sinks, with_comma = [], set()
     for line in parts.get(_SYNTAX_TREE, ()):
@@ -240,7 +240,7 @@ class _Plan:
     reusable: dict[str, _Line] = field(default_factory=dict)  # by reuse_id
     _open: list[_Node] = field(default_factory=list)  # from the root down to the last node
     _roots: list[tuple[_Line, bool]] = field(default_factory=list)
-    _referred: set[str] = field(default_factory=set)
+    _references: dict[str, int] = field(default_factory=dict)  # by reuse_id; how many are missing
 
     def __post_init__(self) -> None:
         heading = self.lines[0]
@@ -258,9 +258,9 @@ class _Plan:
         for line, is_one_of_many in self._roots:
             if len(self._roots) > 1 and not is_one_of_many:
                 raise line.error("is the tree of another job")
-        for reuse_id, line in self.reusable.items():
-            if reuse_id not in self._referred:
-                raise line.error("is reused nowhere")
+        for reuse_id, missing in self._references.items():
+            if missing > 0:
+                raise self.reusable[reuse_id].error("is not reused below")
 
     def _is_advice(self, line: _Line) -> bool:
         return bool(self._roots) and line.text.startswith(("advice[", "No available advice..."))
@@ -315,13 +315,14 @@ class _Plan:
             if reuse[1] in self.reusable:
                 raise line.error(f"has the reuse_id {reuse[1]} of an operator above")
             self.reusable[reuse[1]] = line
+            self._references[reuse[1]] = 1 + is_root  # the tree of its own is not yet a use
         if is_root:
             self._roots.append((line, name in _SINKS or reuse is not None))
         if name == "Reused":
             reference = _REUSED.fullmatch(node)
             if reference is None or reference[1] not in self.reusable:
                 raise line.error("refers to no operator above")
-            self._referred.add(reference[1])
+            self._references[reference[1]] -= 1
             return
         if node == "DropUpdateBefore":  # the only one without attributes
             return

@@ -395,6 +395,15 @@ def without_beginning(text: str) -> Iterator[str]:
         yield text[start:]
 
 
+STRUCTURAL = [
+    without_lines,
+    with_doubled_lines,
+    with_swapped_lines,
+    truncated,
+    without_beginning,
+]
+
+
 def mistyped(text: str) -> Iterator[str]:
     rng = random.Random(len(text))
     for _ in range(300):
@@ -406,17 +415,7 @@ def mistyped(text: str) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize(
-    "mutations",
-    [
-        without_lines,
-        with_doubled_lines,
-        with_swapped_lines,
-        truncated,
-        without_beginning,
-        mistyped,
-    ],
-)
+@pytest.mark.parametrize("mutations", [*STRUCTURAL, mistyped])
 @pytest.mark.parametrize("line", READABLE)
 def test_a_spoilt_text_is_refused_or_read_right(
     line: Any, mutations: Callable[[str], Iterator[str]]
@@ -431,6 +430,83 @@ def test_a_spoilt_text_is_refused_or_read_right(
         except KeyGroupsError:
             refused += 1
     assert refused
+
+
+@pytest.mark.parametrize("mutations", STRUCTURAL)
+@pytest.mark.parametrize("line", READABLE)
+def test_a_spoilt_execution_plan_is_refused_or_read_right(
+    line: Any, mutations: Callable[[str], Iterator[str]]
+) -> None:
+    _, _, text = line["text"].partition("== Optimized Execution Plan ==\n")
+    right = hash_exchanges(text)
+    for spoilt in mutations(text):
+        try:
+            assert hash_exchanges(spoilt) == right, spoilt
+        except KeyGroupsError:
+            continue
+
+
+EXCHANGE = "Exchange(distribution=[hash[a]])"
+
+
+@pytest.mark.parametrize(
+    ("lines", "number", "problem"),
+    [
+        (["Calc(select=[a])", "+- Scan(table=[[t]])"], 2, "is no operator"),
+        (["Calc(select=[a])", "+- Calc"], 2, "is not a whole operator"),
+        (["Calc(select=[a])", "+- Calc(select=[a)"], 2, "is not a whole operator"),
+        (["Calc(select=[a])", "+- Calc(select=[a])"], 2, "is not followed by the inputs"),
+        (["Calc(select=[a])", ":- Values(a=[])"], 1, "is not followed by the inputs"),
+        (["Join(a=[])", "+- Values(a=[])"], 1, "is not followed by the inputs"),
+        (["Values(a=[])", "+- Values(a=[])"], 1, "is not followed by the inputs"),
+        (["Calc(select=[a])", "   +- Values(a=[])"], 2, "is no branch of the tree"),
+        (["Calc(select=[a])", "   Values(a=[])"], 2, "is no branch of a tree"),
+        (["+- Calc(select=[a])"], 1, "is no branch of the tree"),
+        (
+            ["Join(a=[])", f":- {EXCHANGE}", "   +- Values(a=[])", "+- Values(a=[])"],
+            3,
+            "is no branch of the tree",
+        ),
+        (
+            ["Join(a=[])", ":- Values(a=[])", f"+- {EXCHANGE}", ":  +- Values(a=[])"],
+            4,
+            "is no branch of the tree",
+        ),
+        (
+            ["Calc(a=[])", "+- Values(a=[])", f"+- {EXCHANGE}", "   +- Values(a=[])"],
+            3,
+            "follows the last input",
+        ),
+        ([f"{EXCHANGE}(reuse_id=[1])", "+- Values(a=[])"], 1, "is not reused below"),
+        (["Calc(a=[])", "+- Reused(reference_id=[1])"], 2, "refers to no operator"),
+        (
+            ["Join(a=[])", ":- Values(a=[])(reuse_id=[1])", "+- Values(a=[])(reuse_id=[1])"],
+            3,
+            "has the reuse_id 1",
+        ),
+        (
+            [  # a string that draws a branch of its own; RexLiteral doubles a quote in it
+                "Union(all=[true], union=[a])",
+                ":- Calc(select=[a], where=[=(c, _UTF-16LE'x'')])",
+                f":  +- {EXCHANGE}",
+                ":     +- Values(tuples=[[]])",
+                ":- Calc(select=[a], where=[=(c, '')'])",
+                ":  +- Values(tuples=[[]])",
+                "+- Values(tuples=[[]])",
+            ],
+            2,
+            "is not a whole operator",
+        ),
+        (["Calc(a=[])", "+- Exchange(distribution=[hash[]])", "   +- Values(a=[])"], 2, "has no"),
+        (["Calc(a=[])", "+- Exchange(distribution=[hash[a])", "   +- Values(a=[])"], 2, "has no"),
+        (["Calc(a=[])", "+- Exchange(keys=[hash[a]])", "   +- Values(a=[])"], 2, "has no"),
+    ],
+)
+def test_the_line_that_cannot_be_read_is_named(
+    lines: list[str], number: int, problem: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=f"line {number} .*{problem}"):
+        hash_exchanges("\n".join(lines))
 
 
 def steps_to_read(text: str) -> int:
