@@ -1,13 +1,19 @@
 """Keys of Flink SQL against real Flink, and jobs that say on which subtask a key is.
 
 Rows in bulk against Flink's own writer and the planner's key selector; jobs in a local cluster,
-of SQL and one of a DataStream. How many keys were compared is in each test's properties;
-`pytest -rP` shows it too.
+of SQL and one of a DataStream; plans of jobs that are explained and compiled. How many keys
+were compared is in each test's properties; `pytest -rP` shows it too.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
+import re
+import subprocess
+import sys
+import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from explain_jobs import explain_task, hashing_exchanges
+from flink_oracle import flink_jar
 from flink_sql import FlinkSql
 from random_rows import random_rows
 
-from keygroups import assign_key_to_parallel_operator, hash_code
+from keygroups import InvalidValueError, assign_key_to_parallel_operator, explain, hash_code
 from keygroups.explain import hash_exchanges
 from keygroups.types import SQL_ROW, STRING, KeyType
 
@@ -171,6 +179,99 @@ def test_string_keys_of_a_data_stream(jobs: Jobs, record_property: Record) -> No
     assert seen == {(key,): {subtask(key, STRING)} for key in map(in_java, jobs.keys)}
     assert len(seen) >= 2_000
     record(record_property, "STRING in a DataStream job", len(seen))
+
+
+# A string that breaks the tree, a comma in a column's name, and an exchange that is a batch job's
+# too where no changelog mode is printed.
+UNREADABLE = ["line break", "whole line", "forged heading", "comma"]
+BATCH_TOO = ["shuffled lookup"]
+# Queries that this Flink does not plan.
+UNPLANNED = {
+    "over two windows": "All aggregates must be computed on the same window",
+    "top rank": "RANK() on streaming table is not supported",
+}
+
+
+def test_explained_streaming_jobs_hash_what_they_compile_to(
+    flink_sql: FlinkSql, record_property: Record
+) -> None:
+    task = explain_task(batch=False)
+    compared = 0
+    for job, said in zip(task["jobs"], flink_sql.explain_texts(task)):
+        name = job["name"]
+        if "error" in said:
+            assert UNPLANNED[name] in said["error"], (name, said["error"])
+            continue
+        expected = sorted(hashing_exchanges(said["plan"]))
+        for details, text in zip(job["details"], said["explain"]):
+            if name in UNREADABLE or (name in BATCH_TOO and "CHANGELOG_MODE" not in details):
+                with pytest.raises(InvalidValueError, match=r"line \d+ "):
+                    hash_exchanges(text)
+            else:
+                assert sorted(hash_exchanges(text)) == expected, (name, details, text)
+                compared += 1
+    assert compared >= 400
+    record_property("texts compared", compared)
+    print(f"{compared:,} texts of streaming jobs compared")
+
+
+def test_explained_batch_jobs_are_refused_where_they_hash(
+    flink_sql: FlinkSql, record_property: Record
+) -> None:
+    task = explain_task(batch=True)
+    refused = 0
+    for job, said in zip(task["jobs"], flink_sql.explain_texts(task)):
+        for text in said.get("explain", ()):
+            whole, _, execution = text.partition("\n== Optimized Execution Plan ==\n")
+            _, _, physical = whole.partition("\n== Optimized Physical Plan ==\n")
+            for part in (text, physical, execution.partition("\n== ")[0]):
+                try:
+                    assert hash_exchanges(part) == []
+                except InvalidValueError:
+                    refused += 1
+                else:
+                    assert "hash[" not in part, (job["name"], part)
+                    assert "global=[" not in part, (job["name"], part)
+    assert refused >= 1_000
+    record_property("texts refused", refused)
+    print(f"{refused:,} texts of batch jobs refused")
+
+
+def test_flink_still_makes_these_texts(flink_sql: FlinkSql, tmp_path: Path) -> None:
+    vectors = Path(__file__).parent / "vectors"
+    command = [sys.executable, str(vectors / "make_explain.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (made,) = tmp_path.iterdir()
+    if not (vectors / made.name).exists():
+        pytest.skip(f"there is no {made.name}")
+    lines = gzip.decompress((vectors / made.name).read_bytes()).splitlines()
+    assert gzip.decompress(made.read_bytes()).splitlines() == lines
+
+
+def test_operators_are_those_of_the_planner() -> None:
+    """Which classes of operators the planner has for each mode; the bases are never printed."""
+    jar = flink_jar()
+    if jar is None:
+        pytest.skip("apache-flink-libraries is not installed")
+    (loader,) = jar.parent.glob("flink-table-planner-loader-*.jar")
+    with zipfile.ZipFile(loader) as outer:
+        inner = io.BytesIO(outer.read("flink-table-planner.jar"))
+    classes = re.compile(
+        r".*/nodes/(?:physical|exec)/.*/(Stream|Batch)(?:Physical|Exec)(\w+)\.class"
+    )
+    found: dict[str, set[str]] = {"Stream": set(), "Batch": set()}
+    with zipfile.ZipFile(inner) as planner:
+        for entry in planner.namelist():
+            if match := classes.fullmatch(entry):
+                found[match[1]].add(match[2])
+    streaming, batch = found["Stream"], found["Batch"]
+    assert streaming - batch >= explain._STREAMING
+    assert batch - streaming >= explain._BATCH - {"MultipleInput"}
+    bases = {"Node", "Rel", "IntermediateTableScan", "MultipleInput", "ScriptTransformationExec"}
+    known = explain._STREAMING | explain._BATCH | explain._EITHER | bases
+    unknown = {name for name in streaming | batch if not name.endswith("Base")} - known
+    assert unknown == set()
 
 
 def reached(job: dict[str, Any], fields: int) -> dict[Key, set[int]]:
