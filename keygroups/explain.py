@@ -190,9 +190,8 @@ def _check_agreement(parts: dict[str, list[_Line]], plans: dict[str, _Plan]) -> 
         physical, execution = (
             [columns for _, columns in plans[title].exchanges] for title in (_PHYSICAL, _EXECUTION)
         )
-        is_same = physical == execution
-        if plans[_EXECUTION].reusable:
-            is_same = set(physical) == set(execution)
+        reused = plans[_EXECUTION].reusable
+        is_same = set(physical) == set(execution) if reused else physical == execution
         if not is_same or plans[_PHYSICAL].sinks != plans[_EXECUTION].sinks:
             raise parts[_EXECUTION][0].error("heads other exchanges or sinks than the plan above")
     sinks, with_comma = [], set()
