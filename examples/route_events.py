@@ -9,6 +9,8 @@ Without arguments it does so for the flights in examples/data.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import os
 import shutil
 import subprocess
@@ -20,8 +22,19 @@ from textwrap import wrap
 from typing import NoReturn
 
 try:
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
+    from event_files import (
+        SPARK_ERRORS,
+        CsvRecords,
+        InputError,
+        Table,
+        check_csv,
+        find_table,
+        fit,
+        local_uri,
+        quote,
+        read_events,
+        reason,
+    )
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
@@ -45,11 +58,6 @@ except ModuleNotFoundError as missing:
 FLIGHTS = Path(__file__).resolve().parent / "data" / "nycflights13.parquet"
 LONGEST_TABLE = 20  # rows of a table that are printed
 HOTTEST_KEYS = 5
-SPARK_ERRORS = (PySparkException, Py4JJavaError)
-
-
-class InputError(Exception):
-    """Something about the arguments or the data that the user can put right."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -93,15 +101,17 @@ def make_parser() -> OneLineParser:
         type=Path,
         default=FLIGHTS,
         metavar="PATH",
-        help="a Parquet file or directory; or, by the ending .csv, CSV with a header line, whose "
-        "columns are all read as text (key type STRING) and whose empty fields are empty "
-        "strings, not nulls, as in Flink's CSV format (default: the flights in examples/data)",
+        help="a Parquet file or a directory of them; or, by the ending .csv, .csv.gz or .csv.bz2, "
+        "CSV in UTF-8 with the same header in each file, whose columns are all read as text (key "
+        "type STRING) and whose empty fields are empty strings, not nulls, as in Flink's CSV "
+        "format (default: the flights in examples/data)",
     )
     parser.add_argument(
         "--key",
         default="tailnum",
         metavar="COLUMN[,COLUMN...]",
-        help="the key column; several make a Flink Tuple (default: tailnum)",
+        help="the key column; several make a Flink Tuple; a name with a comma in it stands in "
+        """quotes, as in CSV: '"a,b",c' (default: tailnum)""",
     )
     add_parallelisms(parser)
     parser.add_argument(
@@ -161,6 +171,12 @@ def check_parallelisms(options: argparse.Namespace, *names: str) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Read, measure, report and, if asked to, write."""
+    names = key_names(options.key)
+    table, csv_records = find_table(options.input), None
+    if table.header is not None:
+        check_columns(names, [*table.header, *table.folder_columns])
+        progress(f"checking {options.input}")
+        csv_records = check_csv(table.files)
     caller_has_spark = SparkSession.getActiveSession() is not None
     if not caller_has_spark:
         check_java()
@@ -174,8 +190,9 @@ def run(options: argparse.Namespace) -> None:
     )
     try:
         progress(f"reading {options.input}")
-        events = read_events(spark, options.input)
-        keys = [quote(events, name) for name in options.key.split(",")]
+        events = read_events(spark, table, csv_records)
+        check_columns(names, events.columns)
+        keys = [quote(name) for name in names]
         routed = with_routing(events, keys, options.max_parallelism, options.parallelism)
         if options.fix:
             routed = rebalance_keys(routed, keys, options.max_parallelism, options.parallelism)
@@ -185,6 +202,7 @@ def run(options: argparse.Namespace) -> None:
         try:
             progress("counting the records of each key")
             measured = measure(per_key, options.max_parallelism)
+            check_count(measured, csv_records)
             plan = RescalePlan(options.max_parallelism, options.parallelism, options.rescale_to)
             report = RescaleReport(plan, measured.load)
             load, parallelism = measured.load, options.parallelism
@@ -195,7 +213,7 @@ def run(options: argparse.Namespace) -> None:
         finally:
             per_key.unpersist()
         for line in (
-            *header_lines(options, infer_key_type(events, keys), measured),
+            *header_lines(options, table, infer_key_type(events, keys), measured),
             *subtask_lines(subtasks, report.imbalance_before),
             *hot_key_lines(hottest, hot_keys),
             *verdict_lines(subtasks, hottest, hot_keys, load),
@@ -207,7 +225,7 @@ def run(options: argparse.Namespace) -> None:
             print(line)
         if options.output is not None:
             progress(f"writing {options.output}")
-            routed.write.parquet(local_uri(options.output))
+            routed.write.parquet(local_uri(options.output.resolve()))
     finally:
         if not caller_has_spark:
             spark.stop()
@@ -232,30 +250,28 @@ def check_java() -> None:
         raise InputError(f"no Java {where}: PySpark needs Java 17 or 21")
 
 
-def read_events(spark: SparkSession, path: Path) -> DataFrame:
-    """Read the table; CSV as Flink's CSV format reads it into STRING columns."""
+def key_names(text: str) -> list[str]:
+    """Split the value of --key, a line of CSV."""
     try:
-        if path.suffix != ".csv":
-            return spark.read.parquet(local_uri(path))
-        # A short row fails, instead of ending in nulls; with pruning Spark would not see it.
-        reader = spark.read.option("mode", "FAILFAST").option("columnPruning", False)
-        return reader.csv(local_uri(path), header=True, escape='"').na.fill("")
-    except SPARK_ERRORS as error:
-        kind = "CSV" if path.suffix == ".csv" else "Parquet"
-        raise InputError(f"--input: {path} is not read as {kind}: {reason(error)}") from None
+        (names,) = csv.reader(io.StringIO(text, newline=""), strict=True)
+    except (csv.Error, ValueError):
+        raise InputError(f"--key: must be one line of CSV, got {text!r}") from None
+    return names
 
 
-def local_uri(path: Path) -> str:
-    """Name a local path so that Spark takes it for one, whatever its default file system."""
-    return f"file://{path.resolve()}"
+def check_columns(names: Iterable[str], columns: Sequence[str]) -> None:
+    """Refuse a key column that is not there."""
+    for name in names:
+        if name not in columns:
+            more = f", and {len(columns) - LONGEST_TABLE} more"
+            shown = ", ".join(map(as_key, columns[:LONGEST_TABLE])) or "none"
+            shown += more if len(columns) > LONGEST_TABLE else ""
+            raise InputError(f"--key: no column {name!r}; the columns are: {shown}")
 
 
-def quote(events: DataFrame, name: str) -> str:
-    """Quote the name of a key column, which may hold dots; refuse one that is not there."""
-    if name not in events.columns:
-        columns = ", ".join(events.columns) or "none"
-        raise InputError(f"--key: no column {name!r}; the columns are: {columns}")
-    return "`" + name.replace("`", "``") + "`"
+def as_key(name: str) -> str:
+    """Write the name of a column as --key takes it."""
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"\r\n') else name
 
 
 def count_per_key(routed: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -285,6 +301,14 @@ def measure(per_key: DataFrame, max_parallelism: int) -> Measured:
             else "--input: the table is empty"
         )
     return Measured(KeyGroupLoad(max_parallelism, records), tuple(distinct_keys), null_keys)
+
+
+def check_count(measured: Measured, csv_records: CsvRecords | None) -> None:
+    """Refuse a report on other records than those of the CSV files."""
+    records = sum(measured.load.weights) + measured.null_keys
+    if csv_records is not None and records != csv_records.count:
+        there = f"Spark finds {records:,.0f} records where the files have {csv_records.count:,}"
+        raise InputError(f"--input: {there}")
 
 
 def find_hot_keys(per_key: DataFrame, subtask: SubtaskRow) -> list[HotKey]:
@@ -318,14 +342,16 @@ def key_text(values: Iterable[str | None], is_text: Iterable[bool]) -> str:
     return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
 
 
-def header_lines(options: argparse.Namespace, key_type: KeyType, measured: Measured) -> list[str]:
+def header_lines(
+    options: argparse.Namespace, table: Table, key_type: KeyType, measured: Measured
+) -> list[str]:
     """Say what was read and how it was routed."""
-    csv = " (CSV: all text)" if options.input.suffix == ".csv" else ""
+    note = "" if table.header is None else " (CSV: all text)"
     nulls = f"{measured.null_keys:,}"
     if measured.null_keys:
         nulls += " records, left out below: Flink would fail on them"
     return [
-        f"input            {fit(options.input.resolve().name, 40)}{csv}",
+        f"input            {fit(table.root.name, 40)}{note}",
         f"records          {sum(measured.load.weights) + measured.null_keys:,.0f}",
         f"key              {fit(options.key, 62)}",
         f"key type         {fit(repr(key_type), 62)}",
@@ -403,23 +429,6 @@ def substitute_lines(options: argparse.Namespace) -> list[str]:
         "Substitute keys of type INT that reach the subtasks, from subtask 0",
         *wrap(f"{shown}{more}", 80),
     ]
-
-
-def fit(text: str, width: int) -> str:
-    """Shorten a text in the middle, where names and keys differ least."""
-    half = (width - 3) // 2
-    return text if len(text) <= width else f"{text[:half]}...{text[-half:]}"
-
-
-def reason(error: Exception) -> str:
-    """Return one line that says what went wrong, without Spark's Java stack."""
-    message = str(error)
-    if isinstance(error, Py4JJavaError):
-        cause = error.java_exception
-        while cause.getCause() is not None:
-            cause = cause.getCause()
-        message = str(cause.getMessage())
-    return message.strip().partition("\n")[0]
 
 
 if __name__ == "__main__":

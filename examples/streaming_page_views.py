@@ -11,6 +11,11 @@ of a batch before it starts, and a batch that runs again, since its end was not 
 replaces its directory. Spark's own file sink could only append, for which a count has to wait
 for a watermark and leave out what comes late.
 
+Spark's file source is silent about what it leaves out: files that are old, unless told
+otherwise, new ones under the name of a counted one, those of a batch that are gone when it runs
+again, and the rest of a line behind its JSON. So each batch notes down beside its counts which
+files they are of, and a run ends well only if these are all the files that it found.
+
 Without arguments it counts some made-up views in a temporary directory.
 """
 
@@ -20,22 +25,27 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from event_files import (
+    SPARK_ERRORS,
+    InputError,
+    fit,
+    is_hidden,
+    local_uri,
+    readable_uri,
+    reason,
+)
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from route_events import (
-    SPARK_ERRORS,
-    InputError,
     OneLineParser,
     add_parallelisms,
     check_java,
     check_parallelisms,
-    fit,
-    local_uri,
     progress,
-    reason,
 )
 
 from keygroups import KeyGroupsError
@@ -43,6 +53,11 @@ from keygroups.spark import pre_aggregate, with_routing
 
 MOST_APPS = 20  # that are printed
 CHECKPOINT = "_checkpoint"  # in the output; readers skip what starts with _
+COUNTED = "_counted"  # in the directory of a batch: a line for each of its files
+FOREVER = f"{2**63 - 1}ms"  # the age at which a file is too old for Spark
+
+Stamps = dict[Path, tuple[int, int]]  # of files: the size, and the nanosecond of the last change
+Counted = dict[str, Stamps]  # of each batch's directory
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -55,7 +70,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             run(options)
             return
         with tempfile.TemporaryDirectory(prefix="page_views") as directory:
-            options.input, options.output = Path(directory, "input"), Path(directory, "output")
+            place = Path(directory).resolve()
+            options.input, options.output = place / "input", place / "output"
             make_views(options.input)
             run(options)
     except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
@@ -73,7 +89,7 @@ def make_parser() -> OneLineParser:
         type=Path,
         metavar="DIR",
         help='a directory of files *.json, with a line like {"app": "maps"} for each view; put '
-        "files there complete, by renaming them (default: made-up views)",
+        "files there complete, by renaming them, each by a new name (default: made-up views)",
     )
     parser.add_argument(
         "--output",
@@ -106,6 +122,7 @@ def check_options(options: argparse.Namespace) -> None:
         raise InputError(f"--input: no such directory: {options.input}")
     if options.output.exists() and not (options.output / CHECKPOINT).is_dir():
         raise InputError(f"--output: exists already, without a checkpoint: {options.output}")
+    options.input, options.output = options.input.resolve(), options.output.resolve()
 
 
 def make_views(directory: Path) -> None:
@@ -120,6 +137,11 @@ def make_views(directory: Path) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Count what is in the input and not counted yet, and print the totals."""
+    found = list(find_files(options.input))
+    counted = read_counted(options.output)
+    for file in (file for files in counted.values() for file in files):
+        if file.parent != options.input:
+            raise InputError(f"--input: the output has the counts of {file.parent}")
     caller_has_spark = SparkSession.getActiveSession() is not None
     if not caller_has_spark:
         check_java()
@@ -133,27 +155,38 @@ def run(options: argparse.Namespace) -> None:
         .getOrCreate()
     )
     try:
-        count_views(spark, options)
+        count_views(spark, options, counted)
+        check_counted(found, counted)
         print_totals(spark, options)
     finally:
         if not caller_has_spark:
             spark.stop()
 
 
-def count_views(spark: SparkSession, options: argparse.Namespace) -> None:
+def count_views(spark: SparkSession, options: argparse.Namespace, counted: Counted) -> None:
     """Run the streaming query until no file is left."""
     job = (options.max_parallelism, options.parallelism)
     failures: list[InputError] = []
 
     def count_batch(batch: DataFrame, number: int) -> None:
         progress(f"counting batch {number}")
-        views = pre_aggregate(batch, "app", [F.count(F.lit(1)).alias("views")], *job)
-        routed = with_routing(views, "app", *job).drop("key_group")
+        directory = options.output / f"batch={number}"
+        counted.pop(directory.name, None)
         try:
-            routed.write.mode("overwrite").partitionBy("subtask").parquet(
-                local_uri(options.output / f"batch={number}")
-            )
-        except SPARK_ERRORS as error:  # what the query makes of it fills pages
+            done = {file for files in counted.values() for file in files}
+            stamps = {file: stamp(file) for file in sorted(read_planned(options.output) - done)}
+            lines = sum(map(count_lines, stamps))
+            views = pre_aggregate(batch, "app", [F.count(F.lit(1)).alias("views")], *job)
+            routed = with_routing(views, "app", *job).drop("key_group")
+            routed.write.mode("overwrite").partitionBy("subtask").parquet(local_uri(directory))
+            written = spark.read.schema("views bigint").parquet(readable_uri(directory))
+            (total,) = written.agg(F.coalesce(F.sum("views"), F.lit(0))).first() or (0,)
+            if total != lines:
+                raise InputError(f"{total:,} views counted where the files have {lines:,}")
+            record = (json.dumps([str(file), *seen]) + "\n" for file, seen in stamps.items())
+            (directory / COUNTED).write_text("".join(record))
+            counted[directory.name] = stamps
+        except (InputError, OSError, *SPARK_ERRORS) as error:  # of which the query fills pages
             failures.append(InputError(f"--input: batch {number} fails: {reason(error)}"))
             raise
 
@@ -161,6 +194,7 @@ def count_views(spark: SparkSession, options: argparse.Namespace) -> None:
     reader = spark.readStream.schema("app string").option("mode", "FAILFAST")
     query = (
         reader.option("maxFilesPerTrigger", options.files_per_batch)
+        .option("maxFileAge", FOREVER)  # against the newest file; renaming keeps the old time
         .option("pathGlobFilter", "*.json")
         .json(local_uri(options.input))
         .writeStream.foreachBatch(count_batch)
@@ -176,11 +210,77 @@ def count_views(spark: SparkSession, options: argparse.Namespace) -> None:
         query.stop()
 
 
+def find_files(directory: Path) -> Iterator[Path]:
+    """Yield the files to be counted; refuse one that Spark would skip, or count twice."""
+    for file in directory.rglob("*.json"):
+        *folders, name = file.relative_to(directory).parts
+        if name.startswith(".") or any(map(is_hidden, folders)):
+            continue
+        if folders or is_hidden(name) or not file.is_file():
+            raise InputError(f"--input: not a file that is counted: {file}: move or rename it")
+        if readable_uri(file) != local_uri(file):  # several in a batch are read several times
+            raise InputError(f"--input: Spark takes the name for a pattern: {file}: rename it")
+        yield file
+
+
+def stamp(file: Path) -> tuple[int, int]:
+    """Return what tells whether a file has changed."""
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def read_planned(output: Path) -> set[Path]:
+    """Return the files of all batches that were ever begun, from the checkpoint."""
+    files = set()
+    logs = (output / CHECKPOINT / "sources" / "0").glob("[0-9]*")
+    for log in sorted(logs, key=lambda log: -int(log.stem)):
+        for line in log.read_text().splitlines()[1:]:  # the first is the version
+            files.add(Path(unquote(urlsplit(json.loads(line)["path"]).path)))
+        if log.suffix == ".compact":  # which has those before it
+            break
+    return files
+
+
+def read_counted(output: Path) -> Counted:
+    """Return the files that the counts of each batch are of."""
+    counted: Counted = {}
+    for record in output.glob(f"batch=*/{COUNTED}"):
+        files = map(json.loads, record.read_text().splitlines())
+        counted[record.parent.name] = {Path(file): (size, time) for file, size, time in files}
+    return counted
+
+
+def count_lines(file: Path) -> int:
+    """Count the views; refuse two in a line, of which Spark would ignore the second."""
+    last = blank = 0
+    with file.open(encoding="utf-8-sig") as lines:
+        try:
+            for line in lines:
+                last += 1
+                if not line.strip():
+                    blank += 1
+                elif not isinstance(json.loads(line), dict):
+                    raise ValueError("something else")
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{file} has no JSON object in line {last}: {error}") from None
+    return last - blank
+
+
+def check_counted(found: Iterable[Path], counted: Counted) -> None:
+    """Refuse to end well without all that was there when the run began."""
+    stamps = {file: seen for files in counted.values() for file, seen in files.items()}
+    for file in found:
+        if file not in stamps:
+            raise InputError(f"--input: not counted: {file}")
+        if file.exists() and stamp(file) != stamps[file]:
+            raise InputError(f"--input: has changed since it was counted: {file}: rename it")
+
+
 def print_totals(spark: SparkSession, options: argparse.Namespace) -> None:
     """Add up the counts of all batches, of this run and of those before it."""
     if not any(options.output.glob("batch=*/subtask=*")):
         raise InputError(f"--input: no page views: {options.input}")
-    counts = spark.read.parquet(local_uri(options.output))
+    counts = spark.read.parquet(readable_uri(options.output))
     totals = counts.groupBy("app").agg(F.sum("views").alias("views"))
     routed = with_routing(totals, "app", options.max_parallelism, options.parallelism)
     rows = routed.orderBy(F.desc("views"), "app").collect()

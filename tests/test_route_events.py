@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import importlib
+import io
 import os
+import random
 import re
 import subprocess
 import sys
@@ -24,6 +29,8 @@ from keygroups.types import LONG, STRING, TUPLE, KeyType
 
 pytest.importorskip("pyspark")
 
+from pyspark.sql import functions
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,6 +39,7 @@ FLIGHTS = SCRIPT.parent / "data" / "nycflights13.parquet"
 
 sys.path.insert(0, str(SCRIPT.parent))
 route_events = importlib.import_module("route_events")
+event_files = importlib.import_module("event_files")
 sys.path.pop(0)
 
 Keys = Counter[object]
@@ -443,15 +451,239 @@ def test_refuses_arguments(refusal: Report, arguments: list[str], message: str) 
     [
         ("", "--key: no column 'key'; the columns are: none"),
         ("key,n\n", "--input: the table is empty"),
-        ("key,n\na,1\nb\n", "[MALFORMED_CSV_RECORD] Malformed CSV record: b"),
-        ("key,n\na,1\nb,2,3\n", "[MALFORMED_CSV_RECORD] Malformed CSV record: b,2,3"),
+        ("key,n\na,1\nb\n", "{}, line 3: 1 fields, where the header has 2"),
+        ("key,n\na,1\nb,2,3\n", "{}, line 3: 3 fields, where the header has 2"),
         ("key,Subtask\na,1\n", "df must not have a column Subtask already: rename it first"),
+        ("key,n\na,1\n\nb,2\n", '{}, line 3: blank; an empty text is ""'),
+        ("key\na\n\n", '{}, line 3: blank; an empty text is ""'),
+        ('key,n\na,1\n"b"c,2\n', "{}, line 3: no CSV: ',' expected after '\"'"),
+        ('key,n\na,1\n"b" ,2\n', "{}, line 3: no CSV: ',' expected after '\"'"),
+        ('key,n\na,1\nb,"2\n', "{}, line 3: no CSV: unexpected end of data"),
+        ("key,n\na,1\r\nb,2\n", r"{}, line 2: ends in '\r\n', the lines before in '\n'"),
+        ("key,n\na\r,1\n", r"{}, line 2: 1 fields, where the header has 2"),
+        ("key,n\na,\x00\n", "{}, line 2: has a NUL character"),
+        ("key,n\n\udce9,1\n", "{} is not UTF-8: byte 0xe9"),
+        ("key,KEY\na,1\n", "{}: Spark takes columns 'key' and 'KEY' for one"),
+        ("key," * 20480 + "\n", "{}: more than the 20480 columns Spark reads"),
     ],
 )
 def test_refuses_csv(refusal: Report, tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "events.csv"
-    path.write_text(content)
-    assert refusal("--input", path, "--key", "key").startswith(message)
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    expected = message.replace("{}", f"--input: {path}", 1)
+    assert refusal("--input", path, "--key", "key").startswith(expected)
+
+
+def read_as_csv(content: bytes) -> list[list[str]]:
+    """What Python's csv module finds, without the header."""
+    text = io.StringIO(content.decode("utf-8-sig"), newline="")
+    return list(csv.reader(text, strict=True))[1:]
+
+
+# Contents with the columns a and b that say nothing but their records.
+CORPUS = {
+    "quoted line ends of the other kind": 'a,b\r\n"1\n1",x\r\n"2\r2","y\r\ny"\r\n3,z',
+    "quoted line ends": 'a,b\n"1\r\n1","\n"\n2,"z\r"\n',
+    "lone carriage returns": 'a,b\r"1\r1",x\r"2\n2","y\r\ny"\r3,z\r',
+    "header with a line end": 'a,"b\nb"\r\n1,x\r\n2,y\r\n',
+    "byte order mark": '\ufeff"a",b\n\ufeff1,x\n',
+    "comments and backslashes": 'a,b\n#1,x\n"\\",y\\\n"a\\""b",#\n\\N,null\n',
+    "white space": "a,b\n 1 ,\tx\t\n  ,\x0b\n\x85,\u2028\n\x1c,\x1d\n",
+    "quotes": 'a,b\n"""",""""""\n1"1,x"\n "1" , "x"\n"",""\n,""\n',
+    "no line end": "a,b\n1,x",
+    "long": f"a,b\n{'x' * 200_000},1\n",
+}
+
+
+@pytest.mark.parametrize("content", CORPUS.values(), ids=CORPUS)
+def test_csv_records_are_those_of_another_reader(
+    report: Report, spark: SparkSession, tmp_path: Path, content: str
+) -> None:
+    path, output = tmp_path / "events.csv", tmp_path / "out"
+    path.write_bytes(content.encode())
+    rows = read_as_csv(content.encode())
+    out = report("--input", path, "--key", "a", "--output", output)
+    assert number(header(out)["records"]) == len(rows)
+    found = spark.read.parquet(str(output)).drop("key_group", "subtask").collect()
+    assert sorted(map(tuple, found)) == sorted(map(tuple, rows))
+
+
+def test_random_csv(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever is not refused has the records that Python's csv module finds."""
+    chance, accepted = random.Random(11), dict[str, list[list[str]]]()
+    by_line_end = dict[str, list[Path]]()
+    pieces = ["a", '"', '""', ",", "\n", "\r", "\r\n", " ", "#", "\\", "é", "\ufeff", "\U0001f600"]
+    for index in range(300):
+        end = chance.choice(["\n", "\r\n", "\r"])
+        rows = []
+        for _ in range(3):
+            plain, text = ("".join(chance.choices(pieces, k=chance.randrange(4))) for _ in "ab")
+            quoted = '"' + text.replace('"', '""') + '"'
+            rows.append(f"{plain},{quoted}" if chance.random() < 0.5 else f"{quoted},{plain}")
+        content = end.join(["a,b", *rows])
+        path = tmp_path / f"{index}.csv"
+        path.write_bytes(content.encode())
+        try:
+            records = route_events.check_csv([path])
+        except route_events.InputError:
+            continue
+        accepted[path.name] = read_as_csv(path.read_bytes())
+        assert records.count == len(accepted[path.name])
+        for line_end, files in records.by_line_end.items():
+            by_line_end.setdefault(line_end, []).extend(files)
+    assert 50 < len(accepted) < 250
+    files = tuple(path for paths in by_line_end.values() for path in paths)
+    table = event_files.Table(tmp_path, files, ("a", "b"))
+    events = event_files.read_events(spark, table, event_files.CsvRecords(0, by_line_end))
+    found = dict[str, list[list[str]]]()
+    for a, b, uri in events.select("a", "b", functions.input_file_name()).collect():
+        found.setdefault(Path(uri).name, []).append([a, b])
+    assert found == accepted
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a[1]", "a{b,c}", "a*", "a?", "a\\b", "a b%20#c", "Köln"],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names")
+def test_input_is_no_pattern(
+    report: Report, spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    """Neighbours that a pattern of the name would match, or that its escaping would."""
+    for other in ("a1", "ab", "ac", "a"):
+        (tmp_path / f"{other}.csv").write_text("k\nwrong\nwrong\n")
+    file, folder, parquet = (tmp_path / f"{name}{end}" for end in (".csv", "", ".parquet"))
+    file.write_text("k\na\n")
+    (folder / name).mkdir(parents=True)
+    (folder / name / f"{name}.csv").write_text("k\na\n")
+    (folder / "b.csv").write_text("k\nb\n")
+    spark.createDataFrame([("a",), ("b",), ("c",)], "k string").write.parquet(str(parquet))
+    for path, records in ((file, "1"), (folder, "2"), (parquet, "3")):
+        assert header(report("--input", path, "--key", "k"))["records"] == records
+
+
+def fill(folder: Path, files: Mapping[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+TWO = b"k,v\na,1\nb,2\n"
+
+
+def test_folder_of_csv(report: Report, tmp_path: Path) -> None:
+    files = {
+        "1.csv": TWO,
+        "2.CSV": TWO.replace(b"\n", b"\r\n"),
+        "3.csv.gz": gzip.compress(TWO) + gzip.compress(b"c,3\n"),
+        "sub/4.csv.bz2": bz2.compress(TWO),
+        "sub/sub/5.csv": b"\xef\xbb\xbf" + TWO,
+        "empty.csv": b"",
+        "mark.csv": b"\xef\xbb\xbf",
+        "header.csv": b"k,v",
+        "_SUCCESS": b"",
+        ".1.csv.crc": b"crc",
+    }
+    out = report("--input", fill(tmp_path / "events", files), "--key", "k", "--parallelism", 7)
+    assert header(out)["input"] == "events (CSV: all text)"
+    assert header(out)["records"] == "11"
+    check_subtasks(out, Counter("abababababc"), 128, 7, STRING)
+
+
+def test_folders_that_name_a_column(report: Report, tmp_path: Path) -> None:
+    files = {f"day={day}/1.csv": b"k\na\n" for day in ("01", "1", "x%2Fy")}
+    folder = fill(
+        tmp_path / "events", {**files, "day=__HIVE_DEFAULT_PARTITION__/1.csv": b"k\nb\n"}
+    )
+    out = report("--input", folder, "--key", "day", "--parallelism", 7)
+    assert header(out)["null keys"].startswith("1 records")
+    check_subtasks(out, Counter(["01", "1", "x/y"]), 128, 7, STRING)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"1.csv": b"k,v\na,1\n", "2.csv": b"v,k\n1,a\n"},
+            "the header of {}/2.csv is not that of ",
+        ),
+        (
+            {"1.csv": b"k,v\na,1\n", "2.csv": b"b,2\nc,3\n"},
+            "the header of {}/2.csv is not that of ",
+        ),
+        ({"1.csv": TWO, "_2.csv": TWO}, "{}/_2.csv: Spark skips files in such a place"),
+        ({"1.csv": TWO, ".2.csv": TWO}, "{}/.2.csv: Spark skips files in such a place"),
+        ({"1.csv": TWO, "_temporary/2.csv": TWO}, "{}/_temporary/2.csv: Spark skips"),
+        ({"1.csv": TWO, "2.parquet": b"PAR1"}, "{}/2.parquet is no CSV file, and other files"),
+        ({"1.csv": TWO, "README.txt": b"k,v\n"}, "{}/README.txt is no CSV file"),
+        ({"1.csv.zst": TWO}, "{}/1.csv.zst: compressed CSV has to end in .gz or .bz2"),
+        ({"1.csv.GZ": gzip.compress(TWO)}, "{}/1.csv.GZ: compressed CSV has to end in .gz"),
+        (
+            {"1.csv.gz": gzip.compress(TWO)[:-9]},
+            "{}/1.csv.gz cannot be read: Compressed file ended",
+        ),
+        ({"1.csv.gz": TWO}, "{}/1.csv.gz cannot be read: Not a gzipped file"),
+        ({"1.csv": TWO, "day=1/2.csv": TWO}, "{}/day=1/2.csv: its folders name other columns"),
+        ({"k=1/2.csv": TWO}, "{}: Spark takes columns 'k' and 'k' for one"),
+    ],
+)
+def test_refuses_folders(
+    refusal: Report, tmp_path: Path, files: Mapping[str, bytes], message: str
+) -> None:
+    folder = fill(tmp_path, files)
+    expected = f"--input: {message}".replace("{}", str(folder))
+    assert refusal("--input", folder, "--key", "k").startswith(expected)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
+def test_links(report: Report, refusal: Report, tmp_path: Path) -> None:
+    real = fill(tmp_path / "real", {"1.csv": TWO})
+    folder = fill(tmp_path / "events", {"2.csv": TWO})
+    (folder / "3.csv").symlink_to(fill(tmp_path, {"3.txt": TWO}) / "3.txt")
+    (folder / "linked").symlink_to(real)
+    assert header(report("--input", folder, "--key", "k"))["records"] == "6"
+    (folder / "4.csv").symlink_to(real / "1.csv")
+    assert "4.csv are one file, by a symbolic link" in refusal("--input", folder, "--key", "k")
+    (folder / "4.csv").unlink()
+    (folder / "loop").symlink_to(folder)
+    assert "loop is there twice, by a symbolic link" in refusal("--input", folder, "--key", "k")
+
+
+def test_names_of_columns(report: Report, refusal: Report, tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text('"a,b",c,"say ""hi""",,"x\ny"\n1,2,3,4,5\n')
+    for key, value in {'"a,b"': "1", '"say ""hi"""': "3", "_c3": "4", '"x\ny"': "5"}.items():
+        assert f"\n{value!r:36} " in report("--input", path, "--key", key)
+    out = report("--input", path, "--key", 'c,"a,b"')
+    assert header(out)["key type"] == "TUPLE(STRING, STRING)"
+    assert "\n('2', '1') " in out
+    message = refusal("--input", path, "--key", "a,b")
+    assert message.startswith("--key: no column 'a'; the columns are: \"a,b\", c, ")
+    for key in ("", '"a,b', '"a"b', "a\nb"):
+        assert refusal("--input", path, "--key", key).startswith(
+            "--key: must be one line of CSV, "
+        )
+
+
+def test_parquet_files_of_other_columns(
+    spark: SparkSession, report: Report, refusal: Report, tmp_path: Path
+) -> None:
+    def add(place: str, rows: list[tuple[object, ...]], schema: str) -> None:
+        df = spark.createDataFrame(rows, schema).coalesce(1)
+        df.write.mode("append").parquet(str(tmp_path / place))
+
+    add("events", [(1.5,)], "other double")
+    add("events", [("a",)], "key string")
+    add("events/sub", [("b",)], "key string")
+    path, output = tmp_path / "events", tmp_path / "out"
+    out = report("--input", path, "--key", "key", "--output", output)
+    assert header(out)["records"] == "3"
+    assert header(out)["null keys"].startswith("1 records")
+    rows = spark.read.parquet(str(output)).select("key", "other").collect()
+    assert {tuple(row) for row in rows} == {("a", None), ("b", None), (None, 1.5)}
+    add("events", [(1,)], "key int")
+    assert "is not read as Parquet: " in refusal("--input", path, "--key", "key")
 
 
 @pytest.mark.parametrize(

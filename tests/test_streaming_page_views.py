@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "streaming_page_views.py"
-FILES = 6
+DAY = 24 * 60 * 60
 VIEWS_PER_FILE = 200
 DEADLINE = 300  # seconds for what takes ten or twenty
 
@@ -34,8 +34,11 @@ streaming_page_views = importlib.import_module("streaming_page_views")
 sys.path.pop(0)
 
 
-def make_views(directory: Path, numbers: range) -> Counter[str]:
-    """Write a file of views for each number, a few apps having most; return the true totals."""
+def make_views(directory: Path, numbers: range, age: float = 0) -> Counter[str]:
+    """Put a file of views there for each number, a few apps having most; return the true totals.
+
+    `age` in seconds, for moving a file keeps the time of its last change.
+    """
     directory.mkdir(exist_ok=True)
     totals: Counter[str] = Counter()
     for number in numbers:
@@ -44,6 +47,7 @@ def make_views(directory: Path, numbers: range) -> Counter[str]:
         apps = chance.choices(names, [1 / (i + 1) for i in range(len(names))], k=VIEWS_PER_FILE)
         hidden = directory / f".{number}"
         hidden.write_text("".join(json.dumps({"app": app}) + "\n" for app in apps))
+        os.utime(hidden, (time.time() - age,) * 2)
         hidden.rename(directory / f"{number}.json")
         totals.update(apps)
     return totals
@@ -55,7 +59,10 @@ def committed(output: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdigit())
 
 
-def check_counts(spark: SparkSession, output: Path, totals: Counter[str], batches: int) -> None:
+def check_counts(
+    spark: SparkSession, output: Path, totals: Counter[str], batches: int | None = None
+) -> None:
+    """Compare the counts; with `batches`, those of as many batches of one file each."""
     rows = spark.read.parquet(str(output)).collect()
     found: Counter[str] = Counter()
     per_batch: Counter[int] = Counter()
@@ -64,7 +71,8 @@ def check_counts(spark: SparkSession, output: Path, totals: Counter[str], batche
         per_batch[row.batch] += row.views
         assert row.subtask == keygroups.assign_key_to_parallel_operator(row.app, 128, 4)
     assert found == totals
-    assert per_batch == dict.fromkeys(range(batches), totals.total() // batches)
+    if batches is not None:
+        assert per_batch == dict.fromkeys(range(batches), VIEWS_PER_FILE)
     assert len({(row.batch, row.app) for row in rows}) == len(rows)
 
 
@@ -99,9 +107,9 @@ def refusal(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups and no SIGKILL")
-def test_killed_half_way_and_restarted(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_three_times_while_old_files_come(spark: SparkSession, tmp_path: Path) -> None:
     source, output, scratch = (tmp_path / name for name in ("in", "out", "scratch"))
-    totals = make_views(source, range(FILES))
+    totals, files, killed = Counter[str](), 0, []
     command = [sys.executable, str(SCRIPT), "--input", str(source), "--output", str(output)]
     command += ["--files-per-batch", "1"]
     # The JVMs live for seconds, in which the better compiler does not pay.
@@ -110,39 +118,42 @@ def test_killed_half_way_and_restarted(spark: SparkSession, tmp_path: Path) -> N
         "SPARK_LOCAL_DIRS": str(scratch),
         "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
     }
+    for age in (0, 10, 400):
+        totals += make_views(source, range(files, files + 4), age * DAY)
+        files += 4
+        until = len(committed(output)) + 2  # a later batch of the run, and not its last
+        with subprocess.Popen(
+            command,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # a process group: Python, and the JVM that does the work
+        ) as run:
+            try:
+                deadline = time.monotonic() + DEADLINE
+                while len(committed(output)) < until:
+                    assert run.poll() is None, run.communicate()
+                    assert time.monotonic() < deadline, f"no {until} batches in {DEADLINE} seconds"
+                    time.sleep(0.02)
+            finally:
+                os.killpg(run.pid, signal.SIGKILL)
+                # Both write to these pipes, which end when both are gone.
+                out, _ = run.communicate(timeout=DEADLINE)
+        assert run.returncode == -signal.SIGKILL
+        assert not out
+        killed.append(len(committed(output)))
+    assert killed[-1] < files
 
-    first = subprocess.Popen(
-        command,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # a process group: Python, and the JVM that does the work
-    )
-    try:
-        deadline = time.monotonic() + DEADLINE
-        while len(committed(output)) < FILES // 2:
-            assert first.poll() is None, first.communicate()
-            assert time.monotonic() < deadline, f"no {FILES // 2} batches in {DEADLINE} seconds"
-            time.sleep(0.02)
-    finally:
-        os.killpg(first.pid, signal.SIGKILL)
-        # Both write to these pipes, which end when both are gone.
-        out, _ = first.communicate(timeout=DEADLINE)
-    assert first.returncode == -signal.SIGKILL
-    assert not out
-    done = committed(output)
-    assert done == list(range(len(done)))
-    assert FILES // 2 <= len(done) < FILES
-
-    second = subprocess.run(
+    totals += make_views(source, range(files, files + 1), 8 * DAY)
+    last = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=DEADLINE
     )
-    assert second.returncode == 0, second.stderr
-    batches = [line for line in second.stderr.splitlines() if line.startswith("counting")]
-    assert batches == [f"counting batch {number} ..." for number in range(len(done), FILES)]
-    assert f"{len(totals)} apps, {totals.total():,} views" in second.stdout.splitlines()
-    check_counts(spark, output, totals, FILES)
+    assert last.returncode == 0, last.stderr
+    batches = [line for line in last.stderr.splitlines() if line.startswith("counting")]
+    assert batches[0] == f"counting batch {killed[-1]} ..."
+    assert f"{len(totals)} apps, {totals.total():,} views" in last.stdout.splitlines()
+    check_counts(spark, output, totals)
 
 
 def test_batch_whose_end_was_not_noted_down(
@@ -166,6 +177,78 @@ def test_batch_whose_end_was_not_noted_down(
     check_counts(spark, output, totals, 5)
 
 
+def seconds(days: float) -> float:
+    return time.time() + days * DAY
+
+
+@pytest.mark.parametrize("first", [0.0, 500.0], ids=["now", "in the future"])
+def test_age_of_a_file_does_not_matter(
+    spark: SparkSession, tmp_path: Path, run: Callable[..., tuple[str, str]], first: float
+) -> None:
+    """Spark's file source skips what is more than seven days older than the newest file."""
+    source, output = tmp_path / "in", tmp_path / "out"
+    totals = make_views(source, range(1), -first * DAY)
+    run("--input", source, "--output", output)
+    for number, modified in enumerate((0, -DAY, seconds(-8), seconds(-4000), seconds(900)), 1):
+        totals += make_views(source, range(number, number + 1), time.time() - modified)
+    run("--input", source, "--output", output)
+    check_counts(spark, output, totals)
+    # The checkpoint puts its lists of files together every ten batches.
+    options = ["--input", source, "--output", output, "--files-per-batch", 1]
+    totals += make_views(source, range(6, 18), 10 * DAY)
+    run(*options)
+    totals += make_views(source, range(18, 19), 20 * DAY)
+    run(*options)
+    check_counts(spark, output, totals)
+
+
+def test_files_that_spark_leaves_out(
+    tmp_path: Path, run: Callable[..., tuple[str, str]], refusal: Callable[..., str]
+) -> None:
+    source, other, output = tmp_path / "in", tmp_path / "other", tmp_path / "out"
+    options = ["--input", source, "--output", output]
+    make_views(source, range(2))
+    run(*options)
+    make_views(other, range(7, 8))
+    (other / "7.json").replace(source / "1.json")
+    assert f"has changed since it was counted: {source / '1.json'}" in refusal(*options)
+    (source / "1.json").rename(source / "2.json")
+    out, _ = run(*options)
+    assert f", {3 * VIEWS_PER_FILE} views" in out
+    for name in ("_3.json", "day=1/3.json", "sub/3.json"):
+        path = source / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text('{"app": "a"}\n')
+        assert f"not a file that is counted: {path}" in refusal(*options)
+        path.unlink()
+    for name in ("4[1].json", "4*.json"):  # of which Spark would read each several times
+        (source / name).write_text('{"app": "a"}\n')
+        assert f"takes the name for a pattern: {source / name}" in refusal(*options)
+        (source / name).unlink()
+    (source / ".4.json").write_text("")  # hidden from *.json by its dot
+    run(*options)
+    assert f"the output has the counts of {source}" in refusal("--input", other, *options[2:])
+
+
+def test_file_of_a_broken_batch_that_is_gone(
+    spark: SparkSession,
+    tmp_path: Path,
+    run: Callable[..., tuple[str, str]],
+    refusal: Callable[..., str],
+) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
+    options = ["--input", source, "--output", output]
+    totals = make_views(source, range(2))
+    run(*options)
+    for path in (output / "_checkpoint" / "commits").glob("*0*"):
+        path.unlink()
+    (source / "1.json").rename(tmp_path / "1.json")
+    assert f"'{source / '1.json'}'" in refusal(*options)
+    (tmp_path / "1.json").rename(source / "1.json")
+    run(*options)
+    check_counts(spark, output, totals)
+
+
 def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
     out, _ = run()
     header, *lines, last = out.splitlines()
@@ -184,10 +267,13 @@ def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
     [
         ('{"app": "a"}\n{"app": \n', "--input: batch 0 fails: "),
         ('{"app": "a"}\n{"ap": "b"}\n', "key is null, on which Flink fails"),
+        ('{"app": "a"}\n{"app": "b"}{"app": "c"}\n', "no JSON object in line 2: Extra data"),
+        ('{"app": "a"}\n\n[{"app": "b"}]\n', "no JSON object in line 3"),
+        ('{"app": "\udce9"}\n', "'utf-8' codec can't decode byte 0xe9"),
     ],
 )
 def test_bad_views(refusal: Callable[..., str], tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "bad.json").write_text(text)
+    (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
     assert says in refusal("--input", tmp_path, "--output", tmp_path / "out")
 
 
