@@ -3,6 +3,9 @@
 A look-alike of `pyspark.sql.functions` and of `Column`, with just what our portable
 expressions use, so that they have one definition: run on columns they are columns, run on
 this they are text, for the body of a SQL function or of a lambda function.
+
+Operators are written as the functions that they are, `+`(a, b), not in parentheses: of these
+Spark's parser reads on to the last before it knows what the first is, which takes it seconds.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import inspect
 from collections.abc import Callable, Iterable
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
@@ -54,21 +58,21 @@ class SqlText:
         return self._binary("=", other)
 
     def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
-        return self._binary("<>", other)
+        return ~(self == other)
 
     __hash__ = None  # type: ignore[assignment]  # __eq__ does not compare
 
     def __and__(self, other: object) -> SqlText:
-        return self._binary("AND", other)
+        return self._binary("and", other)
 
     def __or__(self, other: object) -> SqlText:
-        return self._binary("OR", other)
+        return self._binary("or", other)
 
     def __invert__(self) -> SqlText:
-        return SqlText(f"(NOT {self.text})")
+        return SqlText(f"`not`({self.text})")
 
     def __neg__(self) -> SqlText:
-        return SqlText(f"(- {self.text})")
+        return SqlText(f"negative({self.text})")
 
     def bitwiseAND(self, other: object) -> SqlText:
         """Write a & b."""
@@ -88,11 +92,11 @@ class SqlText:
 
     def isNull(self) -> SqlText:
         """Write a test for null."""
-        return SqlText(f"({self.text} IS NULL)")
+        return SqlText(f"isnull({self.text})")
 
     def isNotNull(self) -> SqlText:
         """Write a test for what is not null."""
-        return SqlText(f"({self.text} IS NOT NULL)")
+        return SqlText(f"isnotnull({self.text})")
 
     def startswith(self, prefix: str) -> SqlText:
         """Write a test for a prefix."""
@@ -100,7 +104,7 @@ class SqlText:
 
     def rlike(self, pattern: str) -> SqlText:
         """Write a test for a regular expression."""
-        return SqlText(f"({self.text} RLIKE {_text(pattern)})")
+        return SqlText(f"rlike({self.text}, {_text(pattern)})")
 
     def between(self, low: object, high: object) -> SqlText:
         """Write a test for a range."""
@@ -126,14 +130,14 @@ class SqlText:
     def when(self, condition: object, value: object) -> SqlText:
         """Write one more branch of a CASE."""
         whens = f"{self._whens} WHEN {_text(condition)} THEN {_text(value)}"
-        return SqlText(f"(CASE{whens} END)", whens=whens)
+        return SqlText(f"CASE{whens} END", whens=whens)
 
     def otherwise(self, value: object) -> SqlText:
         """Write the last branch of a CASE."""
-        return SqlText(f"(CASE{self._whens} ELSE {_text(value)} END)")
+        return SqlText(f"CASE{self._whens} ELSE {_text(value)} END")
 
     def _binary(self, operator: str, other: object) -> SqlText:
-        return SqlText(f"({self.text} {operator} {_text(other)})")
+        return SqlText(f"`{operator}`({self.text}, {_text(other)})")
 
 
 class SqlFunctions:
@@ -176,13 +180,17 @@ def _text(value: object) -> str:
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        if any(character in value for character in "\\'$"):
+            # How to escape these depends on settings of Spark.
+            return f"CAST(X'{value.encode().hex()}' AS STRING)"
+        return f"'{value}'"
     if isinstance(value, float):
         return "double('Infinity')" if value == float("inf") else f"{value!r}D"
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     if isinstance(value, dt.date):
         return f"DATE'{value}'"
+    if isinstance(value, Decimal):
+        return f"{value}BD"
     assert isinstance(value, int)
     return str(value) if -(2**31) <= value < 2**31 else f"{value}L"
