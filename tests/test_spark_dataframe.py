@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from hostile_values import in_itself
 from pyspark.errors import AnalysisException
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import keygroups
@@ -19,8 +21,18 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups.spark import infer_key_type, key_group_load, with_routing
-from keygroups.types import BIG_DEC, INT, LONG, STRING, TUPLE, UUID, KeyType
+from keygroups.spark import (
+    infer_key_type,
+    infer_sql_row,
+    key_group_load,
+    pre_aggregate,
+    rebalance_keys,
+    repartition_by_subtask,
+    rescale_report,
+    skew_report,
+    with_routing,
+)
+from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, UUID, KeyType
 
 
 @pytest.mark.parametrize(
@@ -133,6 +145,13 @@ def test_bad_weights(spark: SparkSession, ddl: str, weight: Any) -> None:
         key_group_load(df, "key", 128, weight="w")
 
 
+@pytest.mark.parametrize("weight", [["n"], ("n",), 5, object()], ids=str)
+def test_weight_that_is_no_column(spark: SparkSession, weight: Any) -> None:
+    df = spark.createDataFrame([("A", 1)], "key string, n int")
+    with pytest.raises(InvalidTypeError, match="weight must be a column or a column name, got"):
+        key_group_load(df, "key", 128, weight=weight)
+
+
 def test_weight_that_is_no_number(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", "1")], "key string, w string")
     with pytest.raises(InvalidTypeError, match="weight must be a numeric column, but w is string"):
@@ -156,6 +175,16 @@ def test_null_keys_are_not_dropped(spark: SparkSession) -> None:
         ("s", "STRING", "key_type must be a value of keygroups.types"),
         ([], None, "key must be at least one column"),
         (["n"] * 26, None, "TUPLE has at most 25 fields"),
+        ("*", None, r"key must be one column, got '\*'"),
+        (F.expr, None, "key must be a column or a column name, got <function expr"),
+        (None, None, "key must be a column or a column name, got None"),
+        (5, None, "key must be a column or a column name, got 5"),
+        (["s", None], None, "key must be a column or a column name, got None"),
+        (["s", []], None, "key must be at least one column, got an empty list"),
+        ("\ud800", None, r"key must have no surrogates.*got '\\ud800'"),
+        (in_itself(), None, "key must be lists at most 50 deep"),
+        (in_itself(), INT, "key must be lists at most 50 deep"),
+        ([["n"] * 101] * 100, None, "key must be at most 10000 columns"),
     ],
 )
 def test_bad_keys_raise_before_any_job(
@@ -164,6 +193,45 @@ def test_bad_keys_raise_before_any_job(
     df = spark.createDataFrame([("a", 1)], "s string, n bigint")
     with pytest.raises(KeyGroupsError, match=says):
         with_routing(df, key, 128, 3, key_type)
+
+
+def test_stars(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("a", 1)], "s string, n bigint")
+    with pytest.raises(InvalidValueError, match="key must be one column each, but 1 are 2: s, n"):
+        with_routing(df, F.col("*"), 128, 3)
+
+
+@pytest.mark.parametrize("df", [None, "df", 5, DataFrame, F], ids=str)
+def test_what_is_no_dataframe(df: Any) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: infer_key_type(df, "n"),
+        lambda: infer_sql_row(df, "n"),
+        lambda: key_group_load(df, "n", 128),
+        lambda: pre_aggregate(df, "n", [], 128, 3),
+        lambda: rebalance_keys(df, "n", 128, 3),
+        lambda: repartition_by_subtask(df, "n", 128, 3),
+        lambda: rescale_report(df, "n", 128, 3, 4),
+        lambda: skew_report(df, "n", 128, 3),
+        lambda: with_routing(df, "n", 128, 3),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidTypeError, match="df must be a DataFrame, got"):
+            call()
+
+
+def test_fields_that_differ_in_case_only(spark: SparkSession, ansi: None) -> None:
+    """Spark finds no field by such a name; a key has them by their places."""
+    ddl = "s struct<a:string,A:int,b:struct<c:bigint,C:string>>, x int"
+    keys = [("k", 7, (1, "y")), (None, None, None), ("", -1, (None, None))]
+    df = spark.createDataFrame([(key, 1) for key in keys], ddl)
+    for key_type in (TUPLE(STRING, INT, TUPLE(LONG, STRING)), SQL_ROW("STRING", "INT", INNER)):
+        found = with_routing(df, "s", 1000, 3, key_type).collect()
+        assert [row["key_group"] for row in found] == [
+            keygroups.assign_to_key_group(key, 1000, key_type) for key in keys
+        ]
+
+
+INNER = "ROW<c BIGINT, C STRING>"
 
 
 def test_unknown_column(spark: SparkSession) -> None:

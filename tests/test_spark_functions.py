@@ -7,11 +7,13 @@ import math
 import random
 import struct
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from typing import Any
 
 import pytest
+from hostile_values import in_itself
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +27,7 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups.spark import catalyst, with_routing
+from keygroups.spark import catalyst, repartition_by_subtask, with_routing
 from keygroups.spark import functions as KF
 from keygroups.spark.path import SETTING, current_path
 from keygroups.types import (
@@ -44,10 +46,12 @@ from keygroups.types import (
     LOCAL_TIME,
     LONG,
     MAP,
+    PYFLINK,
     ROW,
     SET,
     SHORT,
     SQL_DATE,
+    SQL_ROW,
     SQL_TIME,
     SQL_TIMESTAMP,
     STRING,
@@ -390,6 +394,138 @@ def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.Mo
             KF.hash_code("a", STRING)
 
 
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    """A thread that has made no session, and so has none active."""
+    with ThreadPoolExecutor(1) as executor:
+        yield executor
+
+
+def test_setting_in_a_thread(spark: SparkSession, thread: ThreadPoolExecutor) -> None:
+    df = spark.createDataFrame([("a",)], "a string")
+    assert thread.submit(SparkSession.getActiveSession).result() is None
+    for _ in setting(spark, SETTING, "quick"):
+        for call in (lambda: KF.hash_code("a", STRING), lambda: with_routing(df, "a", 128, 3)):
+            with pytest.raises(InvalidValueError, match="must be one of auto, fast, portable"):
+                thread.submit(call).result()
+
+
+def test_path_in_a_thread(
+    spark: SparkSession, thread: ThreadPoolExecutor, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = spark.createDataFrame([("a", 1)], "a string, b int")
+    key_type = TUPLE(STRING, INT)
+    makes: list[Callable[[], DataFrame]] = [
+        lambda: with_routing(df, ["a", "b"], 128, 3),
+        lambda: df.select(KF.hash_code(["a", "b"], key_type)),
+    ]
+    for make in makes:
+        shown = plan(thread.submit(make).result(), capsys)
+        assert ("hive-hash" in shown) is ("hive-hash" in plan(make(), capsys))
+
+
+def test_session_of_the_dataframe_decides(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = spark.newSession()
+    other.conf.set(SETTING, "portable")
+    df = other.createDataFrame([("a", 1)], "a string, b int")
+    for _ in setting(spark, SETTING, "quick"):
+        assert "hive-hash" not in plan(with_routing(df, ["a", "b"], 128, 3), capsys)
+    other.conf.set(SETTING, "quick")
+    with pytest.raises(InvalidValueError, match="must be one of auto, fast, portable"):
+        with_routing(df, "a", 128, 3)
+
+
+# --- expressions in expressions, which Spark Connect bounds ----------------------------------
+
+
+def calls(column: Any, count: int) -> Any:
+    for _ in range(count):
+        column = F.coalesce(column)
+    return column
+
+
+FLAT: list[tuple[KeyType, str, Any]] = [
+    (INT, "int", 7),
+    (STRING, "string", "h\u00e9llo"),
+    (DOUBLE, "double", -1.5),
+    (BIG_DEC, "decimal(38,18)", Decimal("12345678901.000000000000000001")),
+    (LOCAL_DATE_TIME, "timestamp_ntz", dt.datetime(2024, 2, 29, 1, 2, 3, 4)),
+    (SQL_ROW("DECIMAL(38,18)"), "decimal(38,18)", Decimal("1.000000000000000001")),
+    (TUPLE(STRING, DOUBLE), "struct<a:string,b:double>", ("a", 0.5)),
+    (PYFLINK(LIST(STRING)), "array<string>", ["a", None]),
+]
+
+
+@pytest.mark.parametrize(("key_type", "ddl", "key"), FLAT, ids=[ddl for _, ddl, _ in FLAT])
+def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key: Any) -> None:
+    """A key some calls deep, and some calls around what we make of it."""
+    df = spark.createDataFrame([(key,)], f"key {ddl}")
+    columns: list[Any] = ["key"]
+    if isinstance(key_type, TUPLE):
+        columns = [["key.a", "key.b"]]
+    elif not isinstance(key_type, PYFLINK):
+        columns += [calls(F.col("key"), 4), calls(F.col("key"), 20)]
+    one = (key,) if isinstance(key_type, SQL_ROW) else key
+    expected = keygroups.assign_key_to_parallel_operator(one, 1000, 7, key_type)
+    found = [
+        calls(KF.assign_key_to_parallel_operator(column, 1000, 7, key_type), 15)
+        for column in columns
+    ]
+    assert spark.createDataFrame([(key,)], f"key {ddl}").select(*found).first() == (
+        expected,
+    ) * len(found)
+    rows = with_routing(df, columns[-1], 1000, 7, key_type).select("subtask").collect()
+    assert rows == [(expected,)]
+
+
+@pytest.mark.parametrize("depth", [40, 44, 45, 46, 47, 48, 60, 400])
+def test_key_too_deep(spark: SparkSession, depth: int) -> None:
+    """The answer, or an error whose advice helps."""
+    if not is_remote() and depth > 60:
+        pytest.skip("deeper than Spark itself analyses")
+    df = spark.createDataFrame([("A",)], "a string")
+    key = calls(F.col("a"), depth)
+
+    def route(df: DataFrame, key: Any) -> list[list[Any]]:
+        bare = df.select(KF.assign_key_to_parallel_operator(key, 128, 3, STRING))
+        routed = with_routing(df, key, 128, 3).select("subtask")
+        placed = repartition_by_subtask(df, key, 128, 3).select(F.spark_partition_id())
+        return [frame.collect() for frame in (bare, routed, placed)]
+
+    try:
+        found = route(df, key)
+    except InvalidValueError as error:
+        said = str(error)
+        found = []
+    if not found:
+        assert is_remote()
+        assert depth > 44
+        assert "df.withColumn()" in said
+        if depth > 47:
+            return  # than Spark itself takes
+        found = route(df.withColumn("deep", key), "deep")
+    assert found == [[(2,)]] * 3
+
+
+NAMES = ["x0", "X1", "key", "c0", "a b", "a`b", "x.y", "${x}", "\u00e9", "1", "select"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_columns(spark: SparkSession, path: None, name: str) -> None:
+    """Whatever a column is called, and however its expression is sent, it is that column."""
+    keys = [Decimal("1.50"), Decimal("-12345678901234567890.25"), None]
+    df = spark.createDataFrame([(key,) for key in keys], "k decimal(38,2)")
+    df = df.withColumnRenamed("k", name)
+    quoted = "`" + name.replace("`", "``") + "`"
+    for column in (quoted, F.col(quoted), df[quoted]):
+        found = df.select(KF.assign_to_key_group([column], 1000, ROW(BIG_DEC))).collect()
+        assert [row[0] for row in found] == [
+            keygroups.assign_to_key_group((key,), 1000, ROW(BIG_DEC)) for key in keys
+        ]
+
+
 # --- bad input -----------------------------------------------------------------------------
 
 
@@ -419,11 +555,12 @@ def test_column_of_another_type_fails_in_analysis(
         _ = df.select(KF.hash_code("key", key_type)).schema
 
 
-def test_column_of_another_type_is_named(spark: SparkSession) -> None:
-    with pytest.raises(
-        AnalysisException, match=r"(?i)key type INT takes a column of type int not bigint"
-    ):
+def test_column_of_another_type_is_named(spark: SparkSession, path: None) -> None:
+    """Word for word, and with nothing of formats or numbers around."""
+    with pytest.raises(AnalysisException) as raised:
         _ = spark.range(1).select(KF.hash_code("id", INT)).schema
+    assert "`key type INT takes a column of type int not bigint`" in str(raised.value)
+    assert "FORMAT" not in str(raised.value).upper()
 
 
 def test_key_group_out_of_range_fails(spark: SparkSession) -> None:
@@ -458,6 +595,11 @@ def test_arguments_are_checked_when_the_expression_is_built(spark: SparkSession)
         lambda: KF.hash_code("a", TUPLE(INT, INT)),
         lambda: KF.hash_code([], INT),
         lambda: KF.murmur_hash(None),  # type: ignore[arg-type]
+        lambda: KF.hash_code("*", STRING),
+        lambda: KF.murmur_hash("t.*"),
+        lambda: KF.hash_code("\ud800", STRING),
+        lambda: KF.hash_code(in_itself(), STRING),
+        lambda: KF.key_for_subtask("n", 128, 4, STRING, prefix="\ud800"),
     ]
     for call in calls:
         with pytest.raises(KeyGroupsError):

@@ -19,7 +19,13 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 import keygroups
-from keygroups import InvalidTypeError, KeyGroupsError, ParallelismError, UnsupportedKeyTypeError
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    ParallelismError,
+    UnsupportedKeyTypeError,
+)
 from keygroups.spark import pre_aggregate, repartition_by_subtask, with_routing
 from keygroups.types import (
     BIG_DEC,
@@ -353,6 +359,11 @@ def test_pre_aggregate_by_nested_and_computed_keys(spark: SparkSession) -> None:
         ("s", ["n"], "STRING", InvalidTypeError, "key_type must be a value of keygroups.types"),
         ([], ["n"], None, KeyGroupsError, "key must be at least one column"),
         ("none", ["n"], None, AnalysisException, "none"),
+        ("s", ("sum(n)",), None, InvalidTypeError, r"at least one column, got \('sum\(n\)',\)"),
+        ("s", "n", None, InvalidTypeError, "aggregations must be a list of at least one column"),
+        ("*", ["n"], None, InvalidValueError, r"key must be one column, got '\*'"),
+        (None, ["n"], None, InvalidTypeError, "key must be a column or a column name, got None"),
+        (["s", "S"], ["n"], None, InvalidValueError, "must have different names, got 2 columns s"),
     ],
 )
 def test_bad_pre_aggregations(
@@ -365,6 +376,13 @@ def test_bad_pre_aggregations(
         pre_aggregate(df, key, aggregations, 128, 3, key_type)
     with pytest.raises(ParallelismError):
         pre_aggregate(df, "s", [F.sum("n")], 128, 129)
+
+
+@pytest.mark.parametrize("alias", ["s", "S"])
+def test_aggregate_named_like_the_key(spark: SparkSession, alias: str) -> None:
+    df = spark.createDataFrame([("a", 1)], "s string, n int")
+    with pytest.raises(InvalidValueError, match="different names, got 2 columns s: name them by"):
+        pre_aggregate(df, "s", [F.max("n").alias(alias)], 128, 3)
 
 
 def test_pre_aggregate_of_null_keys_fails(spark: SparkSession) -> None:

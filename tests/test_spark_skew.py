@@ -28,6 +28,7 @@ from keygroups import (
 from keygroups.spark import skew_report
 from keygroups.types import (
     DOUBLE,
+    FLOAT,
     INT,
     LIST,
     LONG,
@@ -297,6 +298,26 @@ def test_doubles_that_spark_takes_for_one(spark: SparkSession, ansi: None) -> No
         ("(0.0, -0.0)", 1),
     ]
     assert "(-0.0, 0.0)" in str(report)
+
+
+@pytest.mark.parametrize("ddl", ["float", "double"])
+def test_columns_that_hold_no_null(spark: SparkSession, ansi: None, ddl: str) -> None:
+    """Spark casts no text to them without ANSI mode, as the cast may make a null."""
+    number: KeyType = FLOAT if ddl == "float" else DOUBLE
+    df = spark.range(3).selectExpr(f"cast(id as {ddl}) x", "id", f"cast(-0.0D as {ddl}) zero")
+    df = df.selectExpr("*", "struct(x, id) s", "array(x, zero) a", "array(struct(x as y)) sa")
+    nested = TUPLE(TUPLE(number, LONG), LIST(number), LIST(TUPLE(number)))
+    shapes: list[tuple[Any, KeyType, list[Any]]] = [
+        ("x", number, [0.0, 1.0, 2.0]),
+        (["x", "id"], TUPLE(number, LONG), [(float(i), i) for i in range(3)]),
+        ("s", TUPLE(number, LONG), [(float(i), i) for i in range(3)]),
+        ("a", LIST(number), [[float(i), -0.0] for i in range(3)]),
+        (["s", "a", "sa"], nested, [((i, i), [i, -0.0], [(i,)]) for i in range(3)]),
+    ]
+    for key, key_type, keys in shapes:
+        report = skew_report(df, key, 2**15, 2**15, key_type)
+        found = [top.key for one in report.hot_subtasks for top in one.top_keys]
+        assert sorted(found) == keys  # Rows are tuples
 
 
 def test_uuid_in_either_case(spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import pytest
 import test_binary_row as sql_rows
 import test_shared_vectors as shared
 from key_encoding import decode_key, decode_key_type
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
@@ -20,8 +21,8 @@ from test_vectors import read
 
 from keygroups.spark import portable
 from keygroups.spark.expressions import hash_key
-from keygroups.spark.key_columns import KeyColumn
-from keygroups.spark.path import SETTING
+from keygroups.spark.key_columns import KeyColumn, KeyTree
+from keygroups.spark.path import SETTING, Path, build, current_path
 from keygroups.types import SQL_ROW, KeyType, ScalarType, SqlType
 
 MAX_PARALLELISM = 1000
@@ -140,6 +141,11 @@ def check(spark: SparkSession, groups: list[Group], what: str) -> int:
     return count
 
 
+def hash_of(key_type: KeyType, path: Path, key: KeyTree) -> Column:
+    code, _ = hash_key(path, key, key_type)
+    return code
+
+
 def check_side_by_side(spark: SparkSession, groups: list[Group]) -> None:
     """Ask for keys of several types in one query; shorter lists go on in nulls."""
     schema, codes, columns = T.StructType(), [], []
@@ -149,7 +155,9 @@ def check_side_by_side(spark: SparkSession, groups: list[Group]) -> None:
             name = f"k{i}_{j}"
             schema.add(name, spark_type)
             fields.append(KeyColumn(F.col(name), name, spark_type))
-        code, key = hash_key(fields if isinstance(key_type, SQL_ROW) else fields[0], key_type)
+        tree: KeyTree = fields if isinstance(key_type, SQL_ROW) else fields[0]
+        code = build(tree, partial(hash_of, key_type))
+        _, key = hash_key(current_path(), tree, key_type)
         codes.append(code.alias(f"code{i}"))
         code = F.col(f"code{i}")  # once in the plan, which is what takes the time
         columns += [code, portable.key_group(F, code, F.lit(MAX_PARALLELISM), key)]

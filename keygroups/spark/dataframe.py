@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
+from keygroups.spark.arguments import (
+    check_column,
+    check_df,
+    check_key_type,
+    check_text,
+    is_connect,
+    map_key,
+)
 from keygroups.spark.expressions import SPARK_TYPES, hash_key
 from keygroups.spark.key_columns import KeyColumn, KeyTree, simple_type
+from keygroups.spark.path import Path, build
 from keygroups.spark.substitutes import look_up_key
 from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
 
@@ -155,15 +167,13 @@ def rebalance_keys(
     >>> rebalance_keys(df, "word", 128, 5).collect()
     [Row(word='hello', substitute_key=2), Row(word='A', substitute_key=0)]
     """
-    if not isinstance(column, str):
-        raise InvalidTypeError(f"column must be a str, got {show(column)}")
+    column = check_text("column", column)
     _refuse_columns(df, column)
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
+    look_up = look_up_key(max_parallelism, parallelism, substitute_type, prefix)
     # As many key groups as subtasks: the key group is the hash modulo the parallelism.
-    subtask = key_group_column(df, key, parallelism, key_type)
-    substitute = look_up_key(subtask, max_parallelism, parallelism, substitute_type, prefix)
-    return df.withColumn(column, substitute)
+    return df.withColumn(column, key_group_column(df, key, parallelism, key_type, look_up))
 
 
 def key_group_load(
@@ -188,6 +198,7 @@ def key_group_load(
     >>> key_group_load(df, "letter", 128).per_subtask(3)
     [1, 0, 2]
     """
+    max_parallelism = check_max_parallelism(max_parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
     value = F.lit(1) if weight is None else _weight(df, weight)
     rows = (
@@ -217,27 +228,54 @@ def key_group_load(
 
 
 def key_group_column(
-    df: DataFrame, key: KF.Key, max_parallelism: int, key_type: KeyType | None
+    df: DataFrame,
+    key: KF.Key,
+    max_parallelism: int,
+    key_type: KeyType | None,
+    then: Callable[[Any, Column], Column] = lambda F, key_group: key_group,
 ) -> Column:
-    """Return the key group of a key of `df`, whose schema gives or checks the key type."""
-    groups = F.lit(check_max_parallelism(max_parallelism))
+    """Return the key group of a key of `df`, whose schema gives or checks the key type.
+
+    `then` makes of F and the key group what is returned.
+    """
     tree = key_tree(df, key)
-    code, nullable = hash_key(tree, _infer(tree) if key_type is None else key_type)
-    return portable.key_group(F, code, groups, nullable)
+    known = _infer(tree) if key_type is None else check_key_type(key_type)
+    groups = check_max_parallelism(max_parallelism)
+
+    def make(path: Path, key: KeyTree) -> Column:
+        code, nullable = hash_key(path, key, known)
+        return then(path.F, portable.key_group(path.F, code, path.F.lit(groups), nullable))
+
+    return build(tree, make, df.sparkSession)
 
 
-def key_tree(df: DataFrame, key: KF.Key) -> KeyTree:
+def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     """Return a key's columns with their names and types in `df`."""
-    if isinstance(key, (list, tuple)):
-        if not key:
-            raise InvalidValueError("key must be at least one column, got none")
-        return [key_tree(df, part) for part in key]
-    [field] = df.select(key).schema.fields  # type: ignore[arg-type]  # not a list
-    column = F.col(key) if isinstance(key, str) else key
-    return KeyColumn(column, field.name, field.dataType)  # type: ignore[arg-type]  # not a list
+    check_df(df)
+    columns: list[Column] = []
+    map_key(key, lambda part: columns.append(check_column(name, part)))
+    if not columns:
+        raise InvalidValueError(f"{name} must be at least one column, got none")
+    if is_connect(df):
+        from keygroups.spark.connect import check_depth  # protobuf is there for Connect alone
+
+        for column in columns:
+            check_depth(name, column, df.sparkSession.client)
+    fields = df.select(*columns).schema.fields
+    if len(fields) != len(columns):
+        names = ", ".join(field.name for field in fields)
+        raise InvalidValueError(
+            f"{name} must be one column each, but {len(columns)} are {len(fields)}: {names}"
+        )
+    named = (
+        KeyColumn(column, field.name, field.dataType) for column, field in zip(columns, fields)
+    )
+    tree: KeyTree = map_key(key, lambda part: next(named))
+    return tree
 
 
 def _refuse_columns(df: DataFrame, *names: str) -> None:
+    check_df(df)
     taken = [name.lower() for name in names]
     for name in df.columns:
         if name.lower() in taken:
@@ -246,6 +284,8 @@ def _refuse_columns(df: DataFrame, *names: str) -> None:
 
 def _infer(tree: KeyTree) -> KeyType:
     if not isinstance(tree, KeyColumn):
+        if not tree:
+            raise InvalidValueError("key must be at least one column, got an empty list")
         parts = [_infer(part) for part in tree]
         return parts[0] if len(parts) == 1 else TUPLE(*parts)
     assert tree.spark_type is not None
@@ -259,7 +299,7 @@ def _infer(tree: KeyTree) -> KeyType:
 
 
 def _weight(df: DataFrame, weight: KF.ColumnOrName) -> Column:
-    tree = key_tree(df, weight)
+    tree = key_tree(df, check_column("weight", weight), "weight")
     assert isinstance(tree, KeyColumn)
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)

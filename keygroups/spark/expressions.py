@@ -12,18 +12,15 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.utils import is_remote
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.java_time import certain_span
 from keygroups.spark import portable
 from keygroups.spark.binary_row import row_bytes
 from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields
-from keygroups.spark.path import TEXT, Path, current_path
-from keygroups.spark.sql_text import SqlText
+from keygroups.spark.path import Path
 from keygroups.sql_types import LogicalType
 from keygroups.types import (
     BIG_DEC,
@@ -70,22 +67,12 @@ SPARK_TYPES: dict[KeyType, str] = {
 """The Spark type that holds each scalar key type, as `typeof` says it, without parameters."""
 
 
-def hash_key(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
+def hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     """Return the hash code of a key, and the column that is null where the key is null.
 
     That column is None for a key that never is null: a tuple or row given by its fields, and
     a PyFlink key, of which Flink has a null one.
     """
-    if not isinstance(key_type, KeyType):
-        raise InvalidTypeError(
-            f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
-        )
-    if is_remote() and _depth(key_type) > 1:
-        return _hash_as_text(key, key_type)
-    return _hash_key(current_path(), key, key_type)
-
-
-def _hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
     if isinstance(key_type, (TUPLE, ROW)):
         return _hash_fields(path, key, key_type)
     if isinstance(key_type, SQL_ROW):
@@ -96,43 +83,6 @@ def _hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Colu
     if not isinstance(column, KeyColumn):
         raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
     return _hash_column(path, column, key_type), column.column
-
-
-def _depth(key_type: KeyType) -> int:
-    """Return how many compound key types are in one another."""
-    if isinstance(key_type, SQL_ROW):
-        # Its bytes nest about as deep as a tuple's hash, if the fields are few and plain.
-        plain = len(key_type.fields) <= 4 and not any(field.fields for field in key_type.fields)
-        return 1 if plain else 2
-    if isinstance(key_type, PYFLINK):
-        return 1 + _depth(key_type.element)
-    if isinstance(key_type, (TUPLE, ROW)):
-        return 1 + max(map(_depth, key_type.fields), default=0)
-    return 1 + _depth(key_type.element) if isinstance(key_type, LIST) else 0
-
-
-def _hash_as_text(key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
-    """Hash a key by one lambda function that the server parses from SQL text.
-
-    Spark Connect sends a column as nested messages, and takes no more than about 45 levels of
-    them; text may nest as deep as it likes.
-    """
-    columns: list[Column] = []
-
-    def bind(part: KeyTree) -> KeyTree:
-        if not isinstance(part, KeyColumn):
-            return [bind(field) for field in part]
-        text: Any = SqlText(f"key.c{len(columns)}")
-        columns.append(part.column)
-        return KeyColumn(text, part.name, part.spark_type)
-
-    code: Any
-    code, nullable = _hash_key(TEXT, bind(key), key_type)
-    named = [column.alias(f"c{i}") for i, column in enumerate(columns)]
-    hash_one = F.expr(f"key -> {code.text}")
-    hashed = F.call_function("transform", F.array(F.struct(*named)), hash_one).getItem(0)
-    # Only a key that is one column can be null.
-    return hashed, None if nullable is None else columns[0]
 
 
 def _hash(path: Path, key: KeyTree, key_type: KeyType) -> Column:

@@ -14,17 +14,18 @@ A classic session has a fast path beside the portable one; see `keygroups.spark.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, show
+from keygroups.errors import show
 from keygroups.spark import portable
+from keygroups.spark.arguments import check_column, check_key_type, map_key
 from keygroups.spark.expressions import hash_key
 from keygroups.spark.key_columns import KeyColumn, KeyTree, typed
+from keygroups.spark.path import Path, build
 from keygroups.spark.substitutes import look_up_key
 from keygroups.types import INT, KeyType
 
@@ -51,8 +52,9 @@ def murmur_hash(code: ColumnOrName) -> Column:
     >>> df.select(murmur_hash("code").alias("murmur_hash")).first()
     Row(murmur_hash=1715862179)
     """
-    column = typed(F, _column("code", code), "int", "code")
-    return F.when(column.isNotNull(), portable.finalise(F, column))
+    return _of_int(
+        "code", code, lambda F, code: F.when(code.isNotNull(), portable.finalise(F, code))
+    )
 
 
 def hash_code(key: Key, key_type: KeyType) -> Column:
@@ -73,8 +75,7 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     >>> df.select(hash_code("word", STRING).alias("hash_code")).collect()
     [Row(hash_code=99162322), Row(hash_code=None)]
     """
-    code, _ = hash_key(_tree(key), key_type)
-    return code
+    return _of_key(key, key_type, lambda F, code, nullable: code)
 
 
 def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int) -> Column:
@@ -86,9 +87,10 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     >>> df.select(compute_key_group_for_key_hash("code", 128).alias("key_group")).first()
     Row(key_group=35)
     """
-    groups = F.lit(check_max_parallelism(max_parallelism))
-    code = typed(F, _column("key_hash", key_hash), "int", "key_hash")
-    return portable.key_group(F, code, groups, code)
+    groups = check_max_parallelism(max_parallelism)
+    return _of_int(
+        "key_hash", key_hash, lambda F, code: portable.key_group(F, code, F.lit(groups), code)
+    )
 
 
 def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Column:
@@ -101,9 +103,12 @@ def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Co
     >>> df.select(assign_to_key_group("letter", 128, STRING).alias("key_group")).collect()
     [Row(key_group=104), Row(key_group=17)]
     """
-    groups = F.lit(check_max_parallelism(max_parallelism))
-    code, nullable = hash_key(_tree(key), key_type)
-    return portable.key_group(F, code, groups, nullable)
+    groups = check_max_parallelism(max_parallelism)
+    return _of_key(
+        key,
+        key_type,
+        lambda F, code, nullable: portable.key_group(F, code, F.lit(groups), nullable),
+    )
 
 
 def compute_operator_index_for_key_group(
@@ -120,17 +125,19 @@ def compute_operator_index_for_key_group(
     ... ).collect()
     [Row(subtask=0), Row(subtask=1)]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = typed(F, _column("key_group_id", key_group_id), "int", "key_group_id")
-    last = max_parallelism - 1
-    refused = F.raise_error(
-        F.concat(F.lit(f"key_group_id must be from 0 to {last}, got "), key_group.cast("string"))
-    )
-    return F.when(
-        key_group.between(0, last),
-        portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism)),
-    ).when(key_group.isNotNull(), refused)
+    groups = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, groups)
+
+    def subtask(F: Any, key_group: Column) -> Any:
+        text = F.concat(
+            F.lit(f"key_group_id must be from 0 to {groups - 1}, got "), key_group.cast("string")
+        )
+        return F.when(
+            key_group.between(0, groups - 1),
+            portable.operator_index(F, key_group, F.lit(groups), F.lit(parallelism)),
+        ).when(key_group.isNotNull(), F.raise_error(text))
+
+    return _of_int("key_group_id", key_group_id, subtask)
 
 
 def assign_key_to_parallel_operator(
@@ -148,10 +155,14 @@ def assign_key_to_parallel_operator(
     ... ).first()
     Row(subtask=2)
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = assign_to_key_group(key, max_parallelism, key_type)
-    return portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism))
+    groups = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, groups)
+
+    def subtask(F: Any, code: Column, nullable: Column | None) -> Column:
+        key_group = portable.key_group(F, code, F.lit(groups), nullable)
+        return portable.operator_index(F, key_group, F.lit(groups), F.lit(parallelism))
+
+    return _of_key(key, key_type, subtask)
 
 
 def key_for_subtask(
@@ -175,24 +186,35 @@ def key_for_subtask(
     >>> df.select(key_for_subtask("subtask", 128, 5).alias("key")).collect()
     [Row(key=4), Row(key=2), Row(key=None)]
     """
-    column = typed(F, _column("subtask", subtask), "int", "subtask")
-    found = look_up_key(column, max_parallelism, parallelism, key_type, prefix)
+    look_up = look_up_key(max_parallelism, parallelism, key_type, prefix)
     last = check_parallelism(parallelism, max_parallelism) - 1
-    refused = F.raise_error(
-        F.concat(F.lit(f"subtask must be from 0 to {last}, got "), column.cast("string"))
-    )
-    return F.when(column.between(0, last), found).when(column.isNotNull(), refused)
+
+    def key(F: Any, subtask: Column) -> Any:
+        text = F.concat(F.lit(f"subtask must be from 0 to {last}, got "), subtask.cast("string"))
+        return F.when(subtask.between(0, last), look_up(F, subtask)).when(
+            subtask.isNotNull(), F.raise_error(text)
+        )
+
+    return _of_int("subtask", subtask, key)
 
 
-def _column(name: str, column: object) -> Column:
-    if isinstance(column, str):
-        return F.col(column)
-    if hasattr(column, "isNotNull"):  # classic and Connect columns share no class in 3.5
-        return column  # type: ignore[return-value]  # hasattr() does not narrow it
-    raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
+def _of_int(name: str, column: ColumnOrName, make: Callable[[Any, Column], Column]) -> Column:
+    """Return an expression of an int column, made of the current path's functions."""
+
+    def of_path(path: Path, key: KeyTree) -> Column:
+        assert isinstance(key, KeyColumn)
+        return make(path.F, typed(path.F, key.column, "int", name))
+
+    return build(KeyColumn(check_column(name, column), name), of_path)
 
 
-def _tree(key: object) -> KeyTree:
-    if isinstance(key, (list, tuple)):
-        return [_tree(part) for part in key]
-    return KeyColumn(_column("key", key), show(key))
+def _of_key(
+    key: Key, key_type: KeyType, make: Callable[[Any, Column, Column | None], Column]
+) -> Column:
+    """Return an expression of a key's hash code, made of the current path's functions.
+
+    `make` also gets the column that is null where the key is.
+    """
+    check_key_type(key_type)
+    tree = map_key(key, lambda part: KeyColumn(check_column("key", part), show(part)))
+    return build(tree, lambda path, key: make(path.F, *hash_key(path, key, key_type)))

@@ -39,12 +39,28 @@ def simple_type(spark_type: T.DataType) -> str:
 
 def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
     """Return the fields of a column that is known to be a struct, else None."""
-    if not isinstance(key.spark_type, T.StructType):
+    struct = key.spark_type
+    if not isinstance(struct, T.StructType):
         return None
+    column, names = key.column, [field.name for field in struct.fields]
+    if len({name.lower() for name in names}) < len(names):
+        # Spark finds fields by name, in any case of its letters: give them names of our own.
+        column = column.cast(_renamed(struct))
+        names = [f"f{index}" for index in range(len(names))]
     return [
-        KeyColumn(key.column.getField(field.name), f"{key.name}.{field.name}", field.dataType)
-        for field in key.spark_type.fields
+        KeyColumn(column.getField(name), f"{key.name}.{field.name}", field.dataType)
+        for name, field in zip(names, struct.fields)
     ]
+
+
+def _renamed(spark_type: T.DataType) -> str:
+    """Return a type as SQL writes it, with the fields of structs named by their places."""
+    if isinstance(spark_type, T.StructType):
+        parts = (f"f{i}:{_renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
+        return f"struct<{','.join(parts)}>"
+    if isinstance(spark_type, T.ArrayType):
+        return f"array<{_renamed(spark_type.elementType)}>"
+    return spark_type.simpleString()
 
 
 def counted(key: KeyTree, count: int, what: object) -> Sequence[KeyTree]:
@@ -70,11 +86,12 @@ def checked(F: Any, key: KeyColumn, spark_type: str, what: str) -> Column:
 def typed(F: Any, column: Column, spark_type: str, what: str) -> Column:
     """Let a column of a Spark type through; with one of another type the analysis fails.
 
-    Spark has no function that refuses a type by name, but `to_number` refuses a malformed
-    format when the plan is analysed, and shows it. So the format here is "9" if `typeof` says
-    the right type, and else the message. All of it is constant, and gone from the plan after.
+    Spark has no function that refuses a type, but to ask a struct for a field that it does not
+    have is an error of analysis, which names both. So the field's name here is the type if
+    `typeof` says the right one, and else the message. All of it is constant, and gone from the
+    plan after.
     """
     says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
     right = F.lit(f"^.* not {re.escape(spark_type)}([(<].*)?$")
-    number = F.to_number(F.lit("1"), F.regexp_replace(says, right, F.lit("9")))
-    return F.when(number.isNotNull(), column)
+    name = F.regexp_replace(says, right, F.lit(spark_type))
+    return F.when(F.named_struct(name, F.lit(1)).getField(spark_type).isNotNull(), column)

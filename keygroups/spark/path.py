@@ -1,9 +1,11 @@
 """Which expressions hash a key: the portable ones, or the fast ones of a classic session.
 
-The Spark configuration `spark.keygroups.path`, read from the active session when an
-expression is built, decides: `auto` (the default) takes the fast path where there is one,
-`portable` and `fast` force it. Both give the same answers; `explain()` shows which was taken:
-the fast path's plans have `hive-hash` and `invoke`, the portable one's have neither.
+The Spark configuration `spark.keygroups.path`, read when an expression is built, decides:
+`auto` (the default) takes the fast path where there is one, `portable` and `fast` force it. It
+is that of the DataFrame's session, or, where only columns are given, that of the active or else
+the default session: a thread that did not make a session itself has none active. Both give the
+same answers; `explain()` shows which was taken: the fast path's plans have `hive-hash` and
+`invoke`, the portable one's have neither.
 """
 
 from __future__ import annotations
@@ -13,16 +15,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.utils import is_remote
 
 from keygroups.errors import InvalidValueError
 from keygroups.spark import ieee754, portable
+from keygroups.spark.arguments import is_connect
+from keygroups.spark.key_columns import KeyTree
 from keygroups.spark.sql_text import SqlFunctions
 from keygroups.types import KeyType
 
-__all__ = ["SETTING", "TEXT", "Path", "current_path"]
+__all__ = ["SETTING", "Path", "build", "current_path"]
 
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable")
@@ -59,31 +63,54 @@ def _portable(functions: Any) -> Path:
 
 
 _PORTABLE = _portable(F)
-TEXT = _portable(SqlFunctions())
-"""The portable expressions as SQL text."""
+_TEXT = _portable(SqlFunctions())
 # One answer per gateway, that is per JVM: its classes do not change.
 _fast_paths: dict[Any, Path | None] = {}
 
 
-def current_path() -> Path:
-    """Return the expressions that the active session is to use.
+def build(
+    key: KeyTree, make: Callable[[Path, KeyTree], Column], session: SparkSession | None = None
+) -> Column:
+    """Return an expression of a key, made by `make` of a path's expressions and the columns.
+
+    `session` is that of the DataFrame, if there is one.
+    """
+    session = session or _active_session()
+    path = current_path(session)
+    if not is_connect(F.lit(0) if session is None else session):
+        return make(path, key)
+    from keygroups.spark.connect import shallow  # protobuf is there for Connect alone
+
+    client = None if session is None else session.client
+    return shallow(client, key, partial(make, path), partial(make, _TEXT))
+
+
+def current_path(session: SparkSession | None = None) -> Path:
+    """Return the expressions that a session, or the active one, is to use.
 
     Raises InvalidValueError for a setting that is none, and where `fast` is set and there is
     no fast path.
     """
-    session = SparkSession.getActiveSession()
+    session = session or _active_session()
     choice = "auto" if session is None else session.conf.get(SETTING, "auto")
     if choice not in _CHOICES:
         raise InvalidValueError(f"{SETTING} must be one of {', '.join(_CHOICES)}, got {choice!r}")
     if choice == "portable" or session is None:
         return _PORTABLE
-    fast = None if is_remote() else _fast_path(session)
+    fast = None if is_connect(session) else _fast_path(session)
     if fast is None and choice == "fast":
         raise InvalidValueError(
             f"{SETTING} is fast, but this session has no fast path: it is Spark Connect, or a "
             "Spark whose internal expressions are not known"
         )
     return fast or _PORTABLE
+
+
+def _active_session() -> SparkSession | None:
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def _fast_path(session: SparkSession) -> Path | None:

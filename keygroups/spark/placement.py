@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import mmh3
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
-from keygroups.spark.dataframe import infer_key_type, key_group_column
+from keygroups.spark.arguments import check_key_type, is_column
+from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.spark.expressions import contains
+from keygroups.spark.key_columns import KeyColumn
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
@@ -43,6 +45,7 @@ def repartition_by_subtask(
     does not hold its key type; InvalidValueError for another number of columns than fields.
     A null key makes the query fail, as it makes Flink fail: filter such rows out first.
 
+    >>> from pyspark.sql import functions as F
     >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
     >>> placed = repartition_by_subtask(df, "letter", 128, 3)
     >>> placed.withColumn("partition", F.spark_partition_id()).orderBy("n").show()
@@ -64,19 +67,23 @@ def repartition_by_subtask(
     """
     max_parallelism = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, max_parallelism)
-    key_group = key_group_column(df, key, max_parallelism, key_type)
-    subtask = F.coalesce(
-        portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism)),
-        F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
-    )
     # Spark does not look at the key where there is one partition, and would let nulls pass.
     partitions = max(parallelism, 2)
     by_id = getattr(type(df), "repartitionById", None)  # from Spark 4.1
+
+    def place(F: Any, key_group: Column) -> Column:
+        subtask = F.coalesce(
+            portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism)),
+            F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
+        )
+        return subtask if by_id is not None else _lands_on(F, subtask, partitions)
+
+    placed_by = key_group_column(df, key, max_parallelism, key_type, place)
     placed: DataFrame
     if by_id is not None:
-        placed = by_id(df, partitions, subtask)
+        placed = by_id(df, partitions, placed_by)
     else:
-        placed = df.repartition(partitions, _lands_on(subtask, partitions))
+        placed = df.repartition(partitions, placed_by)
     return placed if parallelism == partitions else placed.coalesce(1)
 
 
@@ -98,10 +105,12 @@ def pre_aggregate(
 
     `key` is a column, its name, or a list of several for a TUPLE; `aggregations` are one or
     more columns such as `F.sum("views").alias("views")`. The rest, and what is raised, is that
-    of `repartition_by_subtask`. Raises UnsupportedKeyTypeError for a key type with a FLOAT or
-    DOUBLE in it too, because Spark's `groupBy` makes one key of 0.0 and -0.0, and for one with
-    a UUID, because it makes two of one UUID in upper and in lower case.
+    of `repartition_by_subtask`. Raises InvalidTypeError for aggregations that are no columns,
+    InvalidValueError for one with the name of a key column, and UnsupportedKeyTypeError for a
+    key type with a FLOAT or DOUBLE in it, because Spark's `groupBy` makes one key of 0.0 and
+    -0.0, and for one with a UUID, because it makes two of one UUID in upper and in lower case.
 
+    >>> from pyspark.sql import functions as F
     >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
     >>> totals = pre_aggregate(df, "letter", [F.sum("n").alias("n")], 128, 3)
     >>> totals.withColumn("partition", F.spark_partition_id()).orderBy("letter").collect()
@@ -117,15 +126,19 @@ def pre_aggregate(
     >>> counts.orderBy("letter").collect()
     [Row(letter='A', n=2), Row(letter='B', n=1)]
     """
-    if not isinstance(aggregations, (list, tuple)) or not aggregations:
+    max_parallelism = check_max_parallelism(max_parallelism)
+    parallelism = check_parallelism(parallelism, max_parallelism)
+    tree = key_tree(df, key)
+    keys = [tree] if isinstance(tree, KeyColumn) else tree
+    columns = [part.column for part in keys if isinstance(part, KeyColumn)]
+    if len(columns) < len(keys):
+        raise InvalidTypeError(f"key must be a column or a list of columns, got {show(key)}")
+    listed = isinstance(aggregations, (list, tuple)) and len(aggregations) > 0
+    if not listed or not all(map(is_column, aggregations)):
         raise InvalidTypeError(
             f"aggregations must be a list of at least one column, got {show(aggregations)}"
         )
-    keys: list[Any] = list(key) if isinstance(key, (list, tuple)) else [key]
-    if any(isinstance(part, (list, tuple)) for part in keys):
-        raise InvalidTypeError(f"key must be a column or a list of columns, got {show(key)}")
-    if key_type is None:
-        key_type = infer_key_type(df, key)
+    key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     if contains(key_type, FLOAT, DOUBLE):
         raise UnsupportedKeyTypeError(
             f"key type {key_type} is not for groupBy, which makes one key of 0.0 and -0.0"
@@ -135,13 +148,20 @@ def pre_aggregate(
             f"key type {key_type} is not for groupBy, which makes two keys of a UUID in upper and "
             "in lower case: group by its lower case, then use repartition_by_subtask"
         )
-    aggregated = df.groupBy(*keys).agg(*aggregations)
-    names = ["`" + name.replace("`", "``") + "`" for name in aggregated.columns[: len(keys)]]
-    placed_by = names if isinstance(key, (list, tuple)) else names[0]
+    aggregated = df.groupBy(*columns).agg(*aggregations)
+    names = aggregated.columns[: len(keys)]
+    for name, count in Counter(name.lower() for name in aggregated.columns).items():
+        if count > 1 and any(name == key_name.lower() for key_name in names):
+            raise InvalidValueError(
+                f"aggregations and key must have different names, got {count} columns {name}: "
+                "name them by alias()"
+            )
+    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    placed_by = quoted if isinstance(key, (list, tuple)) else quoted[0]
     return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, key_type)
 
 
-def _lands_on(partition: Column, partitions: int) -> Column:
+def _lands_on(F: Any, partition: Column, partitions: int) -> Column:
     """Return an int that `repartition(partitions, ...)` puts in the given partition.
 
     It puts a value in the partition `pmod(hash(value), partitions)`, and Spark's `hash` of an
@@ -156,4 +176,5 @@ def _lands_on(partition: Column, partitions: int) -> Column:
         candidate += 1
     # One literal, which Spark parses once, when it optimises: thousands of them take seconds.
     table = F.lit(",".join(str(ints[i]) for i in range(partitions)))
-    return F.get(F.split(table, ",").cast("array<int>"), partition)
+    landing_int: Column = F.get(F.split(table, ",").cast("array<int>"), partition)
+    return landing_int

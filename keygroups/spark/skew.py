@@ -12,6 +12,7 @@ from keygroups.java_lang import INT_MAX
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
 from keygroups.spark import portable
+from keygroups.spark.arguments import check_key_type
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.spark.expressions import contains, key_fields
 from keygroups.spark.key_columns import KeyColumn, KeyTree
@@ -69,8 +70,7 @@ def skew_report(
     top = check_int("top", top, 1, _MOST_TOP_KEYS)
     if batch_size is not None:
         batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
-    if key_type is None:
-        key_type = infer_key_type(df, key)
+    key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
     tree = key_tree(df, key)
     same = _same(tree, key_type).alias("key")
@@ -83,7 +83,7 @@ def skew_report(
         per_key = df.select(key_group, same).groupBy("key_group", "key")
         counted = per_key.agg(F.count(F.lit(1)).alias("records"))
         found = _top_keys(counted, hot, max_parallelism, top)
-        value_type = df.select(_value(tree).alias("key")).schema["key"].dataType
+        value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
         shown = found.select("subtask", "key_group", "records", F.col("key").cast(value_type))
         for subtask, group, records, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
@@ -193,3 +193,16 @@ def _value(key: KeyTree) -> Column:
     if len(key) == 1:
         return _value(key[0])
     return F.struct(*(_value(part).alias(f"f{i}") for i, part in enumerate(key)))
+
+
+def _nullable(spark_type: T.DataType) -> T.DataType:
+    """Return a type with nulls allowed everywhere in it.
+
+    Spark casts text to what holds nulls only, as without ANSI mode it makes them of bad text.
+    """
+    if isinstance(spark_type, T.StructType):
+        fields = (T.StructField(f.name, _nullable(f.dataType)) for f in spark_type.fields)
+        return T.StructType(list(fields))
+    if isinstance(spark_type, T.ArrayType):
+        return T.ArrayType(_nullable(spark_type.elementType))
+    return spark_type

@@ -1,0 +1,103 @@
+"""The checks of what callers pass to the adapter: DataFrames, columns, keys, key types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, show
+from keygroups.types import MAX_DEPTH, KeyType
+
+__all__ = [
+    "check_column",
+    "check_df",
+    "check_key_type",
+    "check_text",
+    "is_column",
+    "is_connect",
+    "map_key",
+]
+
+_MOST_COLUMNS = 10_000  # of one key; lists in lists may hold endlessly many
+
+
+def is_connect(thing: object) -> bool:
+    """Return whether a session, DataFrame or column is one of Spark Connect.
+
+    In Spark 3.5 those share no class with the classic ones, nor one among themselves.
+    """
+    return any(cls.__module__.startswith("pyspark.sql.connect.") for cls in type(thing).__mro__)
+
+
+def check_df(df: object) -> None:
+    """Refuse what is no DataFrame."""
+    cls = type(df)
+    if not issubclass(cls, DataFrame) and not (is_connect(df) and hasattr(cls, "withColumn")):
+        raise InvalidTypeError(f"df must be a DataFrame, got {show(df)}")
+
+
+def is_column(thing: object) -> bool:
+    """Return whether something is a column, classic or of Spark Connect."""
+    cls = type(thing)
+    return issubclass(cls, Column) or (is_connect(thing) and hasattr(cls, "isNotNull"))
+
+
+def check_column(name: str, column: object) -> Column:
+    """Return a column, or the one of a name."""
+    if isinstance(column, str):
+        text = check_text(name, column)
+        if text == "*" or text.endswith(".*"):
+            raise InvalidValueError(f"{name} must be one column, got {show(text)}")
+        try:
+            return F.col(text)
+        except (AssertionError, RuntimeError):  # PySpark's ways to say it
+            raise KeyGroupsError(
+                "there is no running Spark session, in which to make columns: start one first"
+            ) from None
+    if is_column(column):
+        return column  # type: ignore[return-value]  # what was just checked
+    raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
+
+
+def check_text(name: str, text: object) -> str:
+    """Return text that Spark can hold as a plain str, else refuse it."""
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str, got {show(text)}")
+    text = str.__str__(text)  # of a subclass too, with methods of its own, a str
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValueError(
+            f"{name} must have no surrogates, which no text of Spark holds, got {show(text)}"
+        ) from None
+    return text
+
+
+def check_key_type(key_type: object) -> KeyType:
+    """Return a key type, else refuse it."""
+    if not isinstance(key_type, KeyType):
+        raise InvalidTypeError(
+            f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
+        )
+    return key_type
+
+
+def map_key(key: object, leaf: Callable[[Any], Any]) -> Any:
+    """Return a key with each of its columns mapped, in lists as the key is in lists or tuples."""
+    columns = 0
+
+    def mapped(part: object, depth: int) -> Any:
+        nonlocal columns
+        if isinstance(part, (list, tuple)):
+            if depth > MAX_DEPTH:
+                raise InvalidValueError(f"key must be lists at most {MAX_DEPTH} deep")
+            return [mapped(one, depth + 1) for one in part]
+        columns += 1
+        if columns > _MOST_COLUMNS:
+            raise InvalidValueError(f"key must be at most {_MOST_COLUMNS} columns")
+        return leaf(part)
+
+    return mapped(key, 0)

@@ -1,0 +1,121 @@
+"""Expressions over Spark Connect, which takes none that nests deep.
+
+A column goes to the server as protobuf messages in one another, two for each function call.
+Protobuf parses no more than 100 levels of them, and calls of the user may follow ours. SQL text
+may nest as deep as it likes: it is one message, which the server parses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from google.protobuf.message import Error as ProtobufError  # type: ignore[import-untyped]
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from keygroups.errors import InvalidValueError
+from keygroups.spark.key_columns import KeyColumn, KeyTree
+from keygroups.spark.sql_text import SqlText
+
+__all__ = ["check_depth", "shallow"]
+
+_DEEP = 64
+"""An expression of more levels goes as SQL text, or little is left for calls of the user."""
+# A dollar may begin a variable, which Spark's parser replaces.
+_PART = r"(?:\w+|`[^`$]+`)"
+_NAME = re.compile(rf"{_PART}(?:\.{_PART})*")
+_LAMBDA_NAME = re.compile(r"`?x\d+\b", re.IGNORECASE)  # as the text's own lambdas name theirs
+
+
+def shallow(
+    client: Any,
+    key: KeyTree,
+    columns: Callable[[KeyTree], Column],
+    text: Callable[[KeyTree], Any],
+) -> Column:
+    """Return an expression of a key, made by either function, that nests little.
+
+    Text takes the server longer to read. Where all columns are given by name, it is that of
+    the whole expression, else that of a lambda function that is called with the key.
+    """
+    leaves = list(_leaves(key))
+    messages = [check_depth("key", leaf.column, client) for leaf in leaves]
+    try:
+        made = columns(key)
+        if _depth(_message(made, client)) <= _DEEP:
+            return made
+    except (ProtobufError, RecursionError):
+        pass
+    names = [_name(message) for message in messages]
+    if None not in names:
+        return F.expr(text(_replaced(key, iter(names))).text)
+    # Of no elements, aggregate() makes no more than what its last function makes of the start.
+    if len(leaves) == 1:
+        start, parts = leaves[0].column, ["key"]
+    else:
+        parts = [f"key.c{i}" for i in range(len(leaves))]
+        pairs = ((F.lit(f"c{i}"), leaf.column) for i, leaf in enumerate(leaves))
+        start = F.named_struct(*(column for pair in pairs for column in pair))
+    finish = F.expr(f"key -> {text(_replaced(key, iter(parts))).text}")
+    made = F.call_function(
+        "aggregate", F.expr("array()"), start, F.expr("(key, x) -> key"), finish
+    )
+    check_depth("key", made, client)
+    return made
+
+
+def check_depth(name: str, column: Column, client: Any) -> Any:
+    """Return a column's message, or refuse one that is too deep to be in a select()."""
+    try:
+        message = _message(column, client)
+        # Two calls more: Spark gives it a name there, or the number of a partition.
+        _message(F.coalesce(F.coalesce(column)), client)
+        return message
+    except (ProtobufError, RecursionError):
+        raise InvalidValueError(
+            f"{name} must not nest deeper than Spark Connect takes: make it a column of the "
+            "DataFrame first, with df.withColumn(), and pass that column's name"
+        ) from None
+
+
+def _message(column: Any, client: Any) -> Any:
+    return column.to_plan(client)
+
+
+def _depth(message: Any) -> int:
+    """Return how many messages are in one another."""
+    deepest = 0
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            parts = [value] if hasattr(value, "ListFields") else value
+            deepest = max(deepest, *(_depth(part) for part in parts))
+    return 1 + deepest
+
+
+def _name(message: Any) -> str | None:
+    """Return the SQL text of a column that is given by its name alone, else None."""
+    attribute = message.unresolved_attribute  # empty where the message is another
+    name: str = attribute.unparsed_identifier
+    if attribute.HasField("plan_id") or attribute.is_metadata_column:
+        return None
+    if not _NAME.fullmatch(name) or _LAMBDA_NAME.match(name):
+        return None
+    return re.sub(_PART, lambda part: f"`{part[0].strip('`')}`", name)
+
+
+def _leaves(key: KeyTree) -> Iterator[KeyColumn]:
+    if isinstance(key, KeyColumn):
+        yield key
+    else:
+        for part in key:
+            yield from _leaves(part)
+
+
+def _replaced(key: KeyTree, texts: Iterator[Any]) -> KeyTree:
+    """Return a key with its columns replaced by SQL text, in order."""
+    if isinstance(key, KeyColumn):
+        text: Any = SqlText(next(texts))
+        return KeyColumn(text, key.name, key.spark_type)
+    return [_replaced(part, texts) for part in key]

@@ -1,0 +1,137 @@
+"""Every public callable of the adapter, driven with objects that no caller should pass.
+
+The other half of `test_hostile`: a column, DataFrame or report, or a KeyGroupsError. Nothing is
+run, as what a caller may get wrong is found out before.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+from hostile_values import HOSTILE, OwnError
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from test_hostile import bounded_steps
+
+import keygroups.spark
+from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan
+from keygroups.spark import functions as KF
+from keygroups.types import INT, LONG, STRING, TUPLE
+
+ALIASES = {"ColumnOrName", "Key"}  # of types
+CALLS: dict[str, Callable[..., Any]] = {
+    name: getattr(module, name)
+    for module in (keygroups.spark, KF)
+    for name in module.__all__
+    if name not in ALIASES
+}
+# Parameters that name columns. A name that the DataFrame has not, or that is none, is Spark's to
+# refuse: its AnalysisException says so, and what columns there are.
+COLUMNS = {"aggregations", "code", "key", "key_group_id", "key_hash", "subtask", "weight"}
+
+
+class RunError(Exception):
+    """A job or a command would start here."""
+
+
+@pytest.fixture(scope="module")
+def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
+    """Arguments by the name of the parameter that each callable takes in stride."""
+    df = spark.createDataFrame([(1, "a", 2, 0.5)], "n int, s string, b bigint, d double")
+    KF.hash_code("n", INT)  # looks for the fast path, and that runs a query
+    with pytest.MonkeyPatch.context() as patch:
+
+        def run(*_: Any) -> Any:
+            raise RunError
+
+        patch.setattr(type(df), "collect", run)
+        patch.setattr(type(spark), "sql", run)
+        yield {
+            "aggregations": [[F.sum("n").alias("total")]],
+            "batch_size": [None, 3],
+            "column": ["substitute"],
+            "df": [df],
+            "key": ["n", F.col("n"), ["n", "s"], "b", [["n", "s"]]],
+            "key_type": [INT, None, LONG, TUPLE(INT, STRING)],
+            "key_types": [[INT, STRING], None],
+            "load": [KeyGroupLoad(8, [1] * 8)],
+            "max_parallelism": [8, 128],
+            "new_parallelism": [3],
+            "old_parallelism": [4],
+            "parallelism": [3, 4],
+            "plan": [RescalePlan(8, 3, 4)],
+            "prefix": ["", "a"],
+            "spark": [spark],
+            "substitute_type": [INT, STRING],
+            "top": [3],
+            "weight": [None, "n", F.col("d")],
+            **{
+                name: ["n", F.col("n")] for name in ("code", "key_group_id", "key_hash", "subtask")
+            },
+        }
+
+
+def names_columns(value: object) -> bool:
+    """Return whether all of it is column names."""
+    if isinstance(value, (list, tuple)):
+        return all(map(names_columns, value))
+    return isinstance(value, str) or type(value) is type(F.lit(0))
+
+
+def drive(name: str, arguments: Mapping[str, Any]) -> str:
+    """Call, and return what comes of it."""
+    try:
+        with bounded_steps():
+            result = CALLS[name](**arguments)
+            if type(result).__module__.startswith("keygroups"):
+                str(result)
+    except KeyGroupsError as error:
+        message = str(error)
+        assert 0 < len(message) < 5_000
+        assert "\n" not in message
+        return "refused"
+    except (RunError, OwnError) as error:
+        return type(error).__name__
+    except AnalysisException:
+        if not any(names_columns(arguments[one]) for one in COLUMNS & arguments.keys()):
+            raise
+        return "Spark's"
+    return "result"
+
+
+def names(call: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(call).parameters)
+
+
+def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
+    """Each hostile value as each argument, beside valid ones."""
+    calls = 0
+    for name, call in CALLS.items():
+        for hostile in names(call):
+            for _, make in HOSTILE:
+                arguments = {one: valid[one][0] for one in names(call)}
+                drive(name, arguments | {hostile: make()})
+                calls += 1
+    print(f"{len(CALLS)} callables, {calls} calls")
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+@given(data=st.data())
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
+)
+def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, data: st.DataObject) -> None:
+    hostile = st.sampled_from(HOSTILE).map(lambda pair: pair[1]())
+    drive(
+        name,
+        {
+            one: data.draw(st.one_of(st.sampled_from(valid[one]), hostile))
+            for one in names(CALLS[name])
+        },
+    )
