@@ -94,6 +94,9 @@ def text(length: int) -> str:
 def decimals(precision: int, scale: int) -> list[Decimal]:
     numbers = [RANDOM.randrange(10 ** RANDOM.randint(1, precision)) for _ in range(100)]
     numbers += [0, 1, 10**precision - 1]
+    # Where BigInteger takes one more 32-bit word, and words of zeros.
+    edges = [2**bits + more for bits in (31, 32, 63, 64, 95, 96, 120) for more in (-1, 0, 1)]
+    numbers += [number for number in [*edges, 3 << 64, 7 << 96] if number < 10**precision]
     return [Decimal(f"{sign}{number}E-{scale}") for number in numbers for sign in "+-"]
 
 
@@ -153,6 +156,63 @@ def test_scalar(
         assert row["key_group"] == keygroups.assign_to_key_group(key, 1000, key_type), key
         subtask = keygroups.assign_key_to_parallel_operator(key, 1000, 7, key_type)
         assert row["subtask"] == subtask, key
+
+
+# What the JDK says of new BigDecimal(text).hashCode().
+NEGATIVE_SCALES = [
+    ("1.23E4", 3811),
+    ("-9.99E10", -30977),
+    ("0E2", -2),
+    ("0E1", -1),
+    ("1E1", 30),
+    ("-1E3", -34),
+    ("100E5", 3095),
+    ("1.23E40", 3775),
+    ("12345678901234567890E5", -1584216587),
+    ("-99999999999999999999999999999999999999E9", 427198377),
+]
+
+
+def test_decimals_of_negative_scale(spark: SparkSession, ansi: None, path: None) -> None:
+    """They are of a legacy setting; ANSI mode changes how Spark writes them."""
+    for _ in setting(spark, "spark.sql.legacy.allowNegativeScaleOfDecimal", "true"):
+        df = spark.sql(
+            "SELECT "
+            + ", ".join(f"{text}BD AS k{i}" for i, (text, _) in enumerate(NEGATIVE_SCALES))
+            + ", nullif(1.23E4BD, 1.23E4BD) AS k"
+        )
+        names = df.columns
+        codes = df.select([KF.hash_code(name, BIG_DEC) for name in names]).first()
+        assert codes == (*(code for _, code in NEGATIVE_SCALES), None)
+        # A SQL row has it as a DECIMAL of the declared scale, which is not negative.
+        found = with_routing(df.select("k0"), "k0", 128, 4, SQL_ROW("DECIMAL(20, 2)")).first()
+        assert found is not None
+        key = (Decimal("12300.00"),)
+        assert found["key_group"] == keygroups.assign_to_key_group(
+            key, 128, SQL_ROW("DECIMAL(20, 2)")
+        )
+
+
+@pytest.mark.parametrize(
+    ("ddl", "sql_type", "keys"),
+    [
+        ("double", "DOUBLE", DOUBLES),
+        ("float", "FLOAT", FLOATS),
+        ("decimal(38,10)", "DECIMAL(38, 10)", decimals(38, 10)),
+        ("decimal(38,0)", "DECIMAL(38, 0)", decimals(38, 0)),
+        ("decimal(19,19)", "DECIMAL(19, 19)", decimals(19, 19)),
+    ],
+)
+def test_numbers_in_a_sql_row(
+    spark: SparkSession, ansi: None, path: None, ddl: str, sql_type: str, keys: list[Any]
+) -> None:
+    """A row has all bits of a number, and not only its hash code."""
+    key_type = SQL_ROW(sql_type)
+    # Of the other NaNs the portable path takes no notice, as `hash_code` says.
+    keys = [*(key for key in keys if key == key), *([] if "DECIMAL" in sql_type else [math.nan])]
+    df = spark.createDataFrame([(key,) for key in [*keys, None]], f"key {ddl}")
+    found = [row[0] for row in df.select(KF.hash_code("key", key_type)).collect()]
+    assert found == [keygroups.hash_code((key,), key_type) for key in [*keys, None]]
 
 
 def test_bytes_that_are_no_utf_8(spark: SparkSession, path: None) -> None:
@@ -344,6 +404,17 @@ def test_plan_shows_the_path(spark: SparkSession, capsys: pytest.CaptureFixture[
     for shown in plans.values():
         assert "Python" not in shown, "no Python worker"
         assert "to_number" not in shown, "the checks of types are folded away"
+
+
+@pytest.mark.parametrize(("key_type", "ddl", "keys"), COLUMNS, ids=[ddl for _, ddl, _ in COLUMNS])
+def test_only_strings_take_a_lambda(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str], key_type: KeyType, ddl: str, keys: Any
+) -> None:
+    """Spark interprets lambdas, and neither shares nor composes what has them."""
+    df = spark.sql(f"SELECT CAST(NULL AS {ddl}) AS key FROM range(1)")
+    for _ in setting(spark, SETTING, "portable"):
+        shown = plan(df.select(KF.hash_code(["key"] * 2, TUPLE(key_type, key_type))), capsys)
+    assert ("lambda" in shown) is (key_type is STRING)
 
 
 @pytest.mark.parametrize(

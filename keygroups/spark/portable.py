@@ -12,11 +12,12 @@ Each hasher takes a column of the Spark type that holds its key type; null gives
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column
 
-from keygroups.spark.ieee754 import double_bits, float_bits
+from keygroups.spark.ieee754 import java_hash
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -143,12 +144,8 @@ def hash_long(F: Any, column: Column) -> Column:
     return as_code(F, column.bitwiseXOR(F.shiftrightunsigned(column, 32)))
 
 
-def _double(F: Any, column: Column) -> Column:
-    return hash_long(F, double_bits(F, column))
-
-
-def _float(F: Any, column: Column) -> Column:
-    return as_code(F, float_bits(F, column))
+def _floating(F: Any, column: Column) -> Column:
+    return as_code(F, java_hash(F, column))
 
 
 def _string(F: Any, column: Column) -> Column:
@@ -182,68 +179,32 @@ def _string(F: Any, column: Column) -> Column:
 
 
 def _big_dec(F: Any, column: Column) -> Column:
-    text, coefficient, digits = _decimal_text(F, column)
-    power = F.when(F.instr(text, "E") > 0, F.substring_index(text, "E", -1)).cast("int")
-    point = F.instr(coefficient, ".")
-    decimals = F.when(point > 0, F.length(coefficient) - point).otherwise(F.lit(0))
-    scale = decimals - F.coalesce(power, F.lit(0))
-    magnitude = _magnitude(F, digits)
-    unscaled = F.when(text.startswith("-"), -magnitude).otherwise(magnitude)
+    word0, word1, upper = _decimal_words(F, column)
+    # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
+    word3 = F.call_function("div", upper, F.lit(2**32))
+    unscaled = word0 + word1 * 31 + low32(F, upper) * 961 + word3 * 29791
+    # The scale is part of the column's type: a constant.
+    scale = F.regexp_extract(F.typeof(column), "(-?[0-9]+)[)]", 1).cast("int")
     return as_code(F, unscaled * 31 + scale)
 
 
-def _decimal_text(F: Any, column: Column) -> tuple[Column, Column, Column]:
-    """Return a decimal as text, that text without an exponent, and the digits of the latter.
+def _decimal_words(F: Any, column: Column) -> tuple[Column, Column, Column]:
+    """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
 
-    The text has all we need, whatever the column's precision and scale: "-1.50", and "0E-18"
-    or "-1.0000000000E-8" where ANSI mode is off. The digits are those of the unscaled value.
+    They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
+    its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
     """
-    text = column.cast("string")
-    coefficient = F.substring_index(text, "E", 1)
-    return text, coefficient, F.translate(coefficient, "-.", "")
-
-
-def _magnitude(F: Any, digits: Column) -> Column:
-    """BigInteger.hashCode of decimal digits, as a bigint of up to 32 bits."""
-
-    def finish(words: list[Column]) -> Column:
-        # A leading word of zero adds nothing to the 31-fold.
-        code = words[-1]
-        for word in reversed(words[:-1]):
-            code = low32(F, code * 31 + word)
-        return code
-
-    # Up to 18 digits fit a bigint, which takes no loop.
-    number = F.when(F.length(digits) <= 18, digits).cast("bigint")
-    short_magnitude = F.shiftright(number, 32) * 31 + low32(F, number)
-    return F.when(F.length(digits) <= 18, short_magnitude).otherwise(
-        _with_words(F, digits, finish)
-    )
-
-
-def _with_words(F: Any, digits: Column, finish: Callable[[list[Column]], Column]) -> Column:
-    """Make a column of a number of up to 38 decimal digits.
-
-    It is given as four 32-bit words in bigints, the least significant first.
-    """
-    words = [f"w{i}" for i in range(4)]
-
-    def step(number: Column, digit: Column) -> Column:
-        carry = digit.cast("bigint")
-        columns = []
-        for word in words:
-            product = number.getField(word) * 10 + carry
-            columns.append(low32(F, product).alias(word))
-            carry = F.shiftright(product, 32)
-        return F.struct(*columns)
-
-    zero = F.struct(*(F.lit(0).cast("bigint").alias(word) for word in words))
-    return F.aggregate(
-        F.split(digits, ""),
-        zero,
-        step,
-        lambda number: finish([number.getField(word) for word in words]),
-    )
+    # Whatever the precision, the text is "-1.50"; with ANSI mode off also "0E-18" or
+    # "-1.0000000000E-8". A scale below zero (a legacy setting) is "1.23E+4" there, and with
+    # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
+    zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
+    beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
+    digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
+    unscaled = digits.cast("decimal(38,0)")
+    two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
+    word0 = (unscaled % two32).cast("bigint")
+    word1 = F.call_function("div", unscaled % two64, two32)
+    return word0, word1, F.call_function("div", unscaled, two64)
 
 
 def _local_date(F: Any, column: Column) -> Column:
@@ -306,20 +267,13 @@ def unscaled_long(F: Any, column: Column, scale: int) -> Column:
 
 def unscaled_bytes(F: Any, column: Column) -> Column:
     """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
-    text, _, digits = _decimal_text(F, column)
-
-    def finish(words: list[Column]) -> Column:
-        parts: list[Column] = []
-        carry = F.when(text.startswith("-"), F.lit(1)).otherwise(F.lit(0))
-        flip = F.when(text.startswith("-"), F.lit(_MASK32)).otherwise(F.lit(0).cast("bigint"))
-        for word in words:  # two's complement: flip all bits and add one
-            added = word.bitwiseXOR(flip) + carry
-            parts.insert(0, F.lpad(F.hex(low32(F, added)), 8, "0"))
-            carry = F.shiftright(added, 32)
-        return F.concat(*parts)
-
+    word0, word1, upper = _decimal_words(F, column)
+    # Two's complement: a negative word borrows one from the next.
+    word1 = word1 + F.shiftright(word0, 63)
+    lower = F.shiftleft(word1, 32).bitwiseOR(low32(F, word0))
+    digits = [F.lpad(F.hex(half), 16, "0") for half in (upper + F.shiftright(word1, 63), lower)]
     spare = F.lit("^((00)+(?=[0-7])|(FF)+(?=[89A-F]))")
-    return F.unhex(F.regexp_replace(_with_words(F, digits, finish), spare, F.lit("")))
+    return F.unhex(F.regexp_replace(F.concat(*digits), spare, F.lit("")))
 
 
 HASHERS: dict[KeyType, Callable[[Any, Column], Column]] = {
@@ -328,8 +282,8 @@ HASHERS: dict[KeyType, Callable[[Any, Column], Column]] = {
     SHORT: _as_is,
     INT: _as_is,
     LONG: hash_long,
-    FLOAT: _float,
-    DOUBLE: _double,
+    FLOAT: _floating,
+    DOUBLE: _floating,
     STRING: _string,
     BIG_DEC: _big_dec,
     LOCAL_DATE: _local_date,
