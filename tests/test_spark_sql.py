@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 from test_spark_functions import COLUMNS
 
 import keygroups
-from keygroups import InvalidTypeError, KeyGroupsError
-from keygroups.spark import register
-from keygroups.types import BIG_DEC, INT, STRING, UUID, KeyType
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.spark import register, sql, sql_string
+from keygroups.types import BIG_DEC, CHAR, INT, LONG, STRING, TUPLE, UUID, KeyType
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def functions(spark: SparkSession) -> Iterator[list[str]]:
+    names = registered(spark)
+    yield names
+    drop(spark, names)
+
+
+def registered(spark: SparkSession, key_types: list[KeyType] | None = None) -> list[str]:
     if spark.version < "4":
         pytest.skip("Spark has SQL functions from 4.0")
-    names = register(spark)
-    yield names
+    return register(spark, key_types)
+
+
+def drop(spark: SparkSession, names: list[str]) -> None:
     for name in names:
         spark.sql(f"DROP TEMPORARY FUNCTION {name}")
 
@@ -34,7 +50,12 @@ SCALARS = [column for column in COLUMNS if column[0] is not BIG_DEC]
 
 @pytest.mark.parametrize(("key_type", "ddl", "keys"), SCALARS, ids=[ddl for _, ddl, _ in SCALARS])
 def test_scalar(
-    spark: SparkSession, functions: list[str], key_type: KeyType, ddl: str, keys: list[Any]
+    spark: SparkSession,
+    functions: list[str],
+    ansi: None,
+    key_type: KeyType,
+    ddl: str,
+    keys: list[Any],
 ) -> None:
     keys = keys[:300]
     name = repr(key_type).lower()
@@ -42,31 +63,231 @@ def test_scalar(
         "sql_keys"
     )
     rows = spark.sql(
-        f"SELECT flink_hash_code_{name}(key), flink_key_group_{name}(key, 1000) FROM sql_keys"
+        f"SELECT flink_hash_code_{name}(key), flink_key_group_{name}(key, 1000), "
+        f"flink_subtask_{name}(key, 1000, 7), "
+        f"flink_operator_index(1000, 7, flink_key_group_{name}(key, 1000)), "
+        "flink_operator_index(1000, 7, "
+        f"flink_key_group_for_key_hash(flink_hash_code_{name}(key), 1000)) FROM sql_keys"
     ).collect()
-    assert tuple(rows.pop()) == (None, None)
+    assert tuple(rows.pop()) == (None,) * 5
     assert [tuple(row) for row in rows] == [
-        (keygroups.hash_code(key, key_type), keygroups.assign_to_key_group(key, 1000, key_type))
+        (
+            keygroups.hash_code(key, key_type),
+            keygroups.assign_to_key_group(key, 1000, key_type),
+            *repeat(keygroups.assign_key_to_parallel_operator(key, 1000, 7, key_type), 3),
+        )
         for key in keys
     ]
+
+
+def test_strings_of_any_bytes(spark: SparkSession, functions: list[str]) -> None:
+    """The JDK, asked in the same query, says what bytes that are no UTF-8 hash to."""
+    texts = [b"\xe9t\xe9", b"ok\xe2\x82z", b"\xe2\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\x80"]
+    texts += [b"\x80", b"\xff\x00", b"a" * 10_000, "\u8000\uffff".encode() * 5_000, b"\n"]
+    df = spark.createDataFrame([(bytearray(text),) for text in texts], "bytes binary")
+    df.select("bytes", F.col("bytes").cast("string").alias("key")).createOrReplaceTempView("bytes")
+    rows = spark.sql(
+        "SELECT bytes, flink_hash_code_string(key), "
+        "CAST(java_method('java.util.Objects', 'hashCode', key) AS INT) FROM bytes"
+    ).collect()
+    assert len(rows) == len(texts)
+    for text, code, expected in rows:
+        assert code == expected, bytes(text)
 
 
 def test_uuid_and_codes(spark: SparkSession, functions: list[str]) -> None:
     text = "326a7488-92a3-3829-e41c-dffe3daa8d61"  # its hash is Flink's, in the vectors
     row = spark.sql(
         f"SELECT flink_hash_code_uuid('{text}'), flink_key_group_for_key_hash(99162322, 128), "
-        "flink_operator_index(128, 3, 43), flink_operator_index(128, 3, NULL)"
+        "flink_operator_index(128, 3, 43), flink_operator_index(128, 3, NULL), "
+        "flink_subtask_uuid(NULL, 128, 3)"
     ).first()
     assert row is not None
-    assert tuple(row) == (2038373950, 35, 1, None)
+    assert tuple(row) == (2038373950, 35, 1, None, None)
+
+
+# --- where Spark takes them, and where not -------------------------------------------------
+
+KEYS = [str(number) for number in range(8)]
+# Flink's key groups of the strings "0" to "7" at 128, and their subtasks at 4: kg * 4 // 128.
+SUBTASKS = [group * 4 // 128 for group in (86, 54, 27, 33, 4, 79, 19, 115)]
+TO_SUBTASK = [
+    "flink_subtask_string(key, 128, 4)",
+    "flink_operator_index(128, 4, flink_key_group_string(key, 128))",
+    "flink_operator_index(128, 4, flink_key_group_for_key_hash(flink_hash_code_string(key), 128))",
+    # Flink's key groups of the ints 0 to 7 need not be those of their digits.
+    "flink_operator_index(128, 4, flink_key_group_for_key_hash("
+    "flink_hash_code_string(string(flink_hash_code_int(int(key)))), 128))",
+]
+LOADS = sorted((subtask, SUBTASKS.count(subtask)) for subtask in set(SUBTASKS))
+PAIRS = list(enumerate(SUBTASKS))
+UPPER = "concat_ws('', transform(array(key), k -> upper(k))) AS key"
+
+ALLOWED: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("SELECT n, {f} FROM sql_texts", PAIRS),
+    ("SELECT n FROM sql_texts WHERE {f} = 2", [(n,) for n, s in PAIRS if s == 2]),
+    ("SELECT {f} AS s, count(*) FROM sql_texts GROUP BY s", LOADS),
+    ("SELECT {f}, count(*) FROM sql_texts GROUP BY {f}", LOADS),
+    ("SELECT {f}, count(*) c FROM sql_texts GROUP BY {f} HAVING {f} < 9", LOADS),
+    ("SELECT sum({f}) FROM sql_texts", [(sum(SUBTASKS),)]),
+    ("SELECT count(*) FILTER (WHERE {f} = 2) FROM sql_texts", [(SUBTASKS.count(2),)]),
+    ("SELECT DISTINCT {f} FROM sql_texts", [(subtask,) for subtask, _ in LOADS]),
+    ("SELECT n, {f} AS s FROM sql_texts ORDER BY s", PAIRS),
+    ("SELECT n, max({f}) OVER (PARTITION BY {f}) FROM sql_texts", PAIRS),
+    ("SELECT n, CASE WHEN key IS NOT NULL THEN {f} END FROM sql_texts", PAIRS),
+    ("SELECT n, (SELECT max({f}) FROM sql_texts) FROM sql_texts", [(n, 3) for n, _ in PAIRS]),
+    ("SELECT a.n, b.n FROM sql_texts a JOIN (SELECT n, {f} AS s FROM sql_texts) b"
+     " ON a.n = b.n AND a.n = b.s", [(n, n) for n, s in PAIRS if n == s]),
+    ("SELECT n, transform(array(0), x -> x + {f})[0] FROM sql_texts", PAIRS),
+    # An argument that is made with a lambda needs a name first.
+    (f"SELECT n, {{f}} FROM (SELECT n, {UPPER} FROM sql_texts)", PAIRS),
+    (f"WITH named AS (SELECT n, {UPPER} FROM sql_texts) SELECT n, {{f}} FROM named", PAIRS),
+    # So does what goes to a clause that takes no SQL functions.
+    ("SELECT n, x FROM (SELECT n, {f} AS s FROM sql_texts) LATERAL VIEW explode(array(s)) AS x",
+     PAIRS),
+    ("SELECT n, s FROM (SELECT n, {f} AS s FROM sql_texts) DISTRIBUTE BY s", PAIRS),
+]  # fmt: skip
+
+REFUSED = [
+    ("SELECT n FROM sql_texts ORDER BY {f}", "UNSUPPORTED_SQL_UDF_USAGE"),
+    ("SELECT n, {f} AS s FROM sql_texts ORDER BY {f}", "UNSUPPORTED_SQL_UDF_USAGE"),
+    ("SELECT n FROM sql_texts DISTRIBUTE BY {f}", "UNSUPPORTED_SQL_UDF_USAGE"),
+    ("SELECT n FROM sql_texts CLUSTER BY {f}", "UNSUPPORTED_SQL_UDF_USAGE"),
+    ("SELECT explode(array({f})) FROM sql_texts", "UNSUPPORTED_SQL_UDF_USAGE"),
+    ("SELECT transform(array(key), key -> {f}) FROM sql_texts", "LAMBDA_FUNCTION_WITH_SQL_UDF"),
+    ("SELECT {lambda} FROM sql_texts", "LAMBDA_FUNCTION_WITH_SQL_UDF"),
+    ("VALUES ({literal})", "CANNOT_EVALUATE_EXPRESSION_IN_INLINE_TABLE"),
+    ("CREATE VIEW sql_forever AS SELECT {literal} AS s", "INVALID_TEMP_OBJ_REFERENCE"),
+    (
+        "CREATE FUNCTION sql_forever(key STRING) RETURNS INT RETURN {f}",
+        "INVALID_TEMP_OBJ_REFERENCE",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def texts(spark: SparkSession, functions: list[str]) -> None:
+    df = spark.createDataFrame(list(enumerate(KEYS)), "n int, key string")
+    df.createOrReplaceTempView("sql_texts")
+
+
+def ask(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    return sorted(map(tuple, spark.sql(query).collect()))
+
+
+@pytest.mark.parametrize("function", TO_SUBTASK)
+def test_where_spark_takes_them(spark: SparkSession, texts: None, function: str) -> None:
+    for query, expected in ALLOWED:
+        assert ask(spark, query.replace("{f}", function)) == sorted(expected), query
+
+
+@pytest.mark.parametrize("function", TO_SUBTASK)
+def test_where_spark_refuses_them(spark: SparkSession, texts: None, function: str) -> None:
+    """The README says so: if one of these works some day, it says too little."""
+    made = re.sub(r"\bkey\b", "concat_ws('', transform(array(key), k -> upper(k)))", function)
+    literal = re.sub(r"\bkey\b", "'5'", function)
+    for query, why in REFUSED:
+        text = query.replace("{f}", function).replace("{lambda}", made)
+        with pytest.raises(AnalysisException, match=why):
+            spark.sql(text.replace("{literal}", literal)).collect()
+
+
+def test_temporary_views_and_functions(spark: SparkSession, texts: None) -> None:
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW sql_routed AS "
+        "SELECT n, flink_subtask_string(key, 128, 4) AS subtask FROM sql_texts"
+    )
+    assert ask(spark, "SELECT subtask, count(*) FROM sql_routed GROUP BY subtask") == LOADS
+    spark.sql(
+        "CREATE OR REPLACE TEMPORARY FUNCTION sql_mine(key STRING) RETURNS INT RETURN "
+        "flink_operator_index(128, 4, flink_key_group_string(concat(key, ''), 128))"
+    )
+    assert ask(spark, "SELECT n, sql_mine(key) FROM sql_texts") == PAIRS
+    drop(spark, ["sql_mine"])
+
+
+def test_from_python(spark: SparkSession, texts: None) -> None:
+    df = spark.table("sql_texts")
+    for function in TO_SUBTASK:
+        rows = df.select("n", F.expr(function)).collect()
+        assert sorted(map(tuple, rows)) == PAIRS
+        assert df.filter(f"{function} = 2").count() == SUBTASKS.count(2)
+    column = F.call_function("flink_subtask_string", F.col("key"), F.lit(128), F.lit(4))
+    assert sorted(map(tuple, df.select("n", column).collect())) == PAIRS
+
+
+# --- strings without a lambda --------------------------------------------------------------
+
+
+def test_spark_that_hashes_otherwise(
+    spark: SparkSession, functions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the known keys are wrong, or the query fails, the body is the one with a lambda."""
+    for broken in (lambda F, column: F.lit(5), lambda F, column: F.raise_error(F.lit("no"))):
+        monkeypatch.setattr(sql, "hash_string", broken)
+        names = register(spark, [STRING])
+        assert spark.sql("SELECT flink_hash_code_string('hello')").first() == (99162322,)
+    monkeypatch.undo()
+    assert register(spark, [STRING]) == names
+
+
+def test_rows_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array that went through an exchange hashes otherwise; then the query fails."""
+    df = spark.createDataFrame([("hello",), ("h\u00e9llo",), (None,)], "key string")
+    right = df.select(sql_string.hash_string(F, F.col("key"))).collect()
+    assert [row[0] for row in right] == [99162322, keygroups.hash_code("h\u00e9llo"), None]
+    monkeypatch.setattr(sql_string, "_array_hash", lambda F, parts: F.xxhash64(*parts) % (1 << 31))
+    wrong = df.select(sql_string.hash_string(F, F.col("key")))
+    with pytest.raises(QUERY_FAILS, match="this Spark hashes arrays otherwise than known"):
+        wrong.collect()
+
+
+# --- names and arguments -------------------------------------------------------------------
 
 
 def test_names(functions: list[str]) -> None:
     assert "flink_key_group_string" in functions
-    assert {name.removeprefix("flink_hash_code_") for name in functions} >= {
-        repr(key_type).lower() for key_type in (STRING, INT, UUID)
-    }
+    for prefix in ("flink_hash_code_", "flink_key_group_", "flink_subtask_"):
+        named = {name.removeprefix(prefix) for name in functions if name.startswith(prefix)}
+        assert named >= {repr(key_type).lower() for key_type in (STRING, INT, UUID)}
     assert not any("big_dec" in name for name in functions)
+
+
+def test_key_types(spark: SparkSession, functions: list[str]) -> None:
+    drop(spark, functions)
+    numbers = {"flink_key_group_for_key_hash", "flink_operator_index"}
+    assert set(register(spark, [])) == numbers
+    names = register(spark, (key_type for key_type in (INT, LONG)))
+    assert set(names) - numbers == {
+        f"flink_{what}_{key_type}"
+        for what in ("hash_code", "key_group", "subtask")
+        for key_type in ("int", "long")
+    }
+    assert not spark.catalog.functionExists("flink_subtask_string")
+    assert register(spark) == functions
+
+
+@pytest.mark.parametrize(
+    ("key_types", "error"),
+    [
+        (STRING, InvalidTypeError),
+        ("STRING", InvalidTypeError),
+        (5, InvalidTypeError),
+        (["STRING"], InvalidTypeError),
+        ([None], InvalidTypeError),
+        ([BIG_DEC], UnsupportedKeyTypeError),
+        ([CHAR], UnsupportedKeyTypeError),
+        ([TUPLE(INT)], UnsupportedKeyTypeError),
+        ([INT, INT], InvalidValueError),
+        (repeat(INT), InvalidValueError),
+    ],
+    ids=str,
+)
+def test_key_types_that_are_none(
+    spark: SparkSession, key_types: Any, error: type[KeyGroupsError]
+) -> None:
+    with pytest.raises(error, match="key_types must"):
+        register(spark, key_types)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +295,9 @@ def test_names(functions: list[str]) -> None:
     [
         ("flink_key_group_string('a', 0)", "max_parallelism must be from 1 to 32768, got 0"),
         ("flink_key_group_int(1, 32769)", "max_parallelism must be from 1 to 32768, got 32769"),
+        ("flink_subtask_string('a', 0, 1)", "max_parallelism must be from 1 to 32768, got 0"),
+        ("flink_subtask_string('a', 128, 129)", "parallelism must be from 1 to 128, got 129"),
+        ("flink_subtask_string(NULL, 128, 0)", "parallelism must be from 1 to 128, got 0"),
         ("flink_operator_index(128, 129, 0)", "parallelism must be from 1 to 128, got 129"),
         ("flink_operator_index(128, 3, 128)", "key_group must be from 0 to 127, got 128"),
         ("flink_operator_index(0, 1, 0)", "max_parallelism must be from 1 to 32768, got 0"),
@@ -92,6 +316,7 @@ def test_before_4(spark: SparkSession) -> None:
         register(spark)
 
 
-def test_what_is_no_session() -> None:
+@pytest.mark.parametrize("spark", ["spark", None, 5, SparkSession, object()], ids=repr)
+def test_what_is_no_session(spark: Any) -> None:
     with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
-        register("spark")  # type: ignore[arg-type]
+        register(spark)

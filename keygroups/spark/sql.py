@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keygroups.errors import InvalidTypeError, KeyGroupsError, show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+    iterate,
+    show,
+)
+from keygroups.hashing import hash_code
 from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM
 from keygroups.spark import portable
+from keygroups.spark.arguments import is_connect
 from keygroups.spark.expressions import SPARK_TYPES
+from keygroups.spark.sql_string import hash_string
 from keygroups.spark.sql_text import SqlFunctions, SqlText
-from keygroups.types import BIG_DEC, KeyType
+from keygroups.types import BIG_DEC, STRING, KeyType
 
 __all__ = ["register"]
 
@@ -19,90 +31,150 @@ __all__ = ["register"]
 _KEY_TYPES = {
     key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type is not BIG_DEC
 }
-_UPPER_BOUND = str(UPPER_BOUND_MAX_PARALLELISM)
+_F: Any = SqlFunctions()
+_KEY: Any = SqlText("key")
+_MAX_PARALLELISM: Any = SqlText("max_parallelism")
+_PARALLELISM: Any = SqlText("parallelism")
+# Known keys, to try the hash of strings on: of each length of UTF-8, and every byte's top bit.
+_PROBES = ["", "hello", "h\u00e9llo", "\u9020 \uff0f", "\U0001f600"]
 
 
-def register(spark: SparkSession) -> list[str]:
+def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) -> list[str]:
     """Make temporary SQL functions for Flink's routing, and return their names.
 
-    For each scalar key type that a column holds, but for BIG_DEC, in lower case:
+    For each of `key_types`, which are scalar and, if None, all that a column holds but for
+    BIG_DEC, in lower case:
 
     - `flink_hash_code_string(key)`, `flink_hash_code_long(key)`, ...: the Java hashCode
     - `flink_key_group_string(key, max_parallelism)`, ...: the key group
+    - `flink_subtask_string(key, max_parallelism, parallelism)`, ...: the subtask
 
     and of numbers:
 
     - `flink_key_group_for_key_hash(key_hash, max_parallelism)`: the key group of a hash code
     - `flink_operator_index(max_parallelism, parallelism, key_group)`: the subtask
 
-    They are SQL functions whose bodies are the portable expressions, so they work over Spark
-    Connect too. A null gives null; an argument out of bounds fails the query. Spark casts
-    arguments to the type that a function takes, as it does for any: name the type that the
-    Flink job has.
+    They are SQL functions, so they work over Spark Connect too, and take one another's results.
+    A null gives null; an argument out of bounds fails the query. Spark casts arguments to the
+    type that a function takes, as it does for any: name the type that the Flink job has. Spark
+    refuses SQL functions in some places, such as ORDER BY: give the column a name first.
 
-    Raises KeyGroupsError before Spark 4.0, which has no SQL functions, and InvalidTypeError
-    for what is no session.
+    Raises KeyGroupsError before Spark 4.0, which has no SQL functions, InvalidTypeError for
+    what is no session or no iterable of key types, UnsupportedKeyTypeError for a key type
+    without a function, and InvalidValueError for one given twice.
 
     >>> names = register(spark)
-    >>> spark.sql("SELECT flink_key_group_string('A', 128) AS key_group").first()
-    Row(key_group=104)
+    >>> spark.sql("SELECT flink_subtask_string('A', 128, 3) AS subtask").first()
+    Row(subtask=2)
     """
-    if not hasattr(spark, "version"):  # classic and Connect sessions share no class in 3.5
+    cls = type(spark)
+    if not issubclass(cls, SparkSession) and not (is_connect(spark) and hasattr(cls, "sql")):
         raise InvalidTypeError(f"spark must be a SparkSession, got {show(spark)}")
+    chosen = list(_KEY_TYPES) if key_types is None else _checked(key_types)
     if int(spark.version.partition(".")[0]) < 4:
         raise KeyGroupsError(
             f"register needs SQL functions, which Spark has from 4.0 and {spark.version} has not: "
             "use keygroups.spark.functions, or with_routing and a temporary view"
         )
     functions = _functions_of_numbers()
-    for key_type in _KEY_TYPES:
+    for key_type in chosen:
         functions |= _functions_of_keys(key_type)
-    for name, definition in functions.items():
-        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}{definition}")
+    _create(spark, functions)
+    if STRING in chosen and not _is_right(spark):
+        _create(spark, _functions_with_lambda(STRING))
     return list(functions)
 
 
+def _checked(key_types: Iterable[KeyType]) -> list[KeyType]:
+    """Return the key types that functions are wanted for, each once."""
+    chosen: list[KeyType] = []
+    for key_type in iterate("key_types", "key types", key_types):
+        if not isinstance(key_type, KeyType):
+            raise InvalidTypeError(
+                f"key_types must be values of keygroups.types such as STRING, got {show(key_type)}"
+            )
+        if key_type not in _KEY_TYPES:
+            raise UnsupportedKeyTypeError(
+                f"key_types must be of {', '.join(map(repr, _KEY_TYPES))}, got {show(key_type)}: "
+                "use keygroups.spark.functions, or with_routing and a temporary view"
+            )
+        if key_type in chosen:
+            raise InvalidValueError(f"key_types must name each once, got {key_type} twice")
+        chosen.append(key_type)
+    return chosen
+
+
+def _create(spark: SparkSession, functions: dict[str, str]) -> None:
+    for name, definition in functions.items():
+        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}{definition}")
+
+
+def _is_right(spark: SparkSession) -> bool:
+    """Return whether this Spark hashes strings as the lambda-free expression has it."""
+    keys = ", ".join(f"('{key}')" for key in _PROBES)
+    try:
+        rows = spark.sql(f"SELECT flink_hash_code_string(key) FROM VALUES {keys} AS t(key)")
+        return [row[0] for row in rows.collect()] == [hash_code(key, STRING) for key in _PROBES]
+    except PySparkException:
+        return False
+
+
 def _functions_of_keys(key_type: KeyType) -> dict[str, str]:
-    """Return parameters and body of the functions of a key type, by name."""
-    F: Any = SqlFunctions()
-    key: Any = SqlText("key")
-    max_parallelism: Any = SqlText("max_parallelism")
-    code: Any = portable.HASHERS[key_type](F, key)
-    group: Any = portable.key_group(F, code, max_parallelism, key)
-    name, spark_type = repr(key_type).lower(), _KEY_TYPES[key_type]
+    """Return parameters and body of the functions of a key type, by name.
+
+    They pass the hash code to the functions of numbers: Spark computes the argument of a SQL
+    function before its body, so once.
+    """
+    hasher = hash_string if key_type is STRING else portable.HASHERS[key_type]
+    code: Any = hasher(_F, _KEY)
+    group = f"flink_key_group_for_key_hash({code.text}, max_parallelism)"
+    index = f"flink_operator_index(max_parallelism, parallelism, {group})"
+    return _defined(key_type, code.text, group, index)
+
+
+def _functions_with_lambda(key_type: KeyType) -> dict[str, str]:
+    """Return functions whose bodies call no other ones, which would take no lambda function."""
+    code: Any = portable.HASHERS[key_type](_F, _KEY)
+    group: Any = portable.key_group(_F, code, _MAX_PARALLELISM, _KEY)
+    index = portable.operator_index(_F, group, _MAX_PARALLELISM, _PARALLELISM)
+    return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
+
+
+def _defined(key_type: KeyType, code: str, group: str, index: str) -> dict[str, str]:
+    name, key = repr(key_type).lower(), f"key {_KEY_TYPES[key_type]}"
+    parameters = f"{key}, max_parallelism INT"
     return {
-        f"flink_hash_code_{name}": f"(key {spark_type}) RETURNS INT RETURN {code.text}",
-        f"flink_key_group_{name}": f"(key {spark_type}, max_parallelism INT) RETURNS INT RETURN "
-        + _bounded(group.text, "max_parallelism", 1, _UPPER_BOUND),
+        f"flink_hash_code_{name}": f"({key}) RETURNS INT RETURN {code}",
+        f"flink_key_group_{name}": f"({parameters}) RETURNS INT RETURN {group}",
+        f"flink_subtask_{name}": f"({parameters}, parallelism INT) RETURNS INT RETURN {index}",
     }
 
 
 def _functions_of_numbers() -> dict[str, str]:
     """Return parameters and body of the functions of hash codes and key groups, by name."""
-    F: Any = SqlFunctions()
-    names = ("key_hash", "max_parallelism", "parallelism", "key_group")
-    parameters: list[Any] = [SqlText(name) for name in names]
-    key_hash, max_parallelism, parallelism, key_group = parameters
-    group: Any = portable.key_group(F, key_hash, max_parallelism, key_hash)
-    index: Any = portable.operator_index(F, key_group, max_parallelism, parallelism)
-    body = index.text
-    for name, low, high in (
-        ("key_group", 0, "max_parallelism - 1"),
-        ("parallelism", 1, "max_parallelism"),
-        ("max_parallelism", 1, _UPPER_BOUND),
-    ):
-        body = _bounded(body, name, low, high)
+    key_hash: Any = SqlText("key_hash")
+    key_group: Any = SqlText("key_group")
+    group = portable.key_group(_F, key_hash, _MAX_PARALLELISM, key_hash)
+    index: Any = portable.operator_index(_F, key_group, _MAX_PARALLELISM, _PARALLELISM)
+    index = _bounded(index, "key_group", 0, "max_parallelism - 1")
     return {
-        "flink_key_group_for_key_hash": "(key_hash INT, max_parallelism INT) RETURNS INT RETURN "
-        + _bounded(group.text, "max_parallelism", 1, _UPPER_BOUND),
+        "flink_key_group_for_key_hash": "(key_hash INT, max_parallelism INT) "
+        f"RETURNS INT RETURN {_in_bounds(group)}",
         "flink_operator_index": "(max_parallelism INT, parallelism INT, key_group INT) "
-        f"RETURNS INT RETURN {body}",
+        f"RETURNS INT RETURN {_in_bounds(index, parallelism=True)}",
     }
 
 
-def _bounded(body: str, name: str, low: int, high: str) -> str:
+def _in_bounds(body: Any, *, parallelism: bool = False) -> str:
+    if parallelism:
+        body = _bounded(body, "parallelism", 1, "max_parallelism")
+    text: str = _bounded(body, "max_parallelism", 1, str(UPPER_BOUND_MAX_PARALLELISM)).text
+    return text
+
+
+def _bounded(body: SqlText, name: str, low: int, high: str) -> SqlText:
     """Wrap a body so that the query fails where an argument is out of bounds."""
-    return (
-        f"CASE WHEN {name} BETWEEN {low} AND {high} THEN {body} WHEN {name} IS NOT NULL THEN "
+    return SqlText(
+        f"CASE WHEN {name} BETWEEN {low} AND {high} THEN {body.text} WHEN {name} IS NOT NULL THEN "
         f"raise_error(concat('{name} must be from {low} to ', {high}, ', got ', {name})) END"
     )
