@@ -26,11 +26,15 @@ __all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """A parallelism, how uneven the load is at it, and why; `str()` says it in a line."""
+    """A parallelism, how uneven the load is at it, and why; `str()` says it in a line.
+
+    `heaviest_weight` is the weight of its heaviest subtask.
+    """
 
     parallelism: int
     imbalance: float
     reason: str
+    heaviest_weight: float
 
     def __str__(self) -> str:
         return f"parallelism {self.parallelism}: imbalance {self.imbalance:.2f} ({self.reason})"
@@ -181,7 +185,7 @@ class KeyGroupLoad:
             f"{parallelism} subtask{'s' * (parallelism > 1)} over {self.max_parallelism} "
             f"key groups: {split}; {why if total else 'no weight anywhere'}"
         )
-        return Recommendation(parallelism, imbalance, reason)
+        return Recommendation(parallelism, imbalance, reason, self._value(heaviest.weight))
 
     def _starts(self, parallelism: int) -> list[int]:
         """Return the first key group of each subtask, and one past the last key group."""

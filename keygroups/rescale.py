@@ -228,9 +228,17 @@ class RescalePlan:
         return self.table()
 
     def __iter__(self) -> Iterator[RescalePiece]:
-        for new in range(self.new_parallelism):
-            for old, groups in self.restores_from(new):
-                yield RescalePiece(old, new, groups)
+        groups = self.max_parallelism
+        start = old = new = 0
+        while start < groups:
+            # The last key groups of both subtasks, as in KeyGroupRangeAssignment.
+            last_of_old = ((old + 1) * groups - 1) // self.old_parallelism
+            last_of_new = ((new + 1) * groups - 1) // self.new_parallelism
+            last = min(last_of_old, last_of_new)
+            yield RescalePiece(old, new, KeyGroupRange(start, last))
+            start = last + 1
+            old += last == last_of_old
+            new += last == last_of_new
 
     def _shares(
         self, parallelism: int, subtask: int, other_parallelism: int

@@ -401,7 +401,7 @@ def test_messages_of_what_cannot_be_printed() -> None:
 
 def test_messages_of_what_looks_like_another_class() -> None:
     """reprlib takes a class of this name for array.array up to Python 3.11."""
-    with pytest.raises(UnsupportedKeyTypeError, match="key .*array"):
+    with pytest.raises(UnsupportedKeyTypeError, match=r"key .*array"):
         hash_code(type("array", (), {})())
 
 

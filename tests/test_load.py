@@ -89,7 +89,7 @@ def test_a_load_of_nothing() -> None:
     assert load.idle_subtasks(2) == [0, 1]
     assert load.recommend(3, 3) == [
         Recommendation(
-            3, 1.0, "3 subtasks over 4 key groups: 1 get 2, 2 get 1; no weight anywhere"
+            3, 1.0, "3 subtasks over 4 key groups: 1 get 2, 2 get 1; no weight anywhere", 0
         )
     ]
 
@@ -122,6 +122,14 @@ def test_recommend_knows_the_hot_subtask() -> None:
     (one,) = load.recommend(4, 4)
     assert one.imbalance == 10 * 4 / 16
     assert one.reason == "4 subtasks over 8 key groups: 2 each; subtask 2 has 2.50 times the mean"
+
+
+def test_recommend_weighs_the_heaviest_subtask() -> None:
+    load = KeyGroupLoad(4, [5, 0.25, 1, 1])
+    assert {one.parallelism: one.heaviest_weight for one in load.recommend(1, 4)} == {
+        parallelism: float(max(brute_force([5, 0.25, 1, 1], parallelism)))
+        for parallelism in (1, 2, 3, 4)
+    }
 
 
 def test_evenness() -> None:

@@ -94,12 +94,8 @@ class RescaleReport:
         """
         ranked = self.load.recommend(*self._near)
         place = [one.parallelism for one in ranked].index(self.plan.new_parallelism)
-        heaviest = max(self.weight_after)
-        return [
-            one
-            for one in ranked[: place + 1]
-            if max(self.load.per_subtask(one.parallelism)) <= heaviest
-        ]
+        heaviest = ranked[place].heaviest_weight
+        return [one for one in ranked[: place + 1] if one.heaviest_weight <= heaviest]
 
     def __str__(self) -> str:
         lines = [self.plan.table(self.load)]
