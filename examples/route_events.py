@@ -46,8 +46,8 @@ try:
         compute_key_group_range_for_operator_index,
         keys_for_subtasks,
     )
+    from keygroups.reports import HOT, HotKey, SubtaskRow, diagnose, subtask_rows
     from keygroups.spark import RescaleReport, infer_key_type, rebalance_keys, with_routing
-    from keygroups.spark.report import HOT, HotKey, SubtaskRow, diagnose, subtask_rows
     from keygroups.types import KeyType
 except ModuleNotFoundError as missing:
     print(

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keygroups.errors import ParallelismError, ParallelismTypeError, check_int, show, to_int
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    UPPER_BOUND_MAX_PARALLELISM,
+    check_bounds,
+    check_int,
+    check_max_parallelism,
+    check_parallelisms,
+    show,
+)
+from keygroups._inference import infer_key_type
 from keygroups.hashing import finalise, hash_code
-from keygroups.inference import infer_key_type
-from keygroups.java_lang import INT_MAX, INT_MIN
-from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange
+from keygroups.key_group_range import KeyGroupRange
 from keygroups.types import KeyType
 
 __all__ = [
@@ -30,29 +38,6 @@ __all__ = [
 
 DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
 """The least max parallelism that Flink derives by itself."""
-
-
-def check_max_parallelism(max_parallelism: int) -> int:
-    """Return a max parallelism of 1..32768 as an int, or raise ParallelismError."""
-    return check_bounds("max_parallelism", max_parallelism)
-
-
-def check_parallelism(parallelism: int, max_parallelism: int) -> int:
-    """Return a parallelism of 1..max_parallelism as an int, or raise ParallelismError."""
-    return check_bounds("parallelism", parallelism, max_parallelism, "max_parallelism")
-
-
-def check_bounds(
-    name: str,
-    value: object,
-    high: int = UPPER_BOUND_MAX_PARALLELISM,
-    bound: str = "Flink's upper bound",
-) -> int:
-    """Return a parallelism of 1..high as an int, or raise with its name and the bound's."""
-    number = to_int(name, value, ParallelismTypeError)
-    if not 1 <= number <= high:
-        raise ParallelismError(f"{name} must be from 1 to {high} ({bound}), got {show(number)}")
-    return number
 
 
 def compute_key_group_for_key_hash(key_hash: int, max_parallelism: int) -> int:
@@ -102,8 +87,7 @@ def assign_key_to_parallel_operator(
     >>> assign_key_to_parallel_operator("A", 128, 3)
     2
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     return finalise(hash_code(key, key_type)) % max_parallelism * parallelism // max_parallelism
 
 
@@ -121,8 +105,7 @@ def compute_key_group_range_for_operator_index(
     >>> compute_key_group_range_for_operator_index(128, 3, 1)
     KeyGroupRange(43, 85)
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     index = check_int("operator_index", operator_index, 0, parallelism - 1)
     start = (index * max_parallelism + parallelism - 1) // parallelism
     end = ((index + 1) * max_parallelism - 1) // parallelism
@@ -142,8 +125,7 @@ def compute_operator_index_for_key_group(
     >>> compute_operator_index_for_key_group(128, 3, 85)
     1
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     key_group = check_int("key_group_id", key_group_id, 0, max_parallelism - 1)
     return key_group * parallelism // max_parallelism
 
@@ -204,8 +186,7 @@ def trace_key(
     key group    35 = 1715862179 % 128
     subtask      0 = 35 * 3 // 128, which has key groups [0, 42]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     code = hash_code(key, key_type)
     scrambled = finalise(code)
     key_group = scrambled % max_parallelism

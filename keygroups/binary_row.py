@@ -4,7 +4,7 @@ A row is a header of 8-byte words (the row kind in the first byte, then a null b
 8-byte slot a field, and a variable part. What does not fit its slot goes to the variable part,
 padded to 8 bytes, and the slot holds its size and its offset. All numbers are little endian.
 
-`keygroups.sql_values` checks a Python value and makes Flink's internal one, of which
+`keygroups._row_values` checks a Python value and makes Flink's internal one, of which
 `row_writer` writes the bytes.
 """
 
@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from keygroups.errors import InvalidTypeError, show
-from keygroups.sql_types import LogicalType
-from keygroups.sql_values import row_converter
+from keygroups._checks import show
+from keygroups._row_values import row_converter
+from keygroups.errors import InvalidTypeError
+from keygroups.logical_types import LogicalType
 from keygroups.types import SQL_ROW
 
 __all__ = ["binary_row"]

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, show
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["hash_exchanges"]
 

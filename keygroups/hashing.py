@@ -16,11 +16,24 @@ from typing import Any
 
 from mmh3 import hash as _murmur3
 
-from keygroups import java_lang, java_time
+from keygroups import _java_lang, _java_time
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    check_int,
+    each,
+    expect,
+    expect_fields,
+    instant_since_epoch,
+    integer_checker,
+    local_since_epoch,
+    refused_key,
+    show,
+)
+from keygroups._inference import infer_key_type
+from keygroups._java_lang import fold, signed
 from keygroups.binary_row import row_encoder
-from keygroups.errors import InvalidTypeError, InvalidValueError, check_int, show
-from keygroups.inference import infer_key_type, refused_key
-from keygroups.java_lang import INT_MAX, INT_MIN, each, expect, expect_fields, fold, signed
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -169,7 +182,7 @@ def _row_hasher(key_type: ROW) -> Hasher:
     fields = [_deep(field) for field in key_type.fields]
     name = repr(key_type)
     start = 31 * key_type.kind_byte
-    name_codes = [31 + java_lang.hash_string(name) for name in key_type.names or ()]
+    name_codes = [31 + _java_lang.hash_string(name) for name in key_type.names or ()]
 
     def hash_row(key: object) -> int:
         codes = each("field", fields, expect_fields(name, len(fields), key))
@@ -195,7 +208,7 @@ def _pyflink_hasher(key_type: PYFLINK) -> Hasher:
     def hash_timestamp(key: object) -> int:
         code = signed(31 + field(key))
         if key is not None:
-            since = java_time.local_since_epoch("SQL_TIMESTAMP", key)
+            since = local_since_epoch("SQL_TIMESTAMP", key)
             # Process mode takes the seconds from a float, cut off; thread mode takes the fields.
             if int(since.total_seconds()) != since.days * 86_400 + since.seconds:
                 raise InvalidValueError(
@@ -276,34 +289,34 @@ _JAVA_VALUES: dict[KeyType, Callable[[Any], object]] = {
     **dict.fromkeys((FLOAT, DOUBLE), lambda value: float(value).hex()),  # which says nan of any
     **dict.fromkeys((CHAR, STRING), lambda value: str.encode(value, "utf-16", "surrogatepass")),
     BOOLEAN: bool,
-    INSTANT: partial(java_time.instant_since_epoch, "INSTANT"),
+    INSTANT: partial(instant_since_epoch, "INSTANT"),
 }
 
 _SCALARS: dict[object, Hasher] = {
-    BOOLEAN: java_lang.hash_boolean,
-    BYTE: java_lang.integer_checker("BYTE", -(2**7), 2**7 - 1),
-    SHORT: java_lang.integer_checker("SHORT", -(2**15), 2**15 - 1),
-    INT: java_lang.integer_checker("INT", INT_MIN, INT_MAX),
-    LONG: java_lang.hash_long,
-    FLOAT: java_lang.hash_float,
-    DOUBLE: java_lang.hash_double,
-    CHAR: java_lang.hash_char,
-    STRING: java_lang.hash_string,
-    BIG_INT: java_lang.hash_big_int,
-    BIG_DEC: java_lang.hash_big_dec,
-    UUID: java_lang.hash_uuid,
-    LOCAL_DATE: java_time.hash_local_date,
-    LOCAL_TIME: java_time.hash_local_time,
-    LOCAL_DATE_TIME: java_time.hash_local_date_time,
-    INSTANT: java_time.hash_instant,
+    BOOLEAN: _java_lang.hash_boolean,
+    BYTE: integer_checker("BYTE", -(2**7), 2**7 - 1),
+    SHORT: integer_checker("SHORT", -(2**15), 2**15 - 1),
+    INT: integer_checker("INT", INT_MIN, INT_MAX),
+    LONG: _java_lang.hash_long,
+    FLOAT: _java_lang.hash_float,
+    DOUBLE: _java_lang.hash_double,
+    CHAR: _java_lang.hash_char,
+    STRING: _java_lang.hash_string,
+    BIG_INT: _java_lang.hash_big_int,
+    BIG_DEC: _java_lang.hash_big_dec,
+    UUID: _java_lang.hash_uuid,
+    LOCAL_DATE: _java_time.hash_local_date,
+    LOCAL_TIME: _java_time.hash_local_time,
+    LOCAL_DATE_TIME: _java_time.hash_local_date_time,
+    INSTANT: _java_time.hash_instant,
     NULL: _null_hasher,
 }
 
 # What makes the hasher of each class of key types that have parameters.
 _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
-    SQL_DATE: java_time.sql_date_hasher,
-    SQL_TIME: java_time.sql_time_hasher,
-    SQL_TIMESTAMP: java_time.sql_timestamp_hasher,
+    SQL_DATE: _java_time.sql_date_hasher,
+    SQL_TIME: _java_time.sql_time_hasher,
+    SQL_TIMESTAMP: _java_time.sql_timestamp_hasher,
     TUPLE: _tuple_hasher,
     ROW: _row_hasher,
     SQL_ROW: _sql_row_hasher,

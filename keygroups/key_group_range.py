@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keygroups.errors import InvalidTypeError, check_int, show, to_int
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_int, show, to_int
+from keygroups.errors import InvalidTypeError
 
-__all__ = ["UPPER_BOUND_MAX_PARALLELISM", "KeyGroupRange"]
-
-UPPER_BOUND_MAX_PARALLELISM = 32768
-"""The largest max parallelism of a Flink job: 2^15; the last key group is one less."""
+__all__ = ["KeyGroupRange"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

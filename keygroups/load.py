@@ -10,16 +10,17 @@ from itertools import accumulate, islice, pairwise
 from operator import sub
 from typing import NamedTuple
 
-from keygroups.assignment import check_bounds, check_max_parallelism, check_parallelism
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
+from keygroups._checks import (
+    check_bounds,
     check_int,
+    check_max_parallelism,
+    check_parallelism,
     from_numpy,
     iterate,
     show,
     to_int,
 )
+from keygroups.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
 

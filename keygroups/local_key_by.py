@@ -7,16 +7,8 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
-    check_callable,
-    check_int,
-    iterate,
-    show,
-)
-from keygroups.java_lang import INT_MAX
+from keygroups._checks import INT_MAX, check_callable, check_int, iterate, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.types import MAX_DEPTH
 
 __all__ = ["LocalKeyBy"]

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Literal, TypeVar, get_args
 
-from keygroups.assignment import check_bounds
-from keygroups.errors import InvalidTypeError, InvalidValueError, check_choice, iterate, show
+from keygroups._checks import check_bounds, check_choice, iterate, show
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.hashing import hash_code
 from keygroups.types import STRING
 

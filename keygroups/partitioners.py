@@ -10,21 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-from keygroups.assignment import (
-    assign_key_to_parallel_operator,
+from keygroups._checks import (
+    UPPER_BOUND_MAX_PARALLELISM,
     check_bounds,
-    check_max_parallelism,
-    compute_key_group_range_for_operator_index,
-    compute_operator_index_for_key_group,
-)
-from keygroups.errors import (
-    InvalidValueError,
-    KeyGroupsError,
     check_callable,
     check_choice,
     check_int,
+    check_max_parallelism,
 )
-from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM
+from keygroups.assignment import (
+    assign_key_to_parallel_operator,
+    compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+)
+from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.types import KeyType
 
 __all__ = [

@@ -6,22 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keygroups.assignment import (
+from keygroups._checks import (
     check_bounds,
-    check_max_parallelism,
-    compute_key_group_range_for_operator_index,
-    compute_operator_index_for_key_group,
-)
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    ParallelismError,
     check_callable,
     check_int,
+    check_max_parallelism,
     iterate,
     show,
     to_int,
 )
+from keygroups.assignment import (
+    compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+)
+from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad

@@ -20,17 +20,19 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice, takewhile
 from typing import Any
 
-from keygroups.assignment import assign_to_key_group, check_max_parallelism, check_parallelism
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
+from keygroups._checks import (
+    INT_MAX,
     check_int,
+    check_max_parallelism,
+    check_parallelism,
+    check_parallelisms,
+    expect,
     show,
 )
+from keygroups.assignment import assign_to_key_group
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hasher_of
-from keygroups.java_lang import INT_MAX, expect
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
 from keygroups.types import (
     BIG_INT,
     BOOLEAN,
@@ -82,8 +84,7 @@ def keys_for_subtasks(
     >>> keys_for_subtasks(128, 4, TUPLE(STRING, INT), template=("page", ...))
     [('page', 2), ('page', 0), ('page', 3), ('page', 1)]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     n = check_int("n", n, 1, INT_MAX)
     candidates = _candidates(key_type, prefix, template)
     keys = _find(candidates, range(parallelism), max_parallelism, parallelism, key_type, n)
@@ -162,8 +163,7 @@ def salted_key(
     >>> salted_key("page", 3, 128, 4, TUPLE(STRING, INT))
     ('page', 1)
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     subtask = check_int("subtask", subtask, 0, parallelism - 1)
     shape = _without_pyflink(key_type)
     candidates: Iterator[Any]

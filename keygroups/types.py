@@ -12,17 +12,15 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NoReturn
 
+from keygroups._checks import check_choice, iterate, show
+from keygroups._java_zones import time_zone
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
-    check_choice,
-    iterate,
-    show,
 )
-from keygroups.java_zones import time_zone
-from keygroups.sql_types import LogicalType, parse_logical_type
+from keygroups.logical_types import LogicalType, parse_logical_type
 
 __all__ = [
     "BIG_DEC",
@@ -53,9 +51,9 @@ __all__ = [
     "STRING",
     "TUPLE",
     "UUID",
+    "JavaSqlType",
     "KeyType",
     "ScalarType",
-    "SqlType",
 ]
 
 MAX_DEPTH = 50
@@ -288,7 +286,7 @@ class MAP(_Parametric):
         super().__init__(key, value, key=key, value=value, _depth=depth)
 
 
-class SqlType(_Parametric):
+class JavaSqlType(_Parametric):
     """A java.sql type: an epoch count that depends on the time zone of Flink's JVM.
 
     `zone` is that zone, an IANA name such as "Europe/Berlin"; it is never assumed. Its rules
@@ -297,7 +295,7 @@ class SqlType(_Parametric):
     releases since 2024a differ are refused. "UTC" has none of these limits, from 1582-10-15 on.
 
     Raises InvalidTypeError or InvalidValueError for a name that is not in
-    `keygroups.java_zones.ZONE_NAMES`: one that Java does not know, and so takes for GMT, or that
+    `keygroups._java_zones.ZONE_NAMES`: one that Java does not know, and so takes for GMT, or that
     means different zones in different JVMs, such as "EST" or "WET".
     """
 
@@ -313,7 +311,7 @@ class SqlType(_Parametric):
         super().__init__(zone, name=zone, zone=time_zone(zone))
 
 
-class SQL_DATE(SqlType):
+class SQL_DATE(JavaSqlType):
     """java.sql.Date at local midnight in `zone`; the key is a date.
 
     >>> SQL_DATE("UTC")
@@ -323,13 +321,13 @@ class SQL_DATE(SqlType):
     __slots__ = ()
 
 
-class SQL_TIME(SqlType):
+class SQL_TIME(JavaSqlType):
     """java.sql.Time on 1970-01-01 in `zone`; the key is a time of whole milliseconds."""
 
     __slots__ = ()
 
 
-class SQL_TIMESTAMP(SqlType):
+class SQL_TIMESTAMP(JavaSqlType):
     """java.sql.Timestamp in `zone`; the key is a naive datetime.
 
     Its hash ignores what is below the millisecond, as Java's does.
@@ -341,7 +339,7 @@ class SQL_TIMESTAMP(SqlType):
 class SQL_ROW(_Parametric):
     """The key of a Flink SQL or Table job: a BinaryRowData; the key is a tuple of the fields.
 
-    Each field is the text of a logical type as Flink DDL writes it; `keygroups.sql_types` has
+    Each field is the text of a logical type as Flink DDL writes it; `keygroups.logical_types` has
     them all, and `fields` holds what was read. The order of the fields is the order of
     `hash[...]` in the plan, which `keygroups.explain` reads and which is *not* always that of
     GROUP BY. One column too makes a tuple, `(value,)`. None is NULL, where the type allows it.

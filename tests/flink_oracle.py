@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
 from keygroups.types import (
     LIST,
     MAP,
@@ -30,8 +30,8 @@ from keygroups.types import (
     SQL_TIMESTAMP,
     STRING,
     TUPLE,
+    JavaSqlType,
     KeyType,
-    SqlType,
 )
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _java(key_type: KeyType, value: Any) -> str:
         entries = (_java(key_type.key, k) + _java(key_type.value, v) for k, v in value.items())
         puts = (f'<void method="put">{entry}</void>' for entry in entries)
         return _call("java.util.HashMap", "new", *puts)
-    if isinstance(key_type, SqlType):
+    if isinstance(key_type, JavaSqlType):
         return _sql(key_type, value)
     return _scalar(repr(key_type), value)
 
@@ -323,7 +323,7 @@ def _with_names(field: LogicalType) -> str:
     return f"{field.name}<{', '.join(parts)}>{'' if field.nullable else ' NOT NULL'}"
 
 
-def _sql(key_type: SqlType, value: Any) -> str:
+def _sql(key_type: JavaSqlType, value: Any) -> str:
     zone = _call("java.util.TimeZone", "getTimeZone", _string(str(key_type.zone)))
     start = f'<void class="java.util.TimeZone" method="setDefault">{zone}</void>'
     if isinstance(key_type, SQL_DATE):

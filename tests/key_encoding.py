@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 
 from keygroups import types
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
 from keygroups.types import LIST, MAP, OPTIONAL, PYFLINK, ROW, SET, SQL_ROW, TUPLE, KeyType
 
 _READERS: dict[str, Callable[[str], object]] = {

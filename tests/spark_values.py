@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

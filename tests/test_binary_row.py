@@ -32,7 +32,7 @@ from keygroups import (
     trace_key,
 )
 from keygroups.binary_row import binary_row, row_writer
-from keygroups.sql_types import LogicalType, parse_logical_type
+from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import INT, SQL_ROW
 
 VECTORS = Path(__file__).parents[2] / "shared" / "vectors" / "binaryrow.jsonl"

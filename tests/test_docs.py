@@ -20,7 +20,7 @@ SPARK = [name for name in MODULES if name.startswith("keygroups.spark")]
 # The modules whose names users call; the others of the adapter make the expressions.
 PUBLIC_SPARK = [
     f"keygroups.spark.{name}"
-    for name in ("dataframe", "functions", "placement", "rescale", "skew", "sql")
+    for name in ("dataframe", "functions", "placement", "rescale", "skew", "register")
 ]
 
 

@@ -48,8 +48,8 @@ from keygroups.types import (
     STRING,
     TUPLE,
     UUID,
+    JavaSqlType,
     KeyType,
-    SqlType,
 )
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def test_column_expressions_in_bulk(
     from random_keys import random_keys
 
     from keygroups.spark import functions as KF
-    from keygroups.spark.path import SETTING
+    from keygroups.spark._columns.path import SETTING
 
     count = COLUMN_BULK[key_type]
     call = f"reflect('{ASSIGNMENT}', 'assignToKeyGroup', key, {BULK_MAX_PARALLELISM})"
@@ -285,13 +285,13 @@ def test_scalars(flink: FlinkOracle, key_type: KeyType, record_property: Record)
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.parametrize("cls", [SQL_DATE, SQL_TIME, SQL_TIMESTAMP])
 def test_java_sql(
-    flink: FlinkOracle, cls: type[SqlType], zone: str, record_property: Record
+    flink: FlinkOracle, cls: type[JavaSqlType], zone: str, record_property: Record
 ) -> None:
     moments = st.datetimes() | st.datetimes(dt.datetime(1960, 1, 1), dt.datetime(2045, 1, 1))
     if changes := clock_changes(zone):
         near = st.timedeltas(-dt.timedelta(days=1), dt.timedelta(days=1))
         moments |= st.builds(lambda day, by: day + by, st.sampled_from(changes), near)
-    parts: dict[type[SqlType], Strategy] = {
+    parts: dict[type[JavaSqlType], Strategy] = {
         SQL_DATE: moments.map(dt.datetime.date),
         SQL_TIME: moments.map(lambda m: m.time().replace(microsecond=m.microsecond % 1000 * 1000)),
         SQL_TIMESTAMP: moments,

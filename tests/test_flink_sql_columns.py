@@ -17,7 +17,7 @@ from spark_values import sql_type
 from test_flink_sql_live import BULK
 
 from keygroups.spark import functions as KF
-from keygroups.spark.path import SETTING
+from keygroups.spark._columns.path import SETTING
 from keygroups.types import SQL_ROW
 
 pytestmark = pytest.mark.flink

@@ -27,12 +27,12 @@ from keygroups import (
 from keygroups.binary_row import binary_row
 from keygroups.explain import hash_exchanges
 from keygroups.load import evenness
+from keygroups.logical_types import parse_logical_type
 from keygroups.operator_state import (
     redistribute_list_state,
     redistribute_operator_state,
     split_distribute_order,
 )
-from keygroups.sql_types import parse_logical_type
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -152,7 +152,7 @@ GROWING: dict[str, Callable[[int], object]] = {
     "operator_state.split_distribute_order": lambda n: split_distribute_order(names(n)),
     "partitioners.pointwise_edges": lambda n: partitioners.pointwise_edges(n, 2 * n),
     "rescale.RescalePlan": lambda n: list(plan_of(n)),
-    "sql_types.parse_logical_type": lambda n: parse_logical_type(row_type(n)),
+    "logical_types.parse_logical_type": lambda n: parse_logical_type(row_type(n)),
     "subtask_keys.SubtaskKeySelector": lambda n: SubtaskKeySelector(n, n // 4),
     "subtask_keys.keys_for_subtasks": lambda n: keygroups.keys_for_subtasks(n, n // 4, STRING),
     "subtask_keys.keys_for_subtasks, many": lambda n: keygroups.keys_for_subtasks(128, 4, n=n),

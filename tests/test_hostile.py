@@ -33,8 +33,6 @@ from keygroups import (
 )
 from keygroups.types import INT, LONG, STRING, TUPLE
 
-# What makes hash codes and values; users call hash_code.
-INTERNAL = {"errors", "inference", "java_lang", "java_time", "java_zones", "sql_values"}
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "KeyTrace",
@@ -128,7 +126,7 @@ def public_callables() -> dict[str, Callable[..., Any]]:
     """Return the functions and classes of the core that users call, by name."""
     found = {}
     for info in pkgutil.iter_modules(keygroups.__path__):
-        if info.name.startswith("_") or info.ispkg or info.name in INTERNAL:
+        if info.name.startswith("_") or info.ispkg:
             continue
         module = importlib.import_module(f"keygroups.{info.name}")
         for name in module.__all__:

@@ -20,8 +20,8 @@ import pytest
 from flink_sql import JAVA_FOLDER, jdk_folder
 
 from keygroups import InvalidValueError
-from keygroups.java_time import sql_date_hasher, sql_time_hasher, sql_timestamp_hasher
-from keygroups.java_zones import ZONE_NAMES, doubtful_spans
+from keygroups._java_time import sql_date_hasher, sql_time_hasher, sql_timestamp_hasher
+from keygroups._java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
 pytestmark = pytest.mark.flink

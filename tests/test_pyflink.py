@@ -29,7 +29,7 @@ from keygroups import (
     hash_code,
     trace_key,
 )
-from keygroups.java_time import instant_code
+from keygroups._java_time import instant_code
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,

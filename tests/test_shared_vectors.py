@@ -22,7 +22,7 @@ import pytest
 
 import keygroups
 from keygroups import KeyGroupRange, KeyGroupsError
-from keygroups.java_time import instant_code, local_date_code, local_time_code
+from keygroups._java_time import instant_code, local_date_code, local_time_code
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,

@@ -27,9 +27,10 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups.spark import catalyst, repartition_by_subtask, with_routing
 from keygroups.spark import functions as KF
-from keygroups.spark.path import SETTING, current_path
+from keygroups.spark import repartition_by_subtask, with_routing
+from keygroups.spark._columns import catalyst
+from keygroups.spark._columns.path import SETTING, current_path
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -458,7 +459,7 @@ def test_broken_internals_mean_the_portable_path(
 
 
 def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups.spark.path._fast_path", lambda session: None)
+    monkeypatch.setattr("keygroups.spark._columns.path._fast_path", lambda session: None)
     assert current_path() is current_path()
     for _ in setting(spark, SETTING, "fast"):
         with pytest.raises(InvalidValueError, match="this session has no fast path"):

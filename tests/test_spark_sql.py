@@ -21,7 +21,8 @@ from keygroups import (
     KeyGroupsError,
     UnsupportedKeyTypeError,
 )
-from keygroups.spark import register, sql, sql_string
+from keygroups.spark import register
+from keygroups.spark._columns import sql_string
 from keygroups.types import BIG_DEC, CHAR, INT, LONG, STRING, TUPLE, UUID, KeyType
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
@@ -224,7 +225,7 @@ def test_spark_that_hashes_otherwise(
 ) -> None:
     """Where the known keys are wrong, or the query fails, the body is the one with a lambda."""
     for broken in (lambda F, column: F.lit(5), lambda F, column: F.raise_error(F.lit("no"))):
-        monkeypatch.setattr(sql, "hash_string", broken)
+        monkeypatch.setattr(register, "hash_string", broken)
         names = register(spark, [STRING])
         assert spark.sql("SELECT flink_hash_code_string('hello')").first() == (99162322,)
     monkeypatch.undo()

@@ -19,11 +19,11 @@ from pyspark.sql.utils import is_remote
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 from test_vectors import read
 
-from keygroups.spark import portable
-from keygroups.spark.expressions import hash_key
-from keygroups.spark.key_columns import KeyColumn, KeyTree
-from keygroups.spark.path import SETTING, Path, build, current_path
-from keygroups.types import SQL_ROW, KeyType, ScalarType, SqlType
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
+from keygroups.spark._columns.key_hash import hash_key
+from keygroups.spark._columns.path import SETTING, Path, build, current_path
+from keygroups.types import SQL_ROW, JavaSqlType, KeyType, ScalarType
 
 MAX_PARALLELISM = 1000
 
@@ -63,7 +63,7 @@ def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> l
         except NoSparkTypeError:
             continue
         is_nan = isinstance(value, float) and math.isnan(value)
-        if isinstance(same_type, (ScalarType, SqlType)) is scalar and not is_nan:
+        if isinstance(same_type, (ScalarType, JavaSqlType)) is scalar and not is_nan:
             group = groups.setdefault((same_type, spark_type), Group(same_type, [spark_type], []))
             group.vectors.append(((value,), code, key_group))
     return list(groups.values())

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from keygroups import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
-from keygroups.errors import show
-from keygroups.sql_types import LogicalType, parse_logical_type
+from keygroups._checks import show
+from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import SQL_ROW
 
 MAX_LENGTH = 2**31 - 1

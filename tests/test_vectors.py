@@ -15,7 +15,7 @@ from key_encoding import decode_key, decode_key_type
 
 import keygroups
 from keygroups import InvalidValueError, KeyGroupRange, UnsupportedKeyTypeError, types
-from keygroups.sql_types import parse_logical_type
+from keygroups.logical_types import parse_logical_type
 
 if TYPE_CHECKING:
     from flink_oracle import FlinkOracle

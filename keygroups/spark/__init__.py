@@ -7,6 +7,7 @@ except ModuleNotFoundError as error:
         "keygroups.spark needs PySpark: pip install 'keygroups[spark]'", name=error.name
     ) from None
 
+from keygroups.reports import RescaleReport
 from keygroups.spark.dataframe import (
     infer_key_type,
     infer_sql_row,
@@ -15,9 +16,9 @@ from keygroups.spark.dataframe import (
     with_routing,
 )
 from keygroups.spark.placement import pre_aggregate, repartition_by_subtask
-from keygroups.spark.rescale import RescaleReport, rescale_report
+from keygroups.spark.register import register
+from keygroups.spark.rescale import rescale_report
 from keygroups.spark.skew import skew_report
-from keygroups.spark.sql import register
 
 __all__ = [
     "RescaleReport",

@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups.assignment import check_max_parallelism, check_parallelism
+from keygroups._checks import check_max_parallelism, check_parallelisms
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
-from keygroups.spark import portable
-from keygroups.spark.arguments import (
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.arguments import (
     check_column,
     check_df,
     check_key_type,
@@ -22,10 +22,10 @@ from keygroups.spark.arguments import (
     is_connect,
     map_key,
 )
-from keygroups.spark.expressions import SPARK_TYPES, hash_key
-from keygroups.spark.key_columns import KeyColumn, KeyTree, simple_type
-from keygroups.spark.path import Path, build
-from keygroups.spark.substitutes import look_up_key
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type
+from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
+from keygroups.spark._columns.path import Path, build
+from keygroups.spark.functions import look_up_key
 from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = [
@@ -130,8 +130,7 @@ def with_routing(
     [Row(letter='A', key_group=104, subtask=2), Row(letter='B', key_group=17, subtask=0)]
     """
     _refuse_columns(df, "key_group", "subtask")
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
     routed = df.withColumn("key_group", key_group)
     subtask = portable.operator_index(
@@ -169,8 +168,7 @@ def rebalance_keys(
     """
     column = check_text("column", column)
     _refuse_columns(df, column)
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     look_up = look_up_key(max_parallelism, parallelism, substitute_type, prefix)
     # As many key groups as subtasks: the key group is the hash modulo the parallelism.
     return df.withColumn(column, key_group_column(df, key, parallelism, key_type, look_up))
@@ -257,7 +255,7 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     if not columns:
         raise InvalidValueError(f"{name} must be at least one column, got none")
     if is_connect(df):
-        from keygroups.spark.connect import check_depth  # protobuf is there for Connect alone
+        from keygroups.spark._columns.connect import check_depth
 
         for column in columns:
             check_depth(name, column, df.sparkSession.client)

@@ -9,7 +9,7 @@ has for it; null fields and elements count as in Flink.
 A column whose type does not hold the key type fails when the query is analysed, with a
 message that names both: nothing is cast in silence.
 
-A classic session has a fast path beside the portable one; see `keygroups.spark.path`.
+A classic session has a fast path beside the portable one; see `keygroups.spark._columns.path`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from typing import Any, TypeAlias
 
 from pyspark.sql import Column
 
-from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import show
-from keygroups.spark import portable
-from keygroups.spark.arguments import check_column, check_key_type, map_key
-from keygroups.spark.expressions import hash_key
-from keygroups.spark.key_columns import KeyColumn, KeyTree, typed
-from keygroups.spark.path import Path, build
-from keygroups.spark.substitutes import look_up_key
+from keygroups._checks import (
+    check_max_parallelism,
+    check_parallelism,
+    show,
+)
+from keygroups.errors import UnsupportedKeyTypeError
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.arguments import check_column, check_key_type, check_text, map_key
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
+from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
+from keygroups.spark._columns.path import Path, build
+from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import INT, KeyType
 
 __all__ = [
@@ -218,3 +222,28 @@ def _of_key(
     check_key_type(key_type)
     tree = map_key(key, lambda part: KeyColumn(check_column("key", part), show(part)))
     return build(tree, lambda path, key: make(path.F, *hash_key(path, key, key_type)))
+
+
+def look_up_key(
+    max_parallelism: int, parallelism: int, key_type: KeyType, prefix: str
+) -> Callable[[Any, Column], Column]:
+    """Return the function from F and a subtask, as a column, to its key.
+
+    The key is null for a subtask that is null or out of bounds.
+    """
+    if check_key_type(key_type) not in SPARK_TYPES:
+        raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
+    prefix = check_text("prefix", prefix)
+    keys = keys_for_subtasks(max_parallelism, parallelism, key_type, prefix=prefix)
+    # One literal, which Spark parses once, when it optimises: thousands of them take seconds.
+    # A prefix may hold commas, so it is left out.
+    table = ",".join(str(key).removeprefix(prefix) for key in keys)
+
+    def key_of(F: Any, subtask: Column) -> Column:
+        array = F.split(F.lit(table), ",").cast(f"array<{SPARK_TYPES[key_type]}>")
+        key: Column = F.get(array, subtask)
+        if prefix:
+            key = F.concat(F.lit(prefix), key)
+        return key
+
+    return key_of

@@ -9,14 +9,14 @@ from typing import Any
 import mmh3
 from pyspark.sql import Column, DataFrame
 
-from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, show
+from keygroups._checks import check_parallelisms, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.spark import functions as KF
-from keygroups.spark import portable
-from keygroups.spark.arguments import check_key_type, is_column
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.arguments import check_key_type, is_column
+from keygroups.spark._columns.key_columns import KeyColumn
+from keygroups.spark._columns.key_hash import contains
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
-from keygroups.spark.expressions import contains
-from keygroups.spark.key_columns import KeyColumn
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
@@ -65,8 +65,7 @@ def repartition_by_subtask(
         placed = repartition_by_subtask(routed, "letter", 128, 3)
         placed.drop("key_group").write.partitionBy("subtask").parquet(path)
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     # Spark does not look at the key where there is one partition, and would let nulls pass.
     partitions = max(parallelism, 2)
     by_id = getattr(type(df), "repartitionById", None)  # from Spark 4.1
@@ -126,8 +125,7 @@ def pre_aggregate(
     >>> counts.orderBy("letter").collect()
     [Row(letter='A', n=2), Row(letter='B', n=1)]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     tree = key_tree(df, key)
     keys = [tree] if isinstance(tree, KeyColumn) else tree
     columns = [part.column for part in keys if isinstance(part, KeyColumn)]

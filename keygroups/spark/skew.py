@@ -6,17 +6,20 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups.assignment import check_max_parallelism, check_parallelism
-from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError, check_int
-from keygroups.java_lang import INT_MAX
+from keygroups._checks import (
+    INT_MAX,
+    check_int,
+    check_parallelisms,
+)
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
+from keygroups.reports import HOT, HotKey, SkewReport, diagnose, subtask_rows
 from keygroups.spark import functions as KF
-from keygroups.spark import portable
-from keygroups.spark.arguments import check_key_type
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.arguments import check_key_type
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
+from keygroups.spark._columns.key_hash import contains, key_fields
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
-from keygroups.spark.expressions import contains, key_fields
-from keygroups.spark.key_columns import KeyColumn, KeyTree
-from keygroups.spark.report import HOT, HotKey, SkewReport, diagnose, subtask_rows
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["skew_report"]
@@ -65,8 +68,7 @@ def skew_report(
     >>> [(row.records, row.sent) for row in report.subtasks]
     [(16, 16), (11, 11), (73, 19)]
     """
-    max_parallelism = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, max_parallelism)
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     top = check_int("top", top, 1, _MOST_TOP_KEYS)
     if batch_size is not None:
         batch_size = check_int("batch_size", batch_size, 1, INT_MAX)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

@@ -4,7 +4,7 @@ They run wherever Spark does, Spark Connect included, with ANSI mode on or off: 
 arithmetic happens in bigints that cannot overflow and is cut to 32 bits by bit operations.
 
 The expressions are written once for two uses: `F` is `pyspark.sql.functions`, or the look-alike
-of `keygroups.spark.sql_text`, which writes the same expression as SQL text.
+of `keygroups.spark._columns.sql_text`, which writes the same expression as SQL text.
 
 Each hasher takes a column of the Spark type that holds its key type; null gives null.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from keygroups.spark.ieee754 import java_hash
+from keygroups.spark._columns.ieee754 import java_hash
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

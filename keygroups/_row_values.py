@@ -16,22 +16,26 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from keygroups.errors import InvalidValueError, show
-from keygroups.java_lang import (
+from keygroups._checks import (
     INT_MAX,
     INT_MIN,
     LONG_MAX,
     LONG_MIN,
+    check_date,
+    check_time,
     each,
     expect,
     expect_bool,
     expect_fields,
     expect_single,
+    instant_since_epoch,
     integer_checker,
+    local_since_epoch,
     pack_single,
+    show,
 )
-from keygroups.java_time import check_date, check_time, instant_since_epoch, local_since_epoch
-from keygroups.sql_types import LogicalType
+from keygroups.errors import InvalidValueError
+from keygroups.logical_types import LogicalType
 
 __all__ = ["row_converter", "to_internal"]
 

@@ -15,10 +15,17 @@ from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
-from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields, typed
-from keygroups.spark.path import Path
-from keygroups.spark.portable import day_and_micros, low32, total
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
+from keygroups.spark._columns.key_columns import (
+    KeyColumn,
+    KeyTree,
+    checked,
+    counted,
+    struct_fields,
+    typed,
+)
+from keygroups.spark._columns.path import Path
+from keygroups.spark._columns.portable import day_and_micros, low32, total
 
 __all__ = ["row_bytes"]
 

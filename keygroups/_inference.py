@@ -6,14 +6,12 @@ import datetime as dt
 import uuid
 from collections.abc import Iterable
 from decimal import Decimal
-from enum import Enum
 
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, refused_key, show
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidValueError,
-    KeyGroupsError,
     UnsupportedKeyTypeError,
-    show,
 )
 from keygroups.types import (
     BIG_DEC,
@@ -37,10 +35,8 @@ from keygroups.types import (
     ScalarType,
 )
 
-__all__ = ["infer_key_type", "refused_key"]
+__all__ = ["infer_key_type"]
 
-_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
-_LONG_MIN, _LONG_MAX = -(2**63), 2**63 - 1
 
 _INFERRED: dict[type, ScalarType] = {
     bool: BOOLEAN,
@@ -74,7 +70,7 @@ def _infer(key: object, depth: int) -> KeyType:
     """Infer the type of what is that many containers deep in a key."""
     cls = type(key)
     if isinstance(key, int) and cls is int:
-        return INT if 0 <= key <= _INT_MAX else _infer_wide_int(key)
+        return INT if 0 <= key <= INT_MAX else _infer_wide_int(key)
     if cls in _INFERRED:
         return _INFERRED[cls]
     if isinstance(key, dt.datetime) and cls is dt.datetime:
@@ -97,12 +93,12 @@ def _infer_field(value: object, depth: int) -> KeyType:
 
 
 def _infer_wide_int(key: int) -> ScalarType:
-    if _INT_MIN <= key < 0:
+    if INT_MIN <= key < 0:
         raise AmbiguousKeyTypeError(
             f"key {key} hashes differently as Integer and as Long: pass key_type=INT or "
             "key_type=LONG (ints from 0 to 2147483647 hash alike)"
         )
-    if _LONG_MIN <= key <= _LONG_MAX:
+    if LONG_MIN <= key <= LONG_MAX:
         return LONG
     raise UnsupportedKeyTypeError(
         f"key {show(key)} is beyond Long's 64 bits: pass key_type=BIG_INT if it is a BigInteger"
@@ -120,29 +116,3 @@ def _infer_common(what: str, values: Iterable[object], depth: int) -> KeyType:
             "pass its key_type"
         )
     return types.pop() if types else NULL
-
-
-def refused_key(key: object) -> KeyGroupsError:
-    """Build the error for a key that no key type takes: what Flink does, and the way out."""
-    if key is None:
-        return InvalidValueError("key is None: assigned key must not be null")
-    cls = type(key).__name__
-    way_out = "; compute_key_group_for_key_hash takes a hash of your own"
-    if isinstance(key, Enum):
-        why = (
-            "a Java enum's hashCode is its identity, another one in every JVM: "
-            "key the job by its name (STRING)"
-        )
-    elif isinstance(key, (bytes, bytearray, memoryview)):
-        why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
-    elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
-        why = "a subclass may stand for another Java class: pass key_type"
-    elif hasattr(type(key), "__index__") or type(key).__module__ == "numpy":
-        why = "it may stand for several Java classes, such as Integer and Long: pass key_type"
-    elif isinstance(key, (tuple, list, set, frozenset, dict)):
-        why = "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type"
-    else:
-        why = "the hashCode of its Java class is not known here"
-    return UnsupportedKeyTypeError(
-        f"key {show(key)} of class {cls} is not supported: {why}{way_out}"
-    )

@@ -8,32 +8,26 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from enum import Enum
-from typing import Any, TypeVar
 
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
     check_int,
-    from_numpy,
+    check_not_refused,
+    expect,
+    expect_bool,
+    expect_single,
+    pack_single,
     show,
     to_int,
 )
-from keygroups.inference import refused_key
+from keygroups.errors import InvalidValueError
 
 __all__ = [
-    "INT_MAX",
-    "INT_MIN",
-    "LONG_MAX",
-    "LONG_MIN",
-    "each",
-    "expect",
-    "expect_bool",
-    "expect_fields",
-    "expect_single",
     "fold",
     "hash_big_dec",
     "hash_big_int",
@@ -44,14 +38,10 @@ __all__ = [
     "hash_long",
     "hash_string",
     "hash_uuid",
-    "integer_checker",
     "long_bits",
-    "pack_single",
     "signed",
 ]
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 _BIG_INT_MAX_BITS = 2**31 - 1  # java.math.BigInteger's documented limit
 _DIGITS_AT_ONCE = 1_000
 _MASK32 = 0xFFFFFFFF
@@ -59,8 +49,6 @@ _MASK64 = 0xFFFFFFFFFFFFFFFF
 _SIGN32 = 0x80000000
 _FLOAT_NAN = 0x7FC00000  # floatToIntBits and doubleToLongBits know one NaN only
 _DOUBLE_NAN = 0x7FF8000000000000
-
-T = TypeVar("T")
 
 
 def signed(code: int) -> int:
@@ -81,73 +69,16 @@ def fold(codes: Iterable[int], start: int) -> int:
     return signed(result)
 
 
-def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str) -> T:
-    """Return the key if it is a `cls`, which is `what` in words; an enum is none."""
-    if isinstance(key, cls) and not isinstance(key, Enum):
-        return key
-    _not_refused(key)
-    raise InvalidTypeError(
-        f"key of type {name} must be {what}, got {show(key)} of class {type(key).__name__}"
-    )
-
-
-def expect_bool(name: str, key: object) -> bool:
-    """Return the key if it is a bool, Python's or NumPy's."""
-    if type(key) is bool:
-        return key
-    return expect(name, from_numpy(key, "bool_"), bool, "a bool")
-
-
-def expect_single(name: str, key: object) -> float:
-    """Return the key if it is a float, Python's or NumPy's single."""
-    if type(key) is float:
-        return key
-    return expect(name, from_numpy(key, "float32"), float, "a float")
-
-
-def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
-    """Return the key if it is a tuple of as many fields."""
-    what = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
-    values = expect(name, key, tuple, what)
-    if len(values) != arity:
-        raise InvalidValueError(
-            f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
-        )
-    return values
-
-
-def each(
-    what: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
-) -> Iterator[T]:
-    """Yield each function of its value, and say in an error which value it was."""
-    for index, (function, value) in enumerate(zip(functions, values)):
-        try:
-            yield function(value)
-        except KeyGroupsError as error:
-            raise type(error)(f"{what} {index}: {error}") from None
-
-
-def integer_checker(name: str, low: int, high: int) -> Callable[[object], int]:
-    """Make what checks a Java integer and returns it; up to 32 bits it is its own hash."""
-
-    def check_integer(key: object) -> int:
-        if type(key) is int and low <= key <= high:
-            return key
-        return check_int(f"key of type {name}", _not_refused(key), low, high)
-
-    return check_integer
-
-
 def hash_long(key: object) -> int:
     """Long.hashCode."""
     if type(key) is not int or not LONG_MIN <= key <= LONG_MAX:
-        key = check_int("key of type LONG", _not_refused(key), LONG_MIN, LONG_MAX)
+        key = check_int("key of type LONG", check_not_refused(key), LONG_MIN, LONG_MAX)
     return long_bits(key)
 
 
 def hash_big_int(key: object) -> int:
     """BigInteger.hashCode: the 31-fold of the magnitude's words, times the sign."""
-    number = to_int("key of type BIG_INT", _not_refused(key))
+    number = to_int("key of type BIG_INT", check_not_refused(key))
     if number.bit_length() > _BIG_INT_MAX_BITS:
         raise InvalidValueError(
             f"key of type BIG_INT must have at most {_BIG_INT_MAX_BITS} bits, "
@@ -191,20 +122,6 @@ def hash_float(key: object) -> int:
     return int.from_bytes(pack_single("FLOAT", number), "little", signed=True)
 
 
-def pack_single(name: str, number: float) -> bytes:
-    """Return the four bytes of a number that is exactly a single, a NaN's payload included."""
-    try:
-        packed = struct.pack("<f", number)
-    except OverflowError:
-        packed = b""
-    if not packed or struct.pack("<d", *struct.unpack("<f", packed)) != struct.pack("<d", number):
-        raise InvalidValueError(
-            f"key of type {name} must be a single-precision number, got {show(number)}: round it "
-            "first, for instance with struct.unpack('f', struct.pack('f', key))[0]"
-        )
-    return packed
-
-
 def hash_double(key: object) -> int:
     """Double.hashCode: its bits as a Long; -0.0 differs from 0.0."""
     number = expect("DOUBLE", key, float, "a float")
@@ -240,9 +157,3 @@ def hash_uuid(key: object) -> int:
     """java.util.UUID.hashCode: high word xor low word, as a Long."""
     number = expect("UUID", key, uuid.UUID, "a uuid.UUID").int
     return long_bits(number >> 64 ^ number & _MASK64)
-
-
-def _not_refused(key: object) -> object:
-    if key is None or isinstance(key, Enum):
-        raise refused_key(key)
-    return key

@@ -16,8 +16,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from keygroups.errors import InvalidValueError
-from keygroups.spark.key_columns import KeyColumn, KeyTree
-from keygroups.spark.sql_text import SqlText
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
+from keygroups.spark._columns.sql_text import SqlText
 
 __all__ = ["check_depth", "shallow"]
 

@@ -8,21 +8,19 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, iterate, show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
-    iterate,
-    show,
 )
 from keygroups.hashing import hash_code
-from keygroups.key_group_range import UPPER_BOUND_MAX_PARALLELISM
-from keygroups.spark import portable
-from keygroups.spark.arguments import is_connect
-from keygroups.spark.expressions import SPARK_TYPES
-from keygroups.spark.sql_string import hash_string
-from keygroups.spark.sql_text import SqlFunctions, SqlText
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._columns.key_hash import SPARK_TYPES
+from keygroups.spark._columns.sql_string import hash_string
+from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
 from keygroups.types import BIG_DEC, STRING, KeyType
 
 __all__ = ["register"]

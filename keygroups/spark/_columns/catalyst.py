@@ -20,7 +20,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups.hashing import hash_code
-from keygroups.spark import portable
+from keygroups.spark._columns import portable
 from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, STRING, KeyType
 
 __all__ = ["Catalyst", "fast_path"]

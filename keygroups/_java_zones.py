@@ -13,7 +13,8 @@ import datetime as dt
 from functools import cache
 from zoneinfo import ZoneInfo
 
-from keygroups.errors import InvalidValueError, show
+from keygroups._checks import show
+from keygroups.errors import InvalidValueError
 
 __all__ = ["ZONE_NAMES", "doubtful_spans", "time_zone"]
 

@@ -14,14 +14,20 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
+from keygroups._java_time import certain_span
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
-from keygroups.java_time import certain_span
-from keygroups.spark import portable
-from keygroups.spark.binary_row import row_bytes
-from keygroups.spark.key_columns import KeyColumn, KeyTree, checked, counted, struct_fields
-from keygroups.spark.path import Path
-from keygroups.sql_types import LogicalType
+from keygroups.logical_types import LogicalType
+from keygroups.spark._columns import portable
+from keygroups.spark._columns.binary_row import row_bytes
+from keygroups.spark._columns.key_columns import (
+    KeyColumn,
+    KeyTree,
+    checked,
+    counted,
+    struct_fields,
+)
+from keygroups.spark._columns.path import Path
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

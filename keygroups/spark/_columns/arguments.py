@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, show
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.types import MAX_DEPTH, KeyType
 
 __all__ = [

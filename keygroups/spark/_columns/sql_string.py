@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from keygroups.spark.portable import as_code, low32, total
+from keygroups.spark._columns.portable import as_code, low32, total
 
 __all__ = ["hash_string"]
 

@@ -20,10 +20,10 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups.errors import InvalidValueError
-from keygroups.spark import ieee754, portable
-from keygroups.spark.arguments import is_connect
-from keygroups.spark.key_columns import KeyTree
-from keygroups.spark.sql_text import SqlFunctions
+from keygroups.spark._columns import ieee754, portable
+from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._columns.key_columns import KeyTree
+from keygroups.spark._columns.sql_text import SqlFunctions
 from keygroups.types import KeyType
 
 __all__ = ["SETTING", "Path", "build", "current_path"]
@@ -36,7 +36,7 @@ _CHOICES = ("auto", "fast", "portable")
 class Path:
     """The expressions that hash columns, all of one kind.
 
-    `F` stands for `pyspark.sql.functions`, as it does in `keygroups.spark.portable`.
+    `F` stands for `pyspark.sql.functions`, as it does in `keygroups.spark._columns.portable`.
     """
 
     F: Any
@@ -79,7 +79,7 @@ def build(
     path = current_path(session)
     if not is_connect(F.lit(0) if session is None else session):
         return make(path, key)
-    from keygroups.spark.connect import shallow  # protobuf is there for Connect alone
+    from keygroups.spark._columns.connect import shallow
 
     client = None if session is None else session.client
     return shallow(client, key, partial(make, path), partial(make, _TEXT))
@@ -114,7 +114,7 @@ def _active_session() -> SparkSession | None:
 
 
 def _fast_path(session: SparkSession) -> Path | None:
-    from keygroups.spark.catalyst import fast_path  # py4j is not there for Connect alone
+    from keygroups.spark._columns.catalyst import fast_path
 
     gateway = session.sparkContext._gateway
     if gateway not in _fast_paths:
