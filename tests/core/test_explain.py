@@ -312,7 +312,7 @@ def test_what_is_no_text(text: Any) -> None:
 
 def read_vectors() -> Iterator[Any]:
     """Yield what `vectors/make_explain.py` wrote of each Flink."""
-    for file in sorted(Path(__file__).parent.glob("vectors/explain-*.jsonl.gz")):
+    for file in sorted(Path(__file__).parents[1].glob("vectors/explain-*.jsonl.gz")):
         header, *lines = map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
         for line in lines:
             name = f"{header['flink']}-{line['job']}-{'batch' if line['batch'] else 'streaming'}"

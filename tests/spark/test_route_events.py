@@ -34,7 +34,7 @@ from pyspark.sql import functions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "route_events.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "route_events.py"
 FLIGHTS = SCRIPT.parent / "data" / "nycflights13.parquet"
 
 sys.path.insert(0, str(SCRIPT.parent))

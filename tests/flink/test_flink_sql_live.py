@@ -238,7 +238,7 @@ def test_explained_batch_jobs_are_refused_where_they_hash(
 
 
 def test_flink_still_makes_these_texts(flink_sql: FlinkSql, tmp_path: Path) -> None:
-    vectors = Path(__file__).parent / "vectors"
+    vectors = Path(__file__).parents[1] / "vectors"
     command = [sys.executable, str(vectors / "make_explain.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ from keygroups.binary_row import binary_row, row_writer
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import INT, SQL_ROW
 
-VECTORS = Path(__file__).parents[2] / "shared" / "vectors" / "binaryrow.jsonl"
+VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "binaryrow.jsonl"
 UTC = dt.timezone.utc
 
 # The vectors' VARBINARY has any number of bytes, their TIME has milliseconds: what Flink calls

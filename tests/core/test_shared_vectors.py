@@ -53,7 +53,7 @@ from keygroups.types import (
     KeyType,
 )
 
-VECTORS = Path(__file__).parents[2] / "shared" / "vectors"
+VECTORS = Path(__file__).parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.is_dir(), reason="no ../shared/vectors here")
 
 Typed = tuple[KeyType, Any]

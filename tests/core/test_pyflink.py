@@ -62,7 +62,7 @@ from keygroups.types import (
     KeyType,
 )
 
-VECTORS = Path(__file__).parents[2] / "shared" / "vectors" / "pyflink.jsonl"
+VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "pyflink.jsonl"
 
 TYPES: dict[str, KeyType] = {
     "BOOLEAN": BOOLEAN,

@@ -37,7 +37,7 @@ from keygroups.types import (
     KeyType,
 )
 
-FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "data" / "nycflights13.parquet"
+FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "data" / "nycflights13.parquet"
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
 
 

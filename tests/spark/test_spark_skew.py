@@ -41,7 +41,7 @@ from keygroups.types import (
     KeyType,
 )
 
-FLIGHTS = Path(__file__).resolve().parent.parent / "examples" / "data" / "nycflights13.parquet"
+FLIGHTS = Path(__file__).resolve().parents[2] / "examples" / "data" / "nycflights13.parquet"
 UNLUCKY = "many keys unluckily together"
 BY: list[tuple[Any, KeyType]] = [
     ("carrier", STRING),

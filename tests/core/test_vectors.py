@@ -20,7 +20,7 @@ from keygroups.logical_types import parse_logical_type
 if TYPE_CHECKING:
     from flink_oracle import FlinkOracle
 
-VECTORS = Path(__file__).parent / "vectors"
+VECTORS = Path(__file__).parents[1] / "vectors"
 FILES = ["keys", "ranges", "default_max_parallelism", "murmur", "logical_types"]
 # A null alone is never a key, so NULL has no line of its own.
 # Flink's types that make no key here.

@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SCRIPT = Path(__file__).resolve().parent.parent / "examples" / "streaming_page_views.py"
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "streaming_page_views.py"
 DAY = 24 * 60 * 60
 VIEWS_PER_FILE = 200
 DEADLINE = 300  # seconds for what takes ten or twenty
