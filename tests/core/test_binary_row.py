@@ -1,26 +1,25 @@
 """BinaryRowData: Flink SQL's keys, their bytes and their hash.
 
-The vectors beside the checkout, `../shared/vectors`, were made by the key projections of real
-Flink 2.3.0's planner; hashes in this file by its BinaryRowWriter. `pytest -rP` shows the counts.
+The vectors were made by the key projections of real Flink 2.3.0's planner; hashes in this file
+by its BinaryRowWriter. `pytest -rP` shows the counts.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 import struct
 from collections import Counter, namedtuple
-from collections.abc import Iterator
 from decimal import Context, Decimal, localcontext
 from enum import IntEnum
-from pathlib import Path
 from typing import Any
 
 import mmh3
 import pytest
+from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
+from sql_values import SCHEMA, BeyondPythonError, internal, python
 
 from keygroups import (
     InvalidTypeError,
@@ -35,12 +34,7 @@ from keygroups.binary_row import binary_row, row_writer
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import INT, SQL_ROW
 
-VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "binaryrow.jsonl"
 UTC = dt.timezone.utc
-
-# The vectors' VARBINARY has any number of bytes, their TIME has milliseconds: what Flink calls
-# so holds one byte, and no fraction of a second.
-SCHEMA = {"VARBINARY": "BYTES", "TIME": "TIME(3)"}
 
 
 class Level(IntEnum):
@@ -50,72 +44,9 @@ class Level(IntEnum):
 Point = namedtuple("Point", "x y")
 
 
-class BeyondPythonError(Exception):
-    """A value that Python's own class cannot hold."""
-
-
-def vectors() -> Iterator[dict[str, Any]]:
-    with VECTORS.open(encoding="ascii") as file:
-        for line in file:
-            yield json.loads(line)
-
-
-def internal(field: LogicalType, value: Any) -> Any:
-    """Return Flink's internal value for a value of the vectors."""
-    if value is None:
-        return None
-    if field.name in ("FLOAT", "DOUBLE"):
-        return int(value["bits"], 16)
-    if field.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return int(value["millis"]), value["nanos"]
-    if field.name == "DECIMAL":
-        return int(value["unscaled"])
-    if field.name == "VARCHAR":
-        return value.encode()
-    if field.name == "VARBINARY":
-        return bytes.fromhex(value)
-    if field.name == "ROW":
-        return list(map(internal, field.fields, value))
-    if field.name == "ARRAY":
-        return [internal(field.fields[0], element) for element in value]
-    return int(value) if field.name == "BIGINT" else value
-
-
-def python(field: LogicalType, value: Any) -> Any:
-    """Return the Python value for a value of the vectors, if there is one."""
-    if value is None:
-        return None
-    if field.name in ("FLOAT", "DOUBLE"):
-        return struct.unpack(
-            ">f" if field.name == "FLOAT" else ">d", bytes.fromhex(value["bits"][2:])
-        )[0]
-    if field.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        micros, nanos = divmod(value["nanos"], 1000)
-        since = dt.timedelta(milliseconds=int(value["millis"]), microseconds=micros)
-        if nanos or since.microseconds % 10 ** max(6 - (field.precision or 0), 0):
-            raise BeyondPythonError  # or with a fraction that the type has no digits for
-        return (
-            dt.datetime(1970, 1, 1, tzinfo=UTC if field.name == "TIMESTAMP_LTZ" else None) + since
-        )
-    if field.name == "DECIMAL":
-        return Decimal(f"{value['unscaled']}E{-value['scale']}")
-    if field.name == "VARBINARY":
-        return bytes.fromhex(value)
-    if field.name == "DATE":
-        return dt.date(1970, 1, 1) + dt.timedelta(value)
-    if field.name == "TIME":
-        return (dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=value)).time()
-    if field.name == "ROW":
-        return tuple(map(python, field.fields, value))
-    if field.name == "ARRAY":
-        return [python(field.fields[0], element) for element in value]
-    return int(value) if field.name == "BIGINT" else value
-
-
-@pytest.mark.skipif(not VECTORS.is_file(), reason="no ../shared/vectors here")
-def test_shared_vectors() -> None:
+def test_vectors() -> None:
     counts: Counter[str] = Counter()
-    for line in vectors():
+    for line in lines("independent/binaryrow"):
         key_type = SQL_ROW(*(SCHEMA.get(text, text) for text in line["schema"]))
         fields, values = key_type.fields, line["values"]
         row = bytes(row_writer(fields, is_key=True)(list(map(internal, fields, values))))
@@ -165,7 +96,7 @@ def test_layout() -> None:
 
 
 def test_null_keeps_its_room_in_the_key_only() -> None:
-    """Surprise 7 of the vectors' RULES.md; both hashes are BinaryRowData.hashCode."""
+    """Both hashes are BinaryRowData.hashCode."""
     assert len(binary_row((None,), SQL_ROW("DECIMAL(19)"))) == 8 + 8 + 16
     assert len(binary_row((None,), SQL_ROW("DECIMAL(18)"))) == 8 + 8
     assert len(binary_row(((None,),), SQL_ROW("ROW<DECIMAL(19)>"))) == 8 + 8 + (8 + 8)

@@ -27,6 +27,7 @@ from keygroups import (
     hash_code,
     types,
 )
+from keygroups._checks import MAX_DEPTH
 from keygroups.load import Heaviest, heaviest_subtasks
 from keygroups.operator_state import split_distribute_order
 from keygroups.partitioners import subtask_state_mapping
@@ -115,7 +116,7 @@ def test_a_hasher_is_that_of_its_key_type() -> None:
     """-1 is -1 as a Short, and 0 as a Long (JDK: Short.hashCode, Long.hashCode)."""
     changed = TUPLE(SHORT)
     with pytest.raises(InvalidTypeError):
-        changed.fields = (LONG,)
+        changed.fields = (LONG,)  # type: ignore[misc]
     assert hash_code((-1,), changed) == hash_code((-1,), TUPLE(SHORT)) == -1
 
 
@@ -125,7 +126,7 @@ def test_names_of_a_row() -> None:
         with pytest.raises(InvalidTypeError, match="names must be an iterable of str"):
             ROW(INT, INT, names=names)
     for names in ([1], [[]], [None]):
-        with pytest.raises(InvalidTypeError, match=r"names must be str, got .* at position 0"):
+        with pytest.raises(InvalidTypeError, match="name 0 must be a str, got"):
             ROW(INT, names=names)
     assert ROW(INT, INT, names=iter("ab")).names == ("a", "b")
 
@@ -205,14 +206,14 @@ def deep(levels: int) -> Any:
 def test_the_deepest_key() -> None:
     """A Tuple1 has the hash code of its field (Flink: Tuple1.hashCode)."""
     key_type: KeyType = INT
-    for _ in range(types.MAX_DEPTH):
+    for _ in range(MAX_DEPTH):
         key_type = TUPLE(key_type)
-    assert hash_code(deep(types.MAX_DEPTH), key_type) == 1
-    assert hash_code(deep(types.MAX_DEPTH)) == 1
+    assert hash_code(deep(MAX_DEPTH), key_type) == 1
+    assert hash_code(deep(MAX_DEPTH)) == 1
     with pytest.raises(InvalidValueError, match="key types may nest at most 50 deep"):
         TUPLE(key_type)
     with pytest.raises(InvalidValueError, match="key must nest at most 50 deep"):
-        hash_code(deep(types.MAX_DEPTH + 1))
+        hash_code(deep(MAX_DEPTH + 1))
 
 
 def test_a_key_in_itself() -> None:
@@ -226,11 +227,11 @@ def test_a_key_in_itself() -> None:
 
 def test_deep_keys_of_a_buffer() -> None:
     buffer: LocalKeyBy[Any, int] = LocalKeyBy(2, max)
-    assert buffer.process(deep(types.MAX_DEPTH), 1) == []
-    for key in (deep(types.MAX_DEPTH + 1), deep(3_000)):
+    assert buffer.process(deep(MAX_DEPTH), 1) == []
+    for key in (deep(MAX_DEPTH + 1), deep(3_000)):
         with pytest.raises(InvalidValueError, match="key must nest at most 50 deep"):
             buffer.process(key, 1)
-    assert buffer.snapshot_state() == [(deep(types.MAX_DEPTH), 1)]
+    assert buffer.snapshot_state() == [(deep(MAX_DEPTH), 1)]
 
 
 # --- large ---------------------------------------------------------------------------------

@@ -8,15 +8,13 @@ below, a scan stands in for the rest. Whole texts are in vectors/explain-*.jsonl
 
 from __future__ import annotations
 
-import gzip
-import json
 import random
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from golden import FOLDER, read
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.explain import hash_exchanges
@@ -312,8 +310,8 @@ def test_what_is_no_text(text: Any) -> None:
 
 def read_vectors() -> Iterator[Any]:
     """Yield what `vectors/make_explain.py` wrote of each Flink."""
-    for file in sorted(Path(__file__).parents[1].glob("vectors/explain-*.jsonl.gz")):
-        header, *lines = map(json.loads, gzip.decompress(file.read_bytes()).splitlines())
+    for file in sorted(FOLDER.glob("explain-*")):
+        header, lines = read(file.name.partition(".jsonl")[0])
         for line in lines:
             name = f"{header['flink']}-{line['job']}-{'batch' if line['batch'] else 'streaming'}"
             yield pytest.param(line, id="-".join([name, *line["details"]]))

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from test_hostile import CALLS
+from public_calls import CALLS
 
 import keygroups
 from keygroups import (
@@ -33,6 +33,7 @@ from keygroups.operator_state import (
     redistribute_operator_state,
     split_distribute_order,
 )
+from keygroups.reports import RescaleReport
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -151,6 +152,7 @@ GROWING: dict[str, Callable[[int], object]] = {
     ),
     "operator_state.split_distribute_order": lambda n: split_distribute_order(names(n)),
     "partitioners.pointwise_edges": lambda n: partitioners.pointwise_edges(n, 2 * n),
+    "reports.RescaleReport": lambda n: str(RescaleReport(plan_of(n), load_of(n))),
     "rescale.RescalePlan": lambda n: list(plan_of(n)),
     "logical_types.parse_logical_type": lambda n: parse_logical_type(row_type(n)),
     "subtask_keys.SubtaskKeySelector": lambda n: SubtaskKeySelector(n, n // 4),

@@ -1,50 +1,32 @@
 """Every public callable of the core, driven with objects that no caller should pass.
 
-Found by walking the package, so what is new is in at once. Whatever the arguments, there is a
-result or a KeyGroupsError, after a bounded number of steps. What the caller's own object raises
-when it is compared, hashed, counted or called may come through; what its repr raises never.
+Whatever the arguments, there is a result or a KeyGroupsError, after a bounded number of steps.
+What the caller's own object raises when it is compared, hashed, counted or called may come
+through; what its repr raises never.
 """
 
 from __future__ import annotations
 
-import functools
-import importlib
-import inspect
-import pkgutil
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hostile_values import HOSTILE, EndlessRead, OwnError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from public_calls import CALLS, TooManySteps, bounded_steps, parameters
 
-import keygroups
 from keygroups import (
     KeyGroupLoad,
     KeyGroupRange,
     KeyGroupsError,
-    LocalKeyBy,
     RescalePlan,
-    partitioners,
     types,
 )
 from keygroups.types import INT, LONG, STRING, TUPLE
 
-# What functions return; nobody makes one by hand, and making one checks nothing.
-RECORDS = {
-    "KeyTrace",
-    "LogicalType",
-    "ModuloComparison",
-    "PointwiseEdge",
-    "Recommendation",
-    "RescalePiece",
-}
 # Read to their end, however long that takes, and held no longer than needed.
 STREAMS = {"keys", "entries", "names"}
-MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
 
 VALID: dict[str, list[Any]] = {
     "batch_size": [3],
@@ -76,6 +58,7 @@ VALID: dict[str, list[Any]] = {
     "old_lists": [[[1, 2], [3], None]],
     "other": [KeyGroupRange(0, 3)],
     "partitioner": [lambda key, parallelism: 0],
+    "plan": [RescalePlan(8, 3, 4)],
     "prefix": ["", "a"],
     "record": ["a", 5],
     "scramble": [abs],
@@ -99,91 +82,6 @@ VALID: dict[str, list[Any]] = {
     **{index: [1] for index in ("operator_index", "old_subtask", "new_subtask")},
 }
 """Arguments by the name of the parameter that each callable takes in stride."""
-
-# Objects whose methods are driven, from subtask keys to key types.
-OBJECTS: list[Callable[[], Any]] = [
-    lambda: KeyGroupLoad(8, [1] * 8),
-    lambda: KeyGroupRange(43, 85),
-    lambda: RescalePlan(8, 3, 4),
-    lambda: LocalKeyBy(3, max),
-    lambda: keygroups.SubtaskKeySelector(8, 4),
-    lambda: keygroups.trace_key("a", 8, 4),
-    lambda: partitioners.RebalancePartitioner(4, 0),
-    lambda: partitioners.RescalePartitioner(4),
-    lambda: partitioners.ShufflePartitioner(4, lambda high: 0),
-    lambda: partitioners.CustomPartitionerWrapper(4, lambda key, parallelism: key),
-    lambda: partitioners.KeyGroupStreamPartitioner(4, 8),
-    lambda: TUPLE(INT, STRING),
-]
-METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")
-
-
-class TooManySteps(BaseException):
-    """A call takes too long."""
-
-
-def public_callables() -> dict[str, Callable[..., Any]]:
-    """Return the functions and classes of the core that users call, by name."""
-    found = {}
-    for info in pkgutil.iter_modules(keygroups.__path__):
-        if info.name.startswith("_") or info.ispkg:
-            continue
-        module = importlib.import_module(f"keygroups.{info.name}")
-        for name in module.__all__:
-            value = getattr(module, name)
-            callable_ = inspect.isfunction(value) or inspect.isclass(value)
-            if callable_ and not inspect.isabstract(value) and name not in RECORDS:
-                found[f"{info.name}.{name}"] = value
-    return found
-
-
-def methods(make: Callable[[], Any]) -> dict[str, Callable[[], Callable[..., Any]]]:
-    """Return what makes each public method of a fresh object, by name."""
-    cls = type(make())
-    names = [
-        name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name))
-    ]
-    own = [name for name in METHODS if getattr(cls, name, None) is not getattr(object, name, None)]
-    return {
-        f"{cls.__name__}.{name}": functools.partial(lambda name: getattr(make(), name), name)
-        for name in [*names, *own]
-    }
-
-
-CALLS: dict[str, Callable[[], Callable[..., Any]]] = {
-    name: functools.partial(lambda value: value, value)
-    for name, value in public_callables().items()
-    if not issubclass(value if isinstance(value, type) else type(value), Exception)
-}
-for _make in OBJECTS:
-    CALLS |= methods(_make)
-
-
-def parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(call).parameters.values())
-    except ValueError:  # a method that is written in C
-        return [inspect.Parameter("other", inspect.Parameter.POSITIONAL_ONLY)]
-
-
-@contextmanager
-def bounded_steps() -> Iterator[None]:
-    """Stop what takes too many calls."""
-    steps = 0
-
-    def count(*_: object) -> None:
-        nonlocal steps
-        steps += 1
-        if steps > MOST_STEPS:
-            sys.setprofile(None)
-            raise TooManySteps
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
 
 
 def drive(name: str, arguments: Mapping[str, Any], more: list[Any]) -> None:

@@ -1,7 +1,7 @@
 """Operator state as Flink's RoundRobinOperatorStateRepartitioner hands it out.
 
 Expected values are those of real Flink 2.3.0, the same in 1.20.5: the cases written out here
-are lines of `../shared/vectors/operator_state.jsonl`, all of which are read where it is there.
+are among the vectors, all of which are read too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, get_args
 
 import pytest
-import test_shared_vectors as shared
+from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,10 +61,9 @@ def pieces_of(new: int, result: dict[str, list[list[Element]]]) -> list[dict[str
 # --- the cases of real Flink -----------------------------------------------------------------
 
 
-@pytest.mark.skipif(not shared.VECTORS.is_dir(), reason="no ../shared/vectors here")
-def test_shared_vectors() -> None:
+def test_vectors() -> None:
     counts: Counter[str] = Counter()
-    for line in shared.lines("operator_state"):
+    for line in lines("independent/operator_state"):
         if line["fn"] != "repartitionState":
             continue  # those of test_rescale.py and test_partitioners.py
         counts["repartitionState"] += 1

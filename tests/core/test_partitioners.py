@@ -1,7 +1,7 @@
 """Flink's channel selectors, against those of real Flink.
 
 Expected values are those of real Flink 2.3.0, the same in 1.20.5: the cases written out here
-are in `../shared/vectors`, all of which are read where they are there.
+are among the vectors, all of which are read too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-import test_shared_vectors as shared
+from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,10 +40,6 @@ from keygroups.partitioners import (
     subtask_state_mapping,
 )
 from keygroups.types import INT, LONG, STRING
-
-in_shared_vectors = pytest.mark.skipif(
-    not shared.VECTORS.is_dir(), reason="no ../shared/vectors here"
-)
 
 
 class JavaRandom:
@@ -93,10 +89,9 @@ def select_keys(line: dict[str, Any]) -> list[int]:
 # --- the cases of real Flink -------------------------------------------------------------------
 
 
-@in_shared_vectors
-def test_shared_vectors() -> None:
+def test_vectors() -> None:
     counts: Counter[str] = Counter()
-    for line in shared.lines("partitioners"):
+    for line in lines("independent/partitioners"):
         kind = line.get("pattern") or line["partitioner"]
         counts[kind] += 1
         if kind == "pointwise":
@@ -121,10 +116,9 @@ def test_shared_vectors() -> None:
     assert sum(counts.values()) == 162
 
 
-@in_shared_vectors
-def test_shared_vectors_of_subtask_state_mapping() -> None:
+def test_vectors_of_subtask_state_mapping() -> None:
     counts: Counter[str] = Counter()
-    for line in shared.lines("operator_state"):
+    for line in lines("independent/operator_state"):
         if not line["fn"].startswith("getOldSubtasks"):
             continue  # those of test_rescale.py and test_operator_state.py
         counts[line["fn"]] += 1

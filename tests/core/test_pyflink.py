@@ -1,22 +1,20 @@
 """PyFlink's key_by: a Row around the key.
 
-The vectors beside the checkout, `../shared/vectors`, were made by PyFlink 2.3.0's own coders and
-real Flink's Row. `pytest -rP` shows the counts.
+The vectors were made by PyFlink 2.3.0's own coders and real Flink's Row. `pytest -rP` shows
+the counts.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
+from golden import lines
 
 from keygroups import (
     InvalidTypeError,
@@ -62,8 +60,6 @@ from keygroups.types import (
     KeyType,
 )
 
-VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "pyflink.jsonl"
-
 TYPES: dict[str, KeyType] = {
     "BOOLEAN": BOOLEAN,
     "BYTE": BYTE,
@@ -107,16 +103,9 @@ def decode(tagged: dict[str, Any]) -> Any:
     return tagged["v"] if reader is None else reader(tagged["v"])
 
 
-def lines() -> Iterator[dict[str, Any]]:
-    with VECTORS.open(encoding="ascii") as file:
-        for line in file:
-            yield json.loads(line)
-
-
-@pytest.mark.skipif(not VECTORS.is_file(), reason="no ../shared/vectors here")
-def test_shared_vectors() -> None:
+def test_vectors() -> None:
     counts: Counter[str] = Counter()
-    for line in lines():
+    for line in lines("independent/pyflink"):
         counts["lines"] += 1
         groups = {int(mp): group for mp, group in line["kg"].items()}
         for mp, group in groups.items():

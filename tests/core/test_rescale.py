@@ -1,7 +1,7 @@
 """Rescale plans, their comparison with modulo, and what may be restored.
 
 Ranges are those of real Flink 2.3.0, where not otherwise said: the ones written out here are
-in `../shared/vectors`, all of which are read where they are there.
+among the vectors, all of which are read too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import test_shared_vectors as shared
+from golden import lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,10 +38,6 @@ from keygroups import (
 from keygroups.rescale import ModuloComparison, RescalePiece
 from keygroups.types import INT, LONG, STRING
 
-in_shared_vectors = pytest.mark.skipif(
-    not shared.VECTORS.is_dir(), reason="no ../shared/vectors here"
-)
-
 
 def joined(shares: list[tuple[int, KeyGroupRange]]) -> list[int]:
     """Return the key groups of all shares, in the order of the subtasks."""
@@ -51,14 +47,13 @@ def joined(shares: list[tuple[int, KeyGroupRange]]) -> list[int]:
 # --- the cases of real Flink -------------------------------------------------------------------
 
 
-@in_shared_vectors
-def test_shared_ranges() -> None:
+def test_vectors_of_ranges() -> None:
     """What a subtask restores from any other parallelism is its range, and so is what it hands on.
 
     Every line of `ranges.jsonl` within bounds, at three other parallelisms.
     """
     counts: defaultdict[str, int] = defaultdict(int)
-    for line in shared.lines("ranges"):
+    for line in lines("independent/ranges"):
         mp, p = line["mp"], line["p"]
         subtask = line["op"] if "kg" in line else line["i"]
         if p > mp or not 0 <= subtask < p or not 0 <= line.get("kg", 0) < mp:
@@ -79,10 +74,9 @@ def test_shared_ranges() -> None:
     assert counts["plans"] > 20_000
 
 
-@in_shared_vectors
-def test_shared_key_group_partitions() -> None:
+def test_vectors_of_key_group_partitions() -> None:
     count = 0
-    for line in shared.lines("operator_state"):
+    for line in lines("independent/operator_state"):
         if line["fn"] == "createKeyGroupPartitions":
             count += 1
             plan = RescalePlan(line["key_groups"], 1, line["p"])

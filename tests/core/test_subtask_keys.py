@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parallelisms import GRID
 
 from keygroups import (
     AmbiguousKeyTypeError,
@@ -55,11 +56,6 @@ from keygroups.types import (
     UUID,
     KeyType,
 )
-
-MAX_PARALLELISMS = [1, 2, 3, 7, 100, 127, 128, 129, 720, 1000, 1024, 4096, 32767, 32768]
-PARALLELISMS = [1, 2, 3, 4, 5, 7, 8, 15, 16, 21, 31, 32, 64, 100, 127, 128, 200, 255, 256, 333]
-PARALLELISMS += [500, 512, 720, 1000, 1023, 1024]
-GRID = [(mp, p) for mp in MAX_PARALLELISMS for p in PARALLELISMS if p <= mp]
 
 
 def plain_search(

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from golden import read
 from key_encoding import decode_key, decode_key_type
 
 import keygroups
 from keygroups import InvalidValueError, KeyGroupRange, UnsupportedKeyTypeError, types
 from keygroups.logical_types import parse_logical_type
 
-if TYPE_CHECKING:
-    from flink_oracle import FlinkOracle
-
-VECTORS = Path(__file__).parents[1] / "vectors"
-FILES = ["keys", "ranges", "default_max_parallelism", "murmur", "logical_types"]
 # A null alone is never a key, so NULL has no line of its own.
 # Flink's types that make no key here.
 NO_KEY = re.compile("MAP|MULTISET|INTERVAL|VARIANT|DESCRIPTOR|NULL$(?<!NOT NULL)|WITH TIME ZONE")
 KEY_TYPES = sorted(name for name in types.__all__ if name.isupper() and name != "NULL")
-
-
-@lru_cache
-def read(name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the header and the lines of a file."""
-    text = (VECTORS / f"{name}.jsonl").read_text("ascii")
-    header, *lines = map(json.loads, text.splitlines())
-    assert lines
-    return header, lines
 
 
 @pytest.mark.parametrize("name", KEY_TYPES)
@@ -99,17 +81,3 @@ def test_logical_types_are_read_as_by_flink(line: dict[str, Any]) -> None:
     assert parse_logical_type(flink) == found
     # Flink's own text has the names of fields, ours does not.
     assert str(found) == re.sub(r"`(?:[^`]|``)*` | '\.\.\.'", "", flink)
-
-
-@pytest.mark.flink
-def test_flink_still_makes_these_vectors(flink: FlinkOracle, tmp_path: Path) -> None:
-    versions = {read(name)[0]["flink"] for name in FILES}
-    if versions != {flink.flink_version}:
-        pytest.skip(f"the vectors are of Flink {versions}, here is {flink.flink_version}")
-    command = [sys.executable, str(VECTORS / "make_vectors.py"), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    for name in FILES:
-        made = (tmp_path / f"{name}.jsonl").read_bytes()
-        # The header also names the Java, which may be another one here.
-        assert made.splitlines()[1:] == (VECTORS / f"{name}.jsonl").read_bytes().splitlines()[1:]

@@ -12,9 +12,8 @@ import pytest
 from flink_sql import FlinkSql
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
-from random_rows import random_rows
+from random_rows import BULK, random_rows
 from spark_values import sql_type
-from test_flink_sql_live import BULK
 
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.path import SETTING

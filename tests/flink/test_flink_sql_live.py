@@ -24,7 +24,8 @@ import pytest
 from explain_jobs import explain_task, hashing_exchanges
 from flink_oracle import flink_jar
 from flink_sql import FlinkSql
-from random_rows import random_rows
+from golden import FOLDER
+from random_rows import BULK, random_rows
 
 from keygroups import InvalidValueError, assign_key_to_parallel_operator, explain, hash_code
 from keygroups.explain import hash_exchanges
@@ -34,14 +35,6 @@ pytestmark = pytest.mark.flink
 
 Record = Callable[[str, object], None]
 Key = tuple[Any, ...]
-
-BULK = {
-    ("BIGINT", "STRING"): 250_000,
-    ("INT",): 250_000,
-    ("STRING", "INT", "BOOLEAN"): 250_000,
-    ("DECIMAL(38,10)",): 250_000,
-    ("TIMESTAMP(6)", "STRING"): 250_000,
-}
 
 MAX_PARALLELISM, PARALLELISM = 128, 5
 KEYS = 3_000
@@ -238,14 +231,13 @@ def test_explained_batch_jobs_are_refused_where_they_hash(
 
 
 def test_flink_still_makes_these_texts(flink_sql: FlinkSql, tmp_path: Path) -> None:
-    vectors = Path(__file__).parents[1] / "vectors"
-    command = [sys.executable, str(vectors / "make_explain.py"), str(tmp_path)]
+    command = [sys.executable, str(FOLDER / "make_explain.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (made,) = tmp_path.iterdir()
-    if not (vectors / made.name).exists():
+    if not (FOLDER / made.name).exists():
         pytest.skip(f"there is no {made.name}")
-    lines = gzip.decompress((vectors / made.name).read_bytes()).splitlines()
+    lines = gzip.decompress((FOLDER / made.name).read_bytes()).splitlines()
     assert gzip.decompress(made.read_bytes()).splitlines() == lines
 
 

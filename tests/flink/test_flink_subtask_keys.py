@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from flink_oracle import ASSIGNMENT, FlinkOracle
-from test_subtask_keys import GRID
+from parallelisms import GRID
 
 from keygroups import SubtaskKeySelector, keys_for_subtasks
 from keygroups.subtask_keys import salted_key

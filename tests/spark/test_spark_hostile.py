@@ -14,10 +14,10 @@ import pytest
 from hostile_values import HOSTILE, OwnError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from public_calls import bounded_steps
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from test_hostile import bounded_steps
 
 import keygroups.spark
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from test_spark_functions import COLUMNS
+from spark_columns import COLUMNS
 
 import keygroups
 from keygroups import (
@@ -22,7 +23,8 @@ from keygroups import (
     UnsupportedKeyTypeError,
 )
 from keygroups.spark import register
-from keygroups.spark._columns import sql_string
+from keygroups.spark._columns.sql_string import LambdaFree
+from keygroups.spark._columns.sql_text import SqlText
 from keygroups.types import BIG_DEC, CHAR, INT, LONG, STRING, TUPLE, UUID, KeyType
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
@@ -224,8 +226,9 @@ def test_spark_that_hashes_otherwise(
     spark: SparkSession, functions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the known keys are wrong, or the query fails, the body is the one with a lambda."""
-    for broken in (lambda F, column: F.lit(5), lambda F, column: F.raise_error(F.lit("no"))):
-        monkeypatch.setattr(register, "hash_string", broken)
+    expressions = import_module("keygroups.spark.register")._LAMBDA_FREE
+    for broken in ("5", "raise_error('no')"):
+        monkeypatch.setitem(expressions.hashers, STRING, lambda column, text=broken: SqlText(text))
         names = register(spark, [STRING])
         assert spark.sql("SELECT flink_hash_code_string('hello')").first() == (99162322,)
     monkeypatch.undo()
@@ -235,10 +238,12 @@ def test_spark_that_hashes_otherwise(
 def test_rows_are_checked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """An array that went through an exchange hashes otherwise; then the query fails."""
     df = spark.createDataFrame([("hello",), ("h\u00e9llo",), (None,)], "key string")
-    right = df.select(sql_string.hash_string(F, F.col("key"))).collect()
+    right = df.select(LambdaFree(F).hash_string(F.col("key"))).collect()
     assert [row[0] for row in right] == [99162322, keygroups.hash_code("h\u00e9llo"), None]
-    monkeypatch.setattr(sql_string, "_array_hash", lambda F, parts: F.xxhash64(*parts) % (1 << 31))
-    wrong = df.select(sql_string.hash_string(F, F.col("key")))
+    monkeypatch.setattr(
+        LambdaFree, "array_hash", lambda self, parts: F.xxhash64(*parts) % (1 << 31)
+    )
+    wrong = df.select(LambdaFree(F).hash_string(F.col("key")))
     with pytest.raises(QUERY_FAILS, match="this Spark hashes arrays otherwise than known"):
         wrong.collect()
 

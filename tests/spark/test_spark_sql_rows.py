@@ -39,8 +39,8 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     spark.conf.unset(SETTING)
 
 
-# Hashes from Flink 2.3.0's planner: lines of ../shared/vectors/binaryrow.jsonl, and of
-# tests/vectors for PyFlink; the core is held to all of them.
+# Hashes from Flink 2.3.0's planner: lines of tests/vectors, whose
+# every line the core is held to.
 def test_the_core_agrees(spark: SparkSession, path: None, ansi: None) -> None:
     rows: list[tuple[Any, ...]] = [
         (1, "a", Decimal("1.50"), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)),

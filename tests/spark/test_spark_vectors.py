@@ -1,4 +1,4 @@
-"""Real Flink's vectors through Spark's columns: those here and those beside the checkout."""
+"""Real Flink's vectors through Spark's columns: our own set and the independent one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import java_values
 import pytest
-import test_binary_row as sql_rows
-import test_shared_vectors as shared
+import sql_values
+from golden import lines, read
 from key_encoding import decode_key, decode_key_type
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
-from test_vectors import read
 
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import hash_key
-from keygroups.spark._columns.path import SETTING, Path, build, current_path
+from keygroups.spark._columns.path import PORTABLE, SETTING, build, current_path
+from keygroups.spark._columns.portable import Portable
 from keygroups.types import SQL_ROW, JavaSqlType, KeyType, ScalarType
 
 MAX_PARALLELISM = 1000
@@ -37,21 +37,24 @@ class Group(NamedTuple):
 
 
 def own_vectors() -> Iterator[tuple[KeyType, Any, int, int]]:
-    header, lines = read("keys")
+    header, own = read("keys")
     index = header["max_parallelisms"].index(MAX_PARALLELISM)
-    for line in lines:
+    for line in own:
         key_type = decode_key_type(line["type"])
         key = decode_key(key_type, line["key"])
         yield key_type, key, line["hash"], line["key_groups"][index]
 
 
-def shared_vectors() -> Iterator[tuple[KeyType, Any, int, int]]:
-    for line in shared.lines("keys"):
+def independent_vectors() -> Iterator[tuple[KeyType, Any, int, int]]:
+    for line in lines("independent/keys"):
         try:
-            key_type, key = shared.decode(line["type"], line["value"])
-        except (shared.NoKeyTypeError, shared.BeyondPythonError):
+            key_type, key = java_values.decode(line["type"], line["value"])
+        except (java_values.NoKeyTypeError, java_values.BeyondPythonError):
             continue
         yield key_type, key, line["hash"], line["kg"][str(MAX_PARALLELISM)]
+
+
+SOURCES = {"own": own_vectors, "independent": independent_vectors}
 
 
 def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> list[Group]:
@@ -86,47 +89,38 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
         spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("source", ["own", "shared"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_scalars(spark: SparkSession, path: str, source: str) -> None:
-    groups = held(vectors_of(source), scalar=True)
+    groups = held(SOURCES[source](), scalar=True)
     assert check(spark, groups, f"{source} {path} scalars") > (600 if source == "own" else 3000)
 
 
-@pytest.mark.parametrize("source", ["own", "shared"])
+@pytest.mark.parametrize("source", SOURCES)
 def test_compounds(spark: SparkSession, path: str, source: str) -> None:
     """Tuples, rows and lists."""
-    groups = held(vectors_of(source), scalar=False)
+    groups = held(SOURCES[source](), scalar=False)
     if is_remote():
         groups = groups[::5]  # analysing these takes a server seconds each
     assert check(spark, groups, f"{source} {path} compounds") > (30 if source == "own" else 100)
 
 
-@pytest.mark.skipif(not sql_rows.VECTORS.is_file(), reason="no ../shared/vectors here")
 def test_sql_rows(spark: SparkSession, path: str) -> None:
     """Every row that Spark can hold; of the portable path, slow to analyse, a sample."""
     groups: dict[SQL_ROW, Group] = {}
-    for line in sql_rows.vectors():
-        key_type = SQL_ROW(*(sql_rows.SCHEMA.get(text, text) for text in line["schema"]))
+    for line in lines("independent/binaryrow"):
+        key_type = SQL_ROW(*(sql_values.SCHEMA.get(text, text) for text in line["schema"]))
         try:
             types = list(map(sql_type, key_type.fields))
             key = tuple(
-                sql_value(field, sql_rows.python(field, value))
+                sql_value(field, sql_values.python(field, value))
                 for field, value in zip(key_type.fields, line["values"])
             )
-        except (NoSparkTypeError, sql_rows.BeyondPythonError):
+        except (NoSparkTypeError, sql_values.BeyondPythonError):
             continue
         group = groups.setdefault(key_type, Group(key_type, types, []))
         group.vectors.append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
     chosen = list(groups.values())[:: 1 if path == "fast" else 8 if is_remote() else 3]
     assert check(spark, chosen, f"{path} SQL rows") > (1500 if path == "fast" else 100)
-
-
-def vectors_of(source: str) -> Iterator[tuple[KeyType, Any, int, int]]:
-    if source == "own":
-        return own_vectors()
-    if not shared.VECTORS.is_dir():
-        pytest.skip("no ../shared/vectors here")
-    return shared_vectors()
 
 
 def check(spark: SparkSession, groups: list[Group], what: str) -> int:
@@ -141,7 +135,7 @@ def check(spark: SparkSession, groups: list[Group], what: str) -> int:
     return count
 
 
-def hash_of(key_type: KeyType, path: Path, key: KeyTree) -> Column:
+def hash_of(key_type: KeyType, path: Portable, key: KeyTree) -> Column:
     code, _ = hash_key(path, key, key_type)
     return code
 
@@ -160,7 +154,7 @@ def check_side_by_side(spark: SparkSession, groups: list[Group]) -> None:
         _, key = hash_key(current_path(), tree, key_type)
         codes.append(code.alias(f"code{i}"))
         code = F.col(f"code{i}")  # once in the plan, which is what takes the time
-        columns += [code, portable.key_group(F, code, F.lit(MAX_PARALLELISM), key)]
+        columns += [code, PORTABLE.key_group(code, F.lit(MAX_PARALLELISM), key)]
     nulls = [(None,) * len(types) for _, types, _ in groups]
     rows = [
         [value for vector, null in zip(line, nulls) for value in (vector[0] if vector else null)]

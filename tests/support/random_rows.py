@@ -33,6 +33,15 @@ _EDGES: dict[str, list[object]] = {
     ],
 }
 
+BULK = {
+    ("BIGINT", "STRING"): 250_000,
+    ("INT",): 250_000,
+    ("STRING", "INT", "BOOLEAN"): 250_000,
+    ("DECIMAL(38,10)",): 250_000,
+    ("TIMESTAMP(6)", "STRING"): 250_000,
+}
+"""Key columns, and how many rows of them to compare."""
+
 
 def random_rows(types: tuple[str, ...], count: int, seed: int = 0) -> list[tuple[object, ...]]:
     """Return rows of fields of these types, which are the keys of `_EDGES`."""

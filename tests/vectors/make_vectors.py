@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # the folder of the two modules below
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where these modules are
 
 from flink_oracle import FlinkOracle, local_session
 from key_encoding import encode_key
