@@ -35,6 +35,8 @@ LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 UPPER_BOUND_MAX_PARALLELISM = 32768
 """The largest max parallelism of a Flink job: 2^15; the last key group is one less."""
 
+MAX_DEPTH = 50
+"""How deep key types may nest, which keeps a key within Python's own call stack."""
 EPOCH = dt.datetime(1970, 1, 1)
 _UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _LONGEST = 120  # characters of a value in a message
@@ -91,6 +93,15 @@ def check_int(name: str, value: object, low: int, high: int) -> int:
     if not low <= number <= high:
         raise InvalidValueError(f"{name} must be from {low} to {high}, got {show(number)}")
     return number
+
+
+def check_str(name: str, value: object) -> str:
+    """Return a str, a plain one where it is of a subclass, or raise with `name`."""
+    if not isinstance(value, str):
+        raise InvalidTypeError(
+            f"{name} must be a str, got {show(value)} of class {type(value).__name__}"
+        )
+    return str.__str__(value)
 
 
 def iterate(name: str, what: str, values: Iterable[T]) -> Iterator[T]:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, refused_key, show
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, refused_key, show
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidValueError,
@@ -25,7 +25,6 @@ from keygroups.types import (
     LOCAL_TIME,
     LONG,
     MAP,
-    MAX_DEPTH,
     NULL,
     SET,
     STRING,

@@ -36,6 +36,11 @@ __all__ = [
     "trace_key",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
 """The least max parallelism that Flink derives by itself."""
 

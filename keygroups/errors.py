@@ -17,6 +17,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class KeyGroupsError(Exception):
     """Whatever keygroups refuses."""
 

@@ -7,10 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from keygroups._checks import show
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups._checks import check_str, show
+from keygroups.errors import InvalidValueError
 
 __all__ = ["hash_exchanges"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # Explanation.java heads the parts like this, in this order.
 _SYNTAX_TREE, _PHYSICAL, _EXECUTION = (
@@ -105,12 +110,7 @@ def hash_exchanges(explain_text: str) -> list[tuple[str, ...]]:
     ... ''')
     [('item', 'user_id')]
     """
-    if not isinstance(explain_text, str):
-        raise InvalidTypeError(
-            f"explain_text must be a str, got {show(explain_text)} "
-            f"of class {type(explain_text).__name__}"
-        )
-    parts = _parts(explain_text)
+    parts = _parts(check_str("explain_text", explain_text))
     plans = {title: _Plan(parts[title]) for title in (_PHYSICAL, _EXECUTION) if title in parts}
     if not plans:
         raise InvalidValueError(

@@ -69,6 +69,11 @@ from keygroups.types import (
 
 __all__ = ["hash_code", "murmur_hash"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Hasher = Callable[[Any], int]
 
 _little_endian = struct.Struct("<i").pack

@@ -12,6 +12,10 @@ from keygroups.errors import InvalidTypeError
 __all__ = ["KeyGroupRange"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyGroupRange:
     """The key groups `start_key_group..end_key_group`, both inclusive; immutable.

@@ -25,6 +25,10 @@ from keygroups.errors import InvalidTypeError, InvalidValueError
 __all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """A parallelism, how uneven the load is at it, and why; `str()` says it in a line.

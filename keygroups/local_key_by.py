@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from keygroups._checks import INT_MAX, check_callable, check_int, iterate, show
+from keygroups._checks import INT_MAX, MAX_DEPTH, check_callable, check_int, iterate, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
-from keygroups.types import MAX_DEPTH
 
 __all__ = ["LocalKeyBy"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -23,6 +23,11 @@ __all__ = [
     "split_distribute_order",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 T = TypeVar("T")
 
 Mode = Literal["SPLIT_DISTRIBUTE", "UNION", "BROADCAST"]

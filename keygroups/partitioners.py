@@ -42,6 +42,11 @@ __all__ = [
     "subtask_state_mapping",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 SubtaskStateMapper = Literal["ARBITRARY", "FIRST", "FULL", "RANGE", "ROUND_ROBIN", "UNSUPPORTED"]
 """How in-flight data is handed out on a rescale: the enum of that name in Flink."""
 

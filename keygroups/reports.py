@@ -16,17 +16,12 @@ from keygroups.load import KeyGroupLoad, Recommendation
 from keygroups.rescale import RescalePlan
 from keygroups.types import KeyType
 
-__all__ = [
-    "DOMINANT",
-    "HOT",
-    "HotKey",
-    "HotSubtask",
-    "RescaleReport",
-    "SkewReport",
-    "SubtaskRow",
-    "diagnose",
-    "subtask_rows",
-]
+__all__ = ["HotKey", "HotSubtask", "RescaleReport", "SkewReport", "SubtaskRow"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 HOT = 1.5
 """A subtask is hot with this many times the records of the mean subtask."""
@@ -41,6 +36,8 @@ UNLUCKY_KEYS = "many keys unluckily together"
 _WIDTH = 80
 _LONGEST_TABLE = 20
 _DETAILED = 3  # hot subtasks whose keys are shown
+_FARTHEST = 500  # parallelisms that are ranked on either side of a new one
+_RANKED = 3  # parallelisms that are shown of those
 _CANDIDATES = 64  # higher parallelisms that are looked at, each in time with its subtasks
 
 
@@ -282,12 +279,6 @@ def _html(section: _Section) -> str:
     return f"{texts}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-_FARTHEST = 500  # more would keep a person waiting where parallelisms are in the thousands
-
-
-_SHOWN = 3
-
-
 @dataclass(frozen=True, slots=True)
 class RescaleReport:
     """A rescale and the measured load of its key groups; `str()` is a text 80 wide.
@@ -380,7 +371,7 @@ class RescaleReport:
         )
         lines += [
             fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
-            for one in self.recommendations[:_SHOWN]
+            for one in self.recommendations[:_RANKED]
         ]
         return "\n".join(lines)
 

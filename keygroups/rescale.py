@@ -35,6 +35,11 @@ __all__ = [
     "redistribute_operator_state",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _SHOWN_AT_AN_END = 20
 
 

@@ -26,6 +26,7 @@ from keygroups._checks import (
     check_max_parallelism,
     check_parallelism,
     check_parallelisms,
+    check_str,
     expect,
     show,
 )
@@ -50,6 +51,11 @@ from keygroups.types import (
 )
 
 __all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _COMPOUND = (TUPLE, ROW, SQL_ROW)
 
@@ -169,7 +175,7 @@ def salted_key(
     candidates: Iterator[Any]
     if shape is STRING:
         text = expect("STRING", key, str, "a str")
-        candidates = _candidates(STRING, text + _check_text("separator", separator), None)
+        candidates = _candidates(STRING, text + check_str("separator", separator), None)
     elif isinstance(shape, _COMPOUND) and len(shape.fields) == 2:
         candidates = ((key, salt) for salt in _field(shape, 1, ""))
     else:
@@ -216,7 +222,7 @@ def _candidates(
     key_type: KeyType, prefix: str, template: tuple[object, ...] | None
 ) -> Iterator[Any]:
     """Return the keys of a type in the order of the module's docstring."""
-    _check_text("prefix", prefix)
+    check_str("prefix", prefix)
     key_type = _without_pyflink(key_type)
     if isinstance(key_type, _COMPOUND):
         return _tuples(key_type, prefix, template)
@@ -292,12 +298,6 @@ def _without_pyflink(key_type: KeyType) -> KeyType:
 def _integers(bits: int) -> Iterator[int]:
     end = 1 << bits - 1
     return chain(range(end), range(-1, -end - 1, -1))
-
-
-def _check_text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidTypeError(f"{name} must be a str, got {show(value)}")
-    return value
 
 
 _COUNTED: dict[KeyType, Callable[[], Iterator[Any]]] = {

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
-from typing import NoReturn
 
-from keygroups._checks import check_choice, iterate, show
+from keygroups._checks import check_choice, check_str, iterate, show
 from keygroups._java_zones import time_zone
+from keygroups._key_type import KeyType, ParametricType
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -56,26 +57,13 @@ __all__ = [
     "ScalarType",
 ]
 
-MAX_DEPTH = 50
-"""How deep key types may nest, which keeps a key within Python's own call stack."""
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
-_IN_PYFLINK = (
-    "BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BIG_DEC, LOCAL_DATE, LOCAL_TIME, "
-    "LOCAL_DATE_TIME, INSTANT, SQL_DATE('UTC'), SQL_TIME('UTC')"
-)
-
-
-class KeyType:
-    """The base of all key types; immutable, since hashers are kept by key type."""
-
-    __slots__ = ()
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise InvalidTypeError(f"key type {self!r} is immutable")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise InvalidTypeError(f"key type {self!r} is immutable")
 
 
 class ScalarType(KeyType):
@@ -86,9 +74,7 @@ class ScalarType(KeyType):
     name: str
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"name must be a str, got {show(name)}")
-        object.__setattr__(self, "name", str.__str__(name))
+        object.__setattr__(self, "name", check_str("name", name))
 
     def __repr__(self) -> str:
         return self.name
@@ -117,55 +103,16 @@ NULL = ScalarType("NULL")
 """A field that is always null: what inference gives `None` inside a tuple or list."""
 
 
-class _Parametric(KeyType):
-    """A key type made of other things: equal where class and parts are equal."""
+class _OfFields(ParametricType):
+    __slots__ = ()
 
-    __slots__ = ("_depth", "_hash", "_parts")
-
-    _depth: int
-    _hash: int
-    _parts: tuple[object, ...]
-
-    def __init__(self, *parts: object, **attributes: object) -> None:
-        """Set the parts, which make the type, and what is known of them by name."""
-        attributes |= {"_parts": parts, "_hash": hash((type(self), parts))}
-        for name, value in attributes.items():
-            object.__setattr__(self, name, value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self._parts))})"
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), self._parts
+    @property
+    def fields(self) -> tuple[KeyType, ...]:
+        """The key types of the fields."""
+        return self.parts
 
 
-def _check_parts(owner: str, parts: Iterable[object]) -> int:
-    """Check what a key type is made of, and return how deep it nests."""
-    depth = 0
-    for index, part in enumerate(parts):
-        if not isinstance(part, KeyType):
-            raise InvalidTypeError(
-                f"{owner} is made of key types such as INT or SQL_DATE('UTC'), "
-                f"got {show(part)} at position {index}"
-            )
-        if isinstance(part, (SQL_ROW, PYFLINK)):
-            raise InvalidTypeError(
-                f"{owner} cannot hold {show(part)} at position {index}: that is a whole key in "
-                "Flink"
-            )
-        depth = max(depth, getattr(part, "_depth", 0))
-    if depth >= MAX_DEPTH:
-        raise InvalidValueError(f"key types may nest at most {MAX_DEPTH} deep")
-    return depth + 1
-
-
-class TUPLE(_Parametric):
+class TUPLE(_OfFields):
     """org.apache.flink.api.java.tuple.TupleN: 0 to 25 fields; the key is a tuple.
 
     Any field may be None, which is Java's null.
@@ -174,20 +121,17 @@ class TUPLE(_Parametric):
     TUPLE(STRING, INT)
     """
 
-    __slots__ = ("fields",)
-
-    fields: tuple[KeyType, ...]
+    __slots__ = ()
 
     def __init__(self, *fields: KeyType) -> None:
-        depth = _check_parts("TUPLE", fields)
         if len(fields) > _MAX_TUPLE_ARITY:
             raise InvalidValueError(
                 f"TUPLE has at most {_MAX_TUPLE_ARITY} fields in Flink, got {len(fields)}"
             )
-        super().__init__(*fields, fields=fields, _depth=depth)
+        super().__init__(*fields, parts=fields)
 
 
-class ROW(_Parametric):
+class ROW(_OfFields):
     """org.apache.flink.types.Row; the key is a tuple of the fields, None for null.
 
     `kind` is the row kind: "+I" (insert, Flink's default), "-U", "+U" or "-D". `names`
@@ -198,19 +142,17 @@ class ROW(_Parametric):
     ROW(STRING, INT, kind='+U')
     """
 
-    __slots__ = ("fields", "kind", "names")
+    __slots__ = ("kind", "names")
 
-    fields: tuple[KeyType, ...]
     kind: str
     names: tuple[str, ...] | None
 
     def __init__(
         self, *fields: KeyType, kind: str = "+I", names: Iterable[str] | None = None
     ) -> None:
-        depth = _check_parts("ROW", fields)
         kind = check_choice("kind", kind, _ROW_KINDS)
         names = None if names is None else _check_names(names, len(fields))
-        super().__init__(fields, kind, names, fields=fields, kind=kind, names=names, _depth=depth)
+        super().__init__(fields, kind, names, parts=fields, kind=kind, names=names)
 
     @property
     def kind_byte(self) -> int:
@@ -226,33 +168,29 @@ class ROW(_Parametric):
         return f"ROW({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _make_row, self._parts
+        return partial(ROW, kind=self.kind, names=self.names), self.fields
 
 
 def _check_names(names: Iterable[str], count: int) -> tuple[str, ...]:
-    checked = tuple(islice(iterate("names", "str", names), count + 1))
-    for index, name in enumerate(checked):
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"names must be str, got {show(name)} at position {index}")
+    given = enumerate(islice(iterate("names", "str", names), count + 1))
+    checked = tuple(check_str(f"name {index}", name) for index, name in given)
     if len(checked) != count or len(set(checked)) != count:
         raise InvalidValueError(
             f"names must be {count} different names, one per field, got {show(checked)}"
         )
-    return tuple(map(str.__str__, checked))  # of a subclass too, a str
+    return checked
 
 
-def _make_row(fields: tuple[KeyType, ...], kind: str, names: tuple[str, ...] | None) -> ROW:
-    return ROW(*fields, kind=kind, names=names)
-
-
-class _OfOne(_Parametric):
-    __slots__ = ("element",)
-
-    element: KeyType
+class _OfOne(ParametricType):
+    __slots__ = ()
 
     def __init__(self, element: KeyType) -> None:
-        depth = _check_parts(type(self).__name__, (element,))
-        super().__init__(element, element=element, _depth=depth)
+        super().__init__(element, parts=(element,))
+
+    @property
+    def element(self) -> KeyType:
+        """The key type in this one."""
+        return self.parts[0]
 
 
 class LIST(_OfOne):
@@ -273,20 +211,26 @@ class OPTIONAL(_OfOne):
     __slots__ = ()
 
 
-class MAP(_Parametric):
+class MAP(ParametricType):
     """java.util.Map; the key is a dict, None for a null key or value in it."""
 
-    __slots__ = ("key", "value")
-
-    key: KeyType
-    value: KeyType
+    __slots__ = ()
 
     def __init__(self, key: KeyType, value: KeyType) -> None:
-        depth = _check_parts("MAP", (key, value))
-        super().__init__(key, value, key=key, value=value, _depth=depth)
+        super().__init__(key, value, parts=(key, value))
+
+    @property
+    def key(self) -> KeyType:
+        """The key type of the map's keys."""
+        return self.parts[0]
+
+    @property
+    def value(self) -> KeyType:
+        """The key type of the map's values."""
+        return self.parts[1]
 
 
-class JavaSqlType(_Parametric):
+class JavaSqlType(ParametricType):
     """A java.sql type: an epoch count that depends on the time zone of Flink's JVM.
 
     `zone` is that zone, an IANA name such as "Europe/Berlin"; it is never assumed. Its rules
@@ -336,7 +280,7 @@ class SQL_TIMESTAMP(JavaSqlType):
     __slots__ = ()
 
 
-class SQL_ROW(_Parametric):
+class SQL_ROW(ParametricType):
     """The key of a Flink SQL or Table job: a BinaryRowData; the key is a tuple of the fields.
 
     Each field is the text of a logical type as Flink DDL writes it; `keygroups.logical_types` has
@@ -353,6 +297,8 @@ class SQL_ROW(_Parametric):
     """
 
     __slots__ = ("fields",)
+
+    is_whole_key = True
 
     fields: tuple[LogicalType, ...]
 
@@ -392,6 +338,8 @@ class PYFLINK(_OfOne):
 
     __slots__ = ()
 
+    is_whole_key = True
+
     def __init__(self, element: KeyType | None = None) -> None:
         if element is None:
             raise InvalidTypeError(
@@ -400,26 +348,19 @@ class PYFLINK(_OfOne):
                 "the execution mode; pass key_type to key_by, and that type to PYFLINK"
             )
         super().__init__(element)
-        if not isinstance(element, SQL_TIMESTAMP) or element.name != "UTC":
-            _check_pyflink(element)
+        if element == SQL_TIMESTAMP("UTC"):
+            return
+        for part in element.walk():
+            plain = part == ROW(*part.fields) if isinstance(part, ROW) else part in _IN_PYFLINK
+            if not plain and not isinstance(part, (TUPLE, LIST, MAP)):
+                raise UnsupportedKeyTypeError(
+                    f"PYFLINK cannot hold {part!r}, by which PyFlink cannot key or is not known "
+                    f"to; it can hold {', '.join(map(repr, _IN_PYFLINK))}, SQL_TIMESTAMP('UTC') "
+                    "by itself, and TUPLE, ROW without kind and names, LIST and MAP of these"
+                )
 
 
-def _check_pyflink(key_type: KeyType) -> None:
-    if isinstance(key_type, TUPLE) or (
-        isinstance(key_type, ROW) and key_type == ROW(*key_type.fields)
-    ):
-        parts = key_type.fields
-    elif isinstance(key_type, LIST):
-        parts = (key_type.element,)
-    elif isinstance(key_type, MAP):
-        parts = (key_type.key, key_type.value)
-    elif repr(key_type) in _IN_PYFLINK.split(", "):
-        parts = ()
-    else:
-        raise UnsupportedKeyTypeError(
-            f"PYFLINK cannot hold {key_type!r}, by which PyFlink cannot key or is not known to; "
-            f"it can hold {_IN_PYFLINK}, SQL_TIMESTAMP('UTC') by itself, and TUPLE, ROW without "
-            "kind and names, LIST and MAP of these"
-        )
-    for part in parts:
-        _check_pyflink(part)
+_IN_PYFLINK = (
+    *(BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BIG_DEC),
+    *(LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, SQL_DATE("UTC"), SQL_TIME("UTC")),
+)

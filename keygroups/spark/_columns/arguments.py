@@ -8,9 +8,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from keygroups._checks import show
+from keygroups._checks import MAX_DEPTH, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
-from keygroups.types import MAX_DEPTH, KeyType
+from keygroups.types import KeyType
 
 __all__ = [
     "check_column",
