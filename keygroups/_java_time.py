@@ -22,7 +22,6 @@ from keygroups.errors import InvalidValueError
 from keygroups.types import JavaSqlType
 
 __all__ = [
-    "certain_span",
     "hash_instant",
     "hash_local_date",
     "hash_local_date_time",
@@ -36,11 +35,6 @@ __all__ = [
 ]
 
 _MILLISECOND = dt.timedelta(milliseconds=1)
-# Where java.util.Date and Python agree. The JDK's old calendar is Julian before 1582-10-15.
-# Outside the other span the time zone data of JDKs and systems differ: in the history of zones
-# before 1970, and in how far ahead the JDK follows a zone's rules.
-_UTC_SPAN = (dt.datetime(1582, 10, 15), dt.datetime.max)
-_ZONE_SPAN = (dt.datetime(1970, 1, 1), dt.datetime(2036, 12, 31, 23, 59, 59, 999_999))
 
 
 def local_date_code(year: int, month: int, day: int) -> int:
@@ -118,7 +112,7 @@ def sql_timestamp_hasher(key_type: JavaSqlType) -> Callable[[object], int]:
 def _epoch_millis(local: dt.datetime, key_type: JavaSqlType) -> int:
     """Return the epoch millisecond of a wall-clock time where Java and Python agree on it."""
     local = local.replace(fold=0)
-    first, last = certain_span(key_type)
+    first, last = key_type.certain_span
     if not first <= local <= last:
         raise InvalidValueError(
             f"key of type {key_type} must be from {first.date()} to {last.date()}, where Java's "
@@ -137,11 +131,6 @@ def _epoch_millis(local: dt.datetime, key_type: JavaSqlType) -> int:
             "skips or repeats"
         )
     return (local - EPOCH - (offset or dt.timedelta())) // _MILLISECOND
-
-
-def certain_span(key_type: JavaSqlType) -> tuple[dt.datetime, dt.datetime]:
-    """Return the first and last wall-clock time that Java and Python turn into one instant."""
-    return _UTC_SPAN if key_type.name == "UTC" else _ZONE_SPAN
 
 
 def _nano_of_day(time: dt.time | dt.datetime) -> int:

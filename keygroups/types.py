@@ -230,6 +230,13 @@ class MAP(ParametricType):
         return self.parts[1]
 
 
+# Where java.util.Date and Python agree. The JDK's old calendar is Julian before 1582-10-15.
+# Outside the other span the time zone data of JDKs and systems differ: in the history of zones
+# before 1970, and in how far ahead the JDK follows a zone's rules.
+_UTC_SPAN = (dt.datetime(1582, 10, 15), dt.datetime.max)
+_ZONE_SPAN = (dt.datetime(1970, 1, 1), dt.datetime(2036, 12, 31, 23, 59, 59, 999_999))
+
+
 class JavaSqlType(ParametricType):
     """A java.sql type: an epoch count that depends on the time zone of Flink's JVM.
 
@@ -253,6 +260,11 @@ class JavaSqlType(ParametricType):
             raise InvalidTypeError(f"zone must be the name of a time zone, got {show(zone)}")
         zone = str.__str__(zone)
         super().__init__(zone, name=zone, zone=time_zone(zone))
+
+    @property
+    def certain_span(self) -> tuple[dt.datetime, dt.datetime]:
+        """The first and last wall-clock time that Java and Python turn into one instant."""
+        return _UTC_SPAN if self.name == "UTC" else _ZONE_SPAN
 
 
 class SQL_DATE(JavaSqlType):
