@@ -393,12 +393,13 @@ def without_beginning(text: str) -> Iterator[str]:
         yield text[start:]
 
 
+# Those of every character take long.
 STRUCTURAL = [
     without_lines,
     with_doubled_lines,
     with_swapped_lines,
-    truncated,
-    without_beginning,
+    pytest.param(truncated, marks=pytest.mark.slow),
+    pytest.param(without_beginning, marks=pytest.mark.slow),
 ]
 
 
@@ -413,7 +414,9 @@ def mistyped(text: str) -> Iterator[str]:
         )
 
 
-@pytest.mark.parametrize("mutations", [*STRUCTURAL, mistyped])
+@pytest.mark.parametrize(
+    "mutations", [*STRUCTURAL, pytest.param(mistyped, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("line", READABLE)
 def test_a_spoilt_text_is_refused_or_read_right(
     line: Any, mutations: Callable[[str], Iterator[str]]

@@ -141,12 +141,21 @@ def test_hostile_arguments(name: str) -> None:
             drive(name, arguments, [make()])
 
 
+EXAMPLES = [5, pytest.param(30, marks=pytest.mark.slow)]
+
+
 @pytest.mark.parametrize("name", sorted(CALLS))
-@given(data=st.data())
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
-)
-def test_mixed_arguments(name: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", EXAMPLES)
+def test_mixed_arguments(name: str, examples: int) -> None:
+    @given(data=st.data())
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow], database=None)
+    def drive_mixed(data: st.DataObject) -> None:
+        drive_drawn(name, data)
+
+    drive_mixed()
+
+
+def drive_drawn(name: str, data: st.DataObject) -> None:
     taken = parameters(CALLS[name]())
     arguments = {}
     more: list[Any] = []

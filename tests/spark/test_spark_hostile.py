@@ -122,16 +122,19 @@ def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
-@given(data=st.data())
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None
-)
-def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize("examples", [5, pytest.param(30, marks=pytest.mark.slow)])
+def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, examples: int) -> None:
     hostile = st.sampled_from(HOSTILE).map(lambda pair: pair[1]())
-    drive(
-        name,
-        {
-            one: data.draw(st.one_of(st.sampled_from(valid[one]), hostile))
-            for one in names(CALLS[name])
-        },
-    )
+
+    @given(data=st.data())
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow], database=None)
+    def drive_mixed(data: st.DataObject) -> None:
+        drive(
+            name,
+            {
+                one: data.draw(st.one_of(st.sampled_from(valid[one]), hostile))
+                for one in names(CALLS[name])
+            },
+        )
+
+    drive_mixed()
