@@ -226,22 +226,3 @@ def test_load_as_a_value() -> None:
     assert load != KeyGroupLoad(4, (5, 1, 1, 2))
     assert KeyGroupLoad(2, [0, 0]).imbalance(2) == 1.0
     assert load.per_subtask(4) == [5, 1, 1, 1]
-
-
-def test_import_needs_neither_spark_nor_numpy() -> None:
-    code = (
-        "import sys; sys.modules['pyspark'] = sys.modules['numpy'] = None\n"
-        "import keygroups; print(keygroups.assign_to_key_group('A', 128))"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "104\n"
-    code = "import sys, keygroups; print({'pyspark', 'numpy'} & set(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout == "set()\n"
-
-
-def test_spark_adapter_names_its_extra() -> None:
-    code = "import sys; sys.modules['pyspark'] = None; import keygroups.spark"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
-    assert "pip install 'keygroups[spark]'" in run.stderr

@@ -1,0 +1,108 @@
+"""Which module may import which, read from their source: data flows one way."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import keygroups
+
+ROOT = Path(keygroups.__file__).parent
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
+CORE = [name for name in FILES if not name.startswith("keygroups.spark")]
+SPARK = [name for name in FILES if name.startswith("keygroups.spark")]
+
+
+def imported(module: str) -> Iterator[str]:
+    """Yield what a module imports, anywhere in it: dotted names, of modules or names in them."""
+    path = FILES[module]
+    package = module if path.stem == "__init__" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            source = node.module or ""
+            if node.level:
+                source = importlib.util.resolve_name("." * node.level + source, package)
+            yield from (f"{source}.{alias.name}" for alias in node.names)
+
+
+def module_of(name: str) -> str:
+    """Return the module of ours that an imported name is, or is in."""
+    return name if name in FILES else name.rpartition(".")[0]
+
+
+def ours(module: str) -> set[str]:
+    return {module_of(name) for name in imported(module) if name.split(".")[0] == "keygroups"}
+
+
+def test_every_import_is_of_a_module_there_is() -> None:
+    assert len(CORE) > 10
+    assert len(SPARK) > 10
+    assert set().union(*map(ours, FILES)) <= FILES.keys()
+
+
+@pytest.mark.parametrize("module", CORE)
+def test_the_core_stands_alone(module: str) -> None:
+    assert not ours(module) & set(SPARK)
+    assert not {name.split(".")[0] for name in imported(module)} & {"py4j", "pyspark"}
+
+
+@pytest.mark.parametrize("module", SPARK)
+def test_the_adapter_knows_of_the_core_what_is_public(module: str) -> None:
+    private = {
+        name
+        for name in imported(module)
+        if module_of(name) in CORE
+        and module_of(name) != "keygroups._checks"
+        and any(part.startswith("_") for part in name.split("."))
+    }
+    assert not private
+
+
+def test_no_circle() -> None:
+    """Nor one of imports in functions or for types only. Raises CycleError, which names it."""
+    order = list(TopologicalSorter({module: ours(module) for module in FILES}).static_order())
+    assert set(order) == FILES.keys()
+
+
+def test_tests_import_no_tests() -> None:
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            assert not [name for name in names if name.startswith("test_")], path
+
+
+def test_import_needs_neither_spark_nor_numpy() -> None:
+    code = (
+        "import sys; sys.modules['pyspark'] = sys.modules['numpy'] = None\n"
+        "import keygroups; print(keygroups.assign_to_key_group('A', 128))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "104\n"
+    code = "import sys, keygroups; print({'pyspark', 'numpy'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
+
+
+def test_spark_adapter_names_its_extra() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; import keygroups.spark"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "pip install 'keygroups[spark]'" in run.stderr
