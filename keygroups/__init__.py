@@ -32,6 +32,8 @@ from keygroups.local_key_by import LocalKeyBy
 from keygroups.rescale import RescalePlan, check_restore
 from keygroups.subtask_keys import SubtaskKeySelector, keys_for_subtasks
 
+__version__ = "0.2.0"
+
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
     "UPPER_BOUND_MAX_PARALLELISM",

@@ -1,27 +1,34 @@
-"""The examples in docstrings and in the README are true."""
+"""The examples in docstrings and in the README are true, and what the documents promise holds."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
 import pkgutil
+import re
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
 import keygroups
 
-README = Path(__file__).parents[1] / "README.md"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCUMENTS = [
+    README,
+    ROOT / "tests" / "README.md",
+    ROOT / "tests" / "benchmarks" / "README.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
+]
 MODULES = sorted(info.name for info in pkgutil.walk_packages(keygroups.__path__, "keygroups."))
 CORE = [name for name in MODULES if not name.startswith("keygroups.spark")]
 SPARK = [name for name in MODULES if name.startswith("keygroups.spark")]
-# The modules whose names users call; the others of the adapter make the expressions.
-PUBLIC_SPARK = [
-    f"keygroups.spark.{name}"
-    for name in ("dataframe", "functions", "placement", "rescale", "skew", "register")
-]
+PUBLIC_SPARK = [name for name in SPARK if "._" not in name]
 
 
 def run_doctests(module: ModuleType, **extra: object) -> int:
@@ -47,6 +54,8 @@ def test_docstrings_of_the_adapter(name: str, spark: SparkSession) -> None:
 @pytest.mark.parametrize("name", [*CORE, *PUBLIC_SPARK])
 def test_public_functions_have_a_doctest(name: str) -> None:
     """Each public function and class shows a real value, but for the exceptions."""
+    if name in PUBLIC_SPARK:
+        pytest.importorskip("pyspark")
     module = importlib.import_module(name)
     public = set(keygroups.__all__) if name in CORE else set(getattr(module, "__all__", ()))
     for attribute in sorted(public & vars(module).keys()):
@@ -59,7 +68,51 @@ def test_public_functions_have_a_doctest(name: str) -> None:
         assert ">>>" in (value.__doc__ or ""), f"{name}.{attribute} has no doctest"
 
 
-def test_readme(spark: SparkSession) -> None:
+def test_readme(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # it reads a file of the examples
     result = doctest.testfile(str(README), module_relative=False, globs={"spark": spark})
     assert result.failed == 0
     assert result.attempted >= 10
+
+
+def test_readme_is_short() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+def anchor(heading: str) -> str:
+    """Return the fragment that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links(path: Path) -> None:
+    """Links lead to headings of the document and to files beside it."""
+    text = path.read_text(encoding="utf-8")
+    anchors = {anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)}
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in anchors, target
+        else:
+            assert (path.parent / target).exists(), target
+
+
+def test_contents_name_every_section() -> None:
+    text = README.read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    contents = text.partition("**Contents:**")[2].partition("\n## ")[0]
+    listed = [re.sub(r"\s+", " ", name) for name in re.findall(r"\[([^\]]+)\]\(#", contents)]
+    assert listed == sections[sections.index("Try it") + 1 :]
+
+
+def test_newest_change_is_of_this_version() -> None:
+    changes = README.read_text(encoding="utf-8").partition("\n## Changes\n")[2]
+    assert re.findall(r"^### (.+)$", changes, re.MULTILINE)[0] == keygroups.__version__
+
+
+@pytest.mark.parametrize("tool", ["ruff", "mypy"])
+def test_versions_of_lint(tool: str) -> None:
+    """The hooks before a commit have the versions of CI."""
+    pins = re.compile(rf"\b{tool}==([\d.]+)")
+    [wanted] = set(pins.findall((ROOT / "pyproject.toml").read_text(encoding="utf-8")))
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    assert set(pins.findall(hooks)) == {wanted}
