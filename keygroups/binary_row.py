@@ -23,26 +23,16 @@ from keygroups.types import SQL_ROW
 
 __all__ = ["binary_row"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
 Writer = Callable[[Sequence[Any]], bytearray]
 
-_MAX_INLINE = 7  # BinaryFormat.MAX_FIX_PART_DATA_SIZE
-_MAX_COMPACT_DECIMAL = 18  # DecimalData.MAX_COMPACT_PRECISION
-_MAX_COMPACT_TIMESTAMP = 3  # TimestampData.isCompact
 _FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8000000000000
 
-# How a slot or an array element of each type is packed, and so how long the element is.
-_PACKED = {
-    "BOOLEAN": "<?",
-    "TINYINT": "<b",
-    "SMALLINT": "<h",
-    "INT": "<i",
-    "BIGINT": "<q",
-    "FLOAT": "<I",
-    "DOUBLE": "<Q",
-    "DATE": "<i",
-    "TIME": "<i",
-}
 _put_long = struct.Struct("<q").pack_into
 _put_pair = struct.Struct("<II").pack_into
 _long = struct.Struct("<q").pack
@@ -107,7 +97,7 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
             header + 8 * index,
             1 + index // 8,
             1 << index % 8,
-            bytes(_reserved(field) if is_key else 0),
+            bytes(field.reserved if is_key else 0),
         )
         for index, field in enumerate(types)
     ]
@@ -129,7 +119,7 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
 
 def _array_writer(element: LogicalType) -> Writer:
     put = _ARRAY_PUTS.get(element.name) or _put(element)
-    step = struct.calcsize(_PACKED.get(element.name, "<q"))
+    step = element.element_size
 
     def write_array(values: Sequence[Any]) -> bytearray:
         count = len(values)
@@ -147,12 +137,12 @@ def _array_writer(element: LogicalType) -> Writer:
 
 
 def _put(field: LogicalType) -> Put:
-    if field.name in _PACKED:
-        return struct.Struct(_PACKED[field.name]).pack_into
+    if field.packed is not None:
+        return struct.Struct(field.packed).pack_into
     if field.name == "DECIMAL":
-        return _put_decimal if _reserved(field) else _put_long
+        return _put_decimal if field.reserved else _put_long
     if field.name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return _put_timestamp if _reserved(field) else _put_millis
+        return _put_timestamp if field.reserved else _put_millis
     if field.name == "ROW":
         return partial(_put_nested, row_writer(field.fields, is_key=False))
     if field.name == "ARRAY":
@@ -160,19 +150,9 @@ def _put(field: LogicalType) -> Put:
     return _put_bytes
 
 
-def _reserved(field: LogicalType) -> int:
-    """Return how many bytes of the variable part the long forms always have, else 0."""
-    precision = field.precision or 0
-    if field.name == "DECIMAL" and precision > _MAX_COMPACT_DECIMAL:
-        return 16
-    if field.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and precision > _MAX_COMPACT_TIMESTAMP:
-        return 8
-    return 0
-
-
 def _put_bytes(target: bytearray, slot: int, data: bytes) -> None:
     size = len(data)
-    if size <= _MAX_INLINE:
+    if size <= LogicalType.MAX_INLINE:
         target[slot : slot + size] = data
         target[slot + 7] = 0x80 | size
     else:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from keygroups._checks import show
 from keygroups.errors import (
@@ -15,7 +18,11 @@ from keygroups.errors import (
 
 __all__ = ["LogicalType", "parse_logical_type"]
 
-_MAX_LENGTH = 2**31 - 1  # VarCharType.MAX_LENGTH, which STRING stands for
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 _MAX_PRECISION = 38  # DecimalType.MAX_PRECISION
 _MAX_DEPTH = 100  # keeps a text like "ARRAY<ARRAY<..." within Python's own call stack
 
@@ -47,6 +54,19 @@ _TYPE_WORDS = {
     *_MAPS,
     *_UNSUPPORTED,
 }
+_MAX_COMPACT_DECIMAL = 18  # DecimalData.MAX_COMPACT_PRECISION
+_MAX_COMPACT_TIMESTAMP = 3  # TimestampData.isCompact
+_PACKED = {
+    "BOOLEAN": "<?",
+    "TINYINT": "<b",
+    "SMALLINT": "<h",
+    "INT": "<i",
+    "BIGINT": "<q",
+    "FLOAT": "<I",
+    "DOUBLE": "<Q",
+    "DATE": "<i",
+    "TIME": "<i",
+}
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<word>[^\W\d][\w$]*)|(?P<number>[0-9]+)|(?P<mark>[<>(),])"
     r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<comment>'(?:[^']|'')*')"
@@ -65,6 +85,11 @@ class LogicalType:
     ARRAY. Whatever does not apply is None or empty. `str()` gives the text of the type.
     """
 
+    MAX_LENGTH: ClassVar[int] = 2**31 - 1
+    """That of STRING and BYTES. Flink: VarCharType.MAX_LENGTH."""
+    MAX_INLINE: ClassVar[int] = 7
+    """Bytes of text that fit the slot of a row. Flink: BinaryFormat.MAX_FIX_PART_DATA_SIZE."""
+
     name: str
     length: int | None = None
     precision: int | None = None
@@ -72,9 +97,35 @@ class LogicalType:
     fields: tuple[LogicalType, ...] = ()
     nullable: bool = True
 
+    @property
+    def packed(self) -> str | None:
+        """The format, of the module struct, of a value that is a number; else None."""
+        return _PACKED.get(self.name)
+
+    @property
+    def element_size(self) -> int:
+        """How many bytes an element of an ARRAY takes; a field of a ROW always takes 8."""
+        return struct.calcsize(self.packed or "<q")
+
+    @property
+    def reserved(self) -> int:
+        """How many bytes a key has for the value, NULL too, beside its slot: 0 if compact."""
+        precision = self.precision or 0
+        if self.name == "DECIMAL" and precision > _MAX_COMPACT_DECIMAL:
+            return 16
+        if self.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and precision > _MAX_COMPACT_TIMESTAMP:
+            return 8
+        return 0
+
+    def walk(self) -> Iterator[LogicalType]:
+        """Yield this type and all that are nested in it."""
+        yield self
+        for field in self.fields:
+            yield from field.walk()
+
     def __str__(self) -> str:
         text = self.name
-        if self.length == _MAX_LENGTH and self.name in _UNLIMITED.values():
+        if self.length == LogicalType.MAX_LENGTH and self.name in _UNLIMITED.values():
             text = "STRING" if self.name == "VARCHAR" else "BYTES"
         elif self.name in _NESTED:
             text += f"<{', '.join(map(str, self.fields))}>"
@@ -206,9 +257,10 @@ class _Parser:
         self._next += 1
         name = _SYNONYMS.get(name, name)
         if name in _UNLIMITED:
-            return LogicalType(_UNLIMITED[name], length=_MAX_LENGTH)
+            return LogicalType(_UNLIMITED[name], length=LogicalType.MAX_LENGTH)
         if name in _LENGTH:
-            return LogicalType(name, length=self._in_brackets("the length", 1, _MAX_LENGTH, 1))
+            length = self._in_brackets("the length", 1, LogicalType.MAX_LENGTH, 1)
+            return LogicalType(name, length=length)
         if name == "DECIMAL":
             return self._decimal()
         if name in _FRACTION:

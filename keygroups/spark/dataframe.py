@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -13,7 +12,6 @@ from keygroups._checks import check_max_parallelism, check_parallelisms
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.arguments import (
     check_column,
     check_df,
@@ -24,7 +22,8 @@ from keygroups.spark._columns.arguments import (
 )
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
-from keygroups.spark._columns.path import Path, build
+from keygroups.spark._columns.path import PORTABLE, build
+from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
 from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
 
@@ -35,6 +34,11 @@ __all__ = [
     "rebalance_keys",
     "with_routing",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
@@ -133,8 +137,8 @@ def with_routing(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
     routed = df.withColumn("key_group", key_group)
-    subtask = portable.operator_index(
-        F, F.col("key_group"), F.lit(max_parallelism), F.lit(parallelism)
+    subtask = PORTABLE.operator_index(
+        F.col("key_group"), F.lit(max_parallelism), F.lit(parallelism)
     )
     return routed.withColumn("subtask", subtask)
 
@@ -230,19 +234,19 @@ def key_group_column(
     key: KF.Key,
     max_parallelism: int,
     key_type: KeyType | None,
-    then: Callable[[Any, Column], Column] = lambda F, key_group: key_group,
+    then: Callable[[Portable, Column], Column] = lambda path, key_group: key_group,
 ) -> Column:
     """Return the key group of a key of `df`, whose schema gives or checks the key type.
 
-    `then` makes of F and the key group what is returned.
+    `then` makes of the path and the key group what is returned.
     """
     tree = key_tree(df, key)
     known = _infer(tree) if key_type is None else check_key_type(key_type)
     groups = check_max_parallelism(max_parallelism)
 
-    def make(path: Path, key: KeyTree) -> Column:
+    def make(path: Portable, key: KeyTree) -> Column:
         code, nullable = hash_key(path, key, known)
-        return then(path.F, portable.key_group(path.F, code, path.F.lit(groups), nullable))
+        return then(path, path.key_group(code, path.F.lit(groups), nullable))
 
     return build(tree, make, df.sparkSession)
 

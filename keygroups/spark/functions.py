@@ -25,11 +25,11 @@ from keygroups._checks import (
     show,
 )
 from keygroups.errors import UnsupportedKeyTypeError
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.arguments import check_column, check_key_type, check_text, map_key
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
-from keygroups.spark._columns.path import Path, build
+from keygroups.spark._columns.path import build
+from keygroups.spark._columns.portable import Portable
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import INT, KeyType
 
@@ -45,6 +45,11 @@ __all__ = [
     "murmur_hash",
 ]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 ColumnOrName = Column | str
 Key: TypeAlias = "ColumnOrName | Sequence[Key]"
 
@@ -57,7 +62,7 @@ def murmur_hash(code: ColumnOrName) -> Column:
     Row(murmur_hash=1715862179)
     """
     return _of_int(
-        "code", code, lambda F, code: F.when(code.isNotNull(), portable.finalise(F, code))
+        "code", code, lambda path, code: path.F.when(code.isNotNull(), path.finalise(code))
     )
 
 
@@ -79,7 +84,7 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     >>> df.select(hash_code("word", STRING).alias("hash_code")).collect()
     [Row(hash_code=99162322), Row(hash_code=None)]
     """
-    return _of_key(key, key_type, lambda F, code, nullable: code)
+    return _of_key(key, key_type, lambda path, code, nullable: code)
 
 
 def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int) -> Column:
@@ -93,7 +98,7 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     """
     groups = check_max_parallelism(max_parallelism)
     return _of_int(
-        "key_hash", key_hash, lambda F, code: portable.key_group(F, code, F.lit(groups), code)
+        "key_hash", key_hash, lambda path, code: path.key_group(code, path.F.lit(groups), code)
     )
 
 
@@ -111,7 +116,7 @@ def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Co
     return _of_key(
         key,
         key_type,
-        lambda F, code, nullable: portable.key_group(F, code, F.lit(groups), nullable),
+        lambda path, code, nullable: path.key_group(code, path.F.lit(groups), nullable),
     )
 
 
@@ -132,13 +137,14 @@ def compute_operator_index_for_key_group(
     groups = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, groups)
 
-    def subtask(F: Any, key_group: Column) -> Any:
+    def subtask(path: Portable, key_group: Column) -> Any:
+        F = path.F
         text = F.concat(
             F.lit(f"key_group_id must be from 0 to {groups - 1}, got "), key_group.cast("string")
         )
         return F.when(
             key_group.between(0, groups - 1),
-            portable.operator_index(F, key_group, F.lit(groups), F.lit(parallelism)),
+            path.operator_index(key_group, F.lit(groups), F.lit(parallelism)),
         ).when(key_group.isNotNull(), F.raise_error(text))
 
     return _of_int("key_group_id", key_group_id, subtask)
@@ -162,9 +168,10 @@ def assign_key_to_parallel_operator(
     groups = check_max_parallelism(max_parallelism)
     parallelism = check_parallelism(parallelism, groups)
 
-    def subtask(F: Any, code: Column, nullable: Column | None) -> Column:
-        key_group = portable.key_group(F, code, F.lit(groups), nullable)
-        return portable.operator_index(F, key_group, F.lit(groups), F.lit(parallelism))
+    def subtask(path: Portable, code: Column, nullable: Column | None) -> Column:
+        F = path.F
+        key_group = path.key_group(code, F.lit(groups), nullable)
+        return path.operator_index(key_group, F.lit(groups), F.lit(parallelism))
 
     return _of_key(key, key_type, subtask)
 
@@ -193,41 +200,42 @@ def key_for_subtask(
     look_up = look_up_key(max_parallelism, parallelism, key_type, prefix)
     last = check_parallelism(parallelism, max_parallelism) - 1
 
-    def key(F: Any, subtask: Column) -> Any:
+    def key(path: Portable, subtask: Column) -> Any:
+        F = path.F
         text = F.concat(F.lit(f"subtask must be from 0 to {last}, got "), subtask.cast("string"))
-        return F.when(subtask.between(0, last), look_up(F, subtask)).when(
+        return F.when(subtask.between(0, last), look_up(path, subtask)).when(
             subtask.isNotNull(), F.raise_error(text)
         )
 
     return _of_int("subtask", subtask, key)
 
 
-def _of_int(name: str, column: ColumnOrName, make: Callable[[Any, Column], Column]) -> Column:
-    """Return an expression of an int column, made of the current path's functions."""
+def _of_int(name: str, column: ColumnOrName, make: Callable[[Portable, Column], Column]) -> Column:
+    """Return an expression of an int column, made with the current path."""
 
-    def of_path(path: Path, key: KeyTree) -> Column:
+    def of_path(path: Portable, key: KeyTree) -> Column:
         assert isinstance(key, KeyColumn)
-        return make(path.F, typed(path.F, key.column, "int", name))
+        return make(path, typed(path, key.column, "int", name))
 
     return build(KeyColumn(check_column(name, column), name), of_path)
 
 
 def _of_key(
-    key: Key, key_type: KeyType, make: Callable[[Any, Column, Column | None], Column]
+    key: Key, key_type: KeyType, make: Callable[[Portable, Column, Column | None], Column]
 ) -> Column:
-    """Return an expression of a key's hash code, made of the current path's functions.
+    """Return an expression of a key's hash code, made with the current path.
 
     `make` also gets the column that is null where the key is.
     """
     check_key_type(key_type)
     tree = map_key(key, lambda part: KeyColumn(check_column("key", part), show(part)))
-    return build(tree, lambda path, key: make(path.F, *hash_key(path, key, key_type)))
+    return build(tree, lambda path, key: make(path, *hash_key(path, key, key_type)))
 
 
 def look_up_key(
     max_parallelism: int, parallelism: int, key_type: KeyType, prefix: str
-) -> Callable[[Any, Column], Column]:
-    """Return the function from F and a subtask, as a column, to its key.
+) -> Callable[[Portable, Column], Column]:
+    """Return the function from a path and a subtask, as a column, to its key.
 
     The key is null for a subtask that is null or out of bounds.
     """
@@ -239,7 +247,8 @@ def look_up_key(
     # A prefix may hold commas, so it is left out.
     table = ",".join(str(key).removeprefix(prefix) for key in keys)
 
-    def key_of(F: Any, subtask: Column) -> Column:
+    def key_of(path: Portable, subtask: Column) -> Column:
+        F = path.F
         array = F.split(F.lit(table), ",").cast(f"array<{SPARK_TYPES[key_type]}>")
         key: Column = F.get(array, subtask)
         if prefix:

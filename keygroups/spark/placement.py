@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import mmh3
 from pyspark.sql import Column, DataFrame
@@ -12,14 +11,18 @@ from pyspark.sql import Column, DataFrame
 from keygroups._checks import check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.spark import functions as KF
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.arguments import check_key_type, is_column
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
+from keygroups.spark._columns.portable import Portable
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def repartition_by_subtask(
@@ -70,12 +73,13 @@ def repartition_by_subtask(
     partitions = max(parallelism, 2)
     by_id = getattr(type(df), "repartitionById", None)  # from Spark 4.1
 
-    def place(F: Any, key_group: Column) -> Column:
+    def place(path: Portable, key_group: Column) -> Column:
+        F = path.F
         subtask = F.coalesce(
-            portable.operator_index(F, key_group, F.lit(max_parallelism), F.lit(parallelism)),
+            path.operator_index(key_group, F.lit(max_parallelism), F.lit(parallelism)),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
-        return subtask if by_id is not None else _lands_on(F, subtask, partitions)
+        return subtask if by_id is not None else _lands_on(path, subtask, partitions)
 
     placed_by = key_group_column(df, key, max_parallelism, key_type, place)
     placed: DataFrame
@@ -159,13 +163,14 @@ def pre_aggregate(
     return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, key_type)
 
 
-def _lands_on(F: Any, partition: Column, partitions: int) -> Column:
+def _lands_on(path: Portable, partition: Column, partitions: int) -> Column:
     """Return an int that `repartition(partitions, ...)` puts in the given partition.
 
     It puts a value in the partition `pmod(hash(value), partitions)`, and Spark's `hash` of an
     int is murmur3 of its four bytes with seed 42. Every partition gets the first int that
     lands there.
     """
+    F = path.F
     ints: dict[int, int] = {}
     candidate = 0
     while len(ints) < partitions:

@@ -16,20 +16,26 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.key_hash import SPARK_TYPES
-from keygroups.spark._columns.sql_string import hash_string
+from keygroups.spark._columns.portable import Portable
+from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
 from keygroups.types import BIG_DEC, STRING, KeyType
 
 __all__ = ["register"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 # A SQL function's parameter has one precision and scale, and the scale is part of the hash.
 _KEY_TYPES = {
     key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type is not BIG_DEC
 }
-_F: Any = SqlFunctions()
+_PORTABLE = Portable(SqlFunctions())
+_LAMBDA_FREE = LambdaFree(SqlFunctions())
 _KEY: Any = SqlText("key")
 _MAX_PARALLELISM: Any = SqlText("max_parallelism")
 _PARALLELISM: Any = SqlText("parallelism")
@@ -123,8 +129,7 @@ def _functions_of_keys(key_type: KeyType) -> dict[str, str]:
     They pass the hash code to the functions of numbers: Spark computes the argument of a SQL
     function before its body, so once.
     """
-    hasher = hash_string if key_type is STRING else portable.HASHERS[key_type]
-    code: Any = hasher(_F, _KEY)
+    code: Any = _LAMBDA_FREE.hashers[key_type](_KEY)
     group = f"flink_key_group_for_key_hash({code.text}, max_parallelism)"
     index = f"flink_operator_index(max_parallelism, parallelism, {group})"
     return _defined(key_type, code.text, group, index)
@@ -132,9 +137,9 @@ def _functions_of_keys(key_type: KeyType) -> dict[str, str]:
 
 def _functions_with_lambda(key_type: KeyType) -> dict[str, str]:
     """Return functions whose bodies call no other ones, which would take no lambda function."""
-    code: Any = portable.HASHERS[key_type](_F, _KEY)
-    group: Any = portable.key_group(_F, code, _MAX_PARALLELISM, _KEY)
-    index = portable.operator_index(_F, group, _MAX_PARALLELISM, _PARALLELISM)
+    code: Any = _PORTABLE.hashers[key_type](_KEY)
+    group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
+    index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
     return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
 
 
@@ -152,8 +157,8 @@ def _functions_of_numbers() -> dict[str, str]:
     """Return parameters and body of the functions of hash codes and key groups, by name."""
     key_hash: Any = SqlText("key_hash")
     key_group: Any = SqlText("key_group")
-    group = portable.key_group(_F, key_hash, _MAX_PARALLELISM, key_hash)
-    index: Any = portable.operator_index(_F, key_group, _MAX_PARALLELISM, _PARALLELISM)
+    group = _PORTABLE.key_group(key_hash, _MAX_PARALLELISM, key_hash)
+    index: Any = _PORTABLE.operator_index(key_group, _MAX_PARALLELISM, _PARALLELISM)
     index = _bounded(index, "key_group", 0, "max_parallelism - 1")
     return {
         "flink_key_group_for_key_hash": "(key_hash INT, max_parallelism INT) "

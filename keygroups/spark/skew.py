@@ -15,14 +15,19 @@ from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import HOT, HotKey, SkewReport, diagnose, subtask_rows
 from keygroups.spark import functions as KF
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import contains, key_fields
+from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["skew_report"]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 _MOST_TOP_KEYS = 1000
 
@@ -136,9 +141,7 @@ def _measure(
 
 def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: int) -> DataFrame:
     """Return the keys of each hot subtask that have the most records, the first on top."""
-    subtask = portable.operator_index(
-        F, F.col("key_group"), F.lit(max_parallelism), F.lit(len(hot))
-    )
+    subtask = PORTABLE.operator_index(F.col("key_group"), F.lit(max_parallelism), F.lit(len(hot)))
     # One literal, where isin() would need one for each hot subtask.
     flags = F.split(F.lit(",".join("1" if one else "0" for one in hot)), ",")
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import types as T
@@ -24,18 +23,11 @@ from keygroups.spark._columns.key_columns import (
     struct_fields,
     typed,
 )
-from keygroups.spark._columns.path import Path
-from keygroups.spark._columns.portable import day_and_micros, low32, total
+from keygroups.spark._columns.portable import Portable
 
 __all__ = ["row_bytes"]
 
-_MAX_INLINE = 7  # bytes of text that fit a slot, before the byte with their number
-_MAX_COMPACT_DECIMAL = 18  # digits
-_MAX_COMPACT_TIMESTAMP = 3  # digits of a fraction of a second
-_MAX_LENGTH = 2**31 - 1  # of STRING and BYTES
 _NESTED = ("ROW", "ARRAY")
-_NAN_BITS = {"FLOAT": 0x7FC00000, "DOUBLE": 0x7FF8000000000000}
-_ELEMENT_SIZES = {"BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "FLOAT": 4, "DATE": 4}
 _SPARK_TYPES = {
     "BOOLEAN": "boolean",
     "TINYINT": "tinyint",
@@ -70,13 +62,13 @@ class _Value:
     inline: Column | None = None
 
 
-def row_bytes(path: Path, key: KeyTree, types: Sequence[LogicalType]) -> Column:
+def row_bytes(path: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
     """Return the bytes of a key row, given by its fields; they are never null."""
     return _row(path, counted(key, len(types), "SQL_ROW"), types, is_key=True)
 
 
 def _row(
-    path: Path, parts: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
+    path: Portable, parts: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
 ) -> Column:
     F = path.F
     nested = {
@@ -87,22 +79,20 @@ def _row(
 
     def assemble(data: Mapping[int, Column]) -> Column:
         values = [
-            _nested_value(F, data[index])
+            _nested_value(path, data[index])
             if index in data
             else _value(path, _one(part, logical_type), logical_type, is_key)
             for index, (part, logical_type) in enumerate(zip(parts, types))
         ]
-        return _concat(path, _header(F, parts), values)
+        return _concat(path, _header(path, parts), values)
 
     if not nested:
         return assemble({})
     struct = F.struct(*(data.alias(f"f{index}") for index, data in nested.items()))
     # An array of one is how to compute a value once and use it several times.
-    return _first_of(F, struct, lambda s: assemble({i: s.getField(f"f{i}") for i in nested}))
-
-
-def _first_of(F: Any, value: Column, function: Any) -> Column:
-    return F.transform(F.array(value), function).getItem(0)
+    return F.transform(
+        F.array(struct), lambda s: assemble({i: s.getField(f"f{i}") for i in nested})
+    ).getItem(0)
 
 
 def _one(part: KeyTree, logical_type: LogicalType) -> KeyColumn:
@@ -111,8 +101,9 @@ def _one(part: KeyTree, logical_type: LogicalType) -> KeyColumn:
     raise InvalidValueError(f"{logical_type} of SQL_ROW must be one column, got a list")
 
 
-def _header(F: Any, parts: Sequence[KeyTree]) -> list[Column]:
+def _header(path: Portable, parts: Sequence[KeyTree]) -> list[Column]:
     """Return the words of the header: the row kind +I in the first byte, then null bits."""
+    F = path.F
     words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64)]
     for index, part in enumerate(parts):
         if isinstance(part, KeyColumn):  # a row given by its fields is not null
@@ -120,16 +111,16 @@ def _header(F: Any, parts: Sequence[KeyTree]) -> list[Column]:
             mask = (1 << bit) - (1 << 64 if bit == 63 else 0)
             null = F.when(part.column.isNull(), F.lit(mask).cast("bigint"))
             words[word].append(null.otherwise(F.lit(0)))
-    return [total(F, terms, 0) for terms in words]
+    return [path.total(terms, 0) for terms in words]
 
 
-def _concat(path: Path, header: list[Column], values: list[_Value]) -> Column:
+def _concat(path: Portable, header: list[Column], values: list[_Value]) -> Column:
     F = path.F
     fixed_size = 8 * (len(header) + len(values))
     words, pieces, tails = list(header), [], []
     sizes: list[Column] = []
     for value in values:
-        slot = _slot(F, value, total(F, sizes, fixed_size))
+        slot = _slot(path, value, path.total(sizes, fixed_size))
         if value.inline is None:
             words.append(slot)
         else:
@@ -143,51 +134,51 @@ def _concat(path: Path, header: list[Column], values: list[_Value]) -> Column:
     return F.concat(*pieces, *tails)
 
 
-def _slot(F: Any, value: _Value, offset: Column) -> Column:
+def _slot(path: Portable, value: _Value, offset: Column) -> Column:
     """Return the word in the slot of a value, 0 for null, where it is not inline."""
-    word = value.word
+    F, word = path.F, value.word
     if value.tail is not None:
         word = F.shiftleft(offset, 32).bitwiseOR(word)
     return F.coalesce(word, F.lit(0).cast("bigint"))
 
 
 def _value(
-    path: Path, key: KeyColumn, logical_type: LogicalType, is_key: bool, in_array: bool = False
+    path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool, in_array: bool = False
 ) -> _Value:
     F, name = path.F, logical_type.name
     if name == "DECIMAL":
         return _decimal(path, key, logical_type, is_key)
     if name not in _SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"{logical_type} of SQL_ROW has no column expression")
-    column = checked(F, key, _SPARK_TYPES[name], f"{logical_type} of SQL_ROW")
-    column = _required(F, column, logical_type)
+    column = checked(path, key, _SPARK_TYPES[name], f"{logical_type} of SQL_ROW")
+    column = _required(path, column, logical_type)
     if name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
-        return _text(F, column, logical_type)
+        return _text(path, column, logical_type)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return _timestamp(path, column, logical_type, is_key)
     if name == "BOOLEAN":
         return _Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
-    if name in _NAN_BITS:
-        bits = path.float_bits(column) if name == "FLOAT" else path.double_bits(column)
-        if in_array:  # whose writer knows one NaN only
-            bits = F.when(F.isnan(column), F.lit(_NAN_BITS[name])).otherwise(bits)
-        return _Value(bits)
+    if name == "FLOAT":  # an array's writer knows one NaN only
+        return _Value(path.float_bits(column) if in_array else path.raw_float_bits(column))
+    if name == "DOUBLE":
+        return _Value(path.double_bits(column) if in_array else path.raw_double_bits(column))
     number = (F.unix_date(column) if name == "DATE" else column).cast("bigint")
-    size = _ELEMENT_SIZES.get(name, 8)
+    size = logical_type.element_size
     return _Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
 
 
-def _required(F: Any, column: Column, logical_type: LogicalType) -> Column:
+def _required(path: Portable, column: Column, logical_type: LogicalType) -> Column:
     if logical_type.nullable:
         return column
+    F = path.F
     refused = F.raise_error(F.lit(f"key of type {logical_type} must not be null"))
     return F.when(column.isNotNull(), column).otherwise(refused)
 
 
-def _text(F: Any, column: Column, logical_type: LogicalType) -> _Value:
+def _text(path: Portable, column: Column, logical_type: LogicalType) -> _Value:
     """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
-    limit = logical_type.length
-    if limit is not None and limit < _MAX_LENGTH:
+    F, limit = path.F, logical_type.length
+    if limit is not None and limit < logical_type.MAX_LENGTH:
         refused = F.raise_error(
             F.concat(
                 F.lit(f"key of type {logical_type} must not be longer, got length "),
@@ -195,29 +186,29 @@ def _text(F: Any, column: Column, logical_type: LogicalType) -> _Value:
             )
         )
         column = F.when(F.length(column) <= limit, column).when(column.isNotNull(), refused)
-    size, data = F.octet_length(column), column.cast("binary")
+    size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
-    marks = F.lit(bytes(0x80 | count for count in range(_MAX_INLINE + 1)))
+    marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
     mark = F.call_function("substring", marks, size + 1, F.lit(1))
     return _Value(
         word=size.cast("bigint"),
-        tail=F.when(size > _MAX_INLINE, _pad(F, data, padded)),
-        size=F.when(size > _MAX_INLINE, padded.cast("bigint")),
-        inline=F.when(size <= _MAX_INLINE, F.concat(_pad(F, data, F.lit(_MAX_INLINE)), mark)),
+        tail=F.when(size > most, _pad(path, data, padded)),
+        size=F.when(size > most, padded.cast("bigint")),
+        inline=F.when(size <= most, F.concat(_pad(path, data, F.lit(most)), mark)),
     )
 
 
-def _pad(F: Any, data: Column, size: Column) -> Column:
-    return F.call_function("rpad", data, size, F.lit(b"\0"))
+def _pad(path: Portable, data: Column, size: Column) -> Column:
+    return path.F.call_function("rpad", data, size, path.F.lit(b"\0"))
 
 
-def _decimal(path: Path, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> _Value:
+def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> _Value:
     F, precision, scale = path.F, logical_type.precision or 0, logical_type.scale or 0
     spark_type, what = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
     if key.spark_type is None:
-        column = typed(F, key.column, spark_type, what)
+        column = typed(path, key.column, spark_type, what)
     else:
-        column = checked(F, key, "decimal", what)
+        column = checked(path, key, "decimal", what)
         assert isinstance(key.spark_type, T.DecimalType)
         whole = key.spark_type.precision - key.spark_type.scale
         if key.spark_type.scale > scale or whole > precision - scale:
@@ -226,31 +217,33 @@ def _decimal(path: Path, key: KeyColumn, logical_type: LogicalType, is_key: bool
                 f"{key.spark_type.simpleString()}: cast it to {spark_type} first"
             )
         column = column.cast(spark_type)
-    column = _required(F, column, logical_type)
-    if precision <= _MAX_COMPACT_DECIMAL:
+    column = _required(path, column, logical_type)
+    size = logical_type.reserved
+    if not size:
         return _Value(path.unscaled_long(column, scale))
     data = path.unscaled_bytes(column)
-    word, tail = F.octet_length(data).cast("bigint"), _pad(F, data, F.lit(16))
-    return _long_form(F, column, word, tail, 16, is_key)
+    word, tail = F.octet_length(data).cast("bigint"), _pad(path, data, F.lit(size))
+    return _long_form(path, column, word, tail, size, is_key)
 
 
 def _long_form(
-    F: Any, column: Column, word: Column, tail: Column, size: int, is_key: bool
+    path: Portable, column: Column, word: Column, tail: Column, size: int, is_key: bool
 ) -> _Value:
     """Return a value that takes room in the variable part of a key even where it is null."""
+    F = path.F
     if is_key:
         word, tail = F.coalesce(word, F.lit(0)), F.coalesce(tail, F.lit(bytes(size)))
         return _Value(word, tail, F.lit(size).cast("bigint"))
     return _Value(word, tail, F.when(column.isNotNull(), F.lit(size).cast("bigint")))
 
 
-def _timestamp(path: Path, column: Column, logical_type: LogicalType, is_key: bool) -> _Value:
+def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key: bool) -> _Value:
     F, precision = path.F, logical_type.precision or 0
     if logical_type.name == "TIMESTAMP_LTZ":
         millis = F.unix_millis(column)
         micros = F.unix_micros(column) - millis * 1_000
     else:
-        days, micro_of_day = day_and_micros(F, column)
+        days, micro_of_day = path.day_and_micros(column)
         milli_of_day = F.floor(micro_of_day / 1_000)  # of a double, but of so small a number
         millis, micros = days * 86_400_000 + milli_of_day, micro_of_day - milli_of_day * 1_000
     if precision < 6:  # Spark has no finer ones
@@ -265,13 +258,13 @@ def _timestamp(path: Path, column: Column, logical_type: LogicalType, is_key: bo
             )
         )
         millis = F.when(finer == 0, millis).when(column.isNotNull(), refused)
-    if precision <= _MAX_COMPACT_TIMESTAMP:
+    if not logical_type.reserved:
         return _Value(millis)
     tail = F.when(column.isNotNull(), path.words([F.coalesce(millis, F.lit(0))]))
-    return _long_form(F, column, micros * 1_000, tail, 8, is_key)
+    return _long_form(path, column, micros * 1_000, tail, logical_type.reserved, is_key)
 
 
-def _nested_bytes(path: Path, part: KeyTree, logical_type: LogicalType) -> Column:
+def _nested_bytes(path: Portable, part: KeyTree, logical_type: LogicalType) -> Column:
     """Return the bytes of a nested row or array; null where it is null."""
     F, what = path.F, f"{logical_type} of SQL_ROW"
     if not isinstance(part, KeyColumn):
@@ -280,7 +273,7 @@ def _nested_bytes(path: Path, part: KeyTree, logical_type: LogicalType) -> Colum
         fields = counted(part, len(logical_type.fields), what)
         return _row(path, fields, logical_type.fields, is_key=False)
     if logical_type.name == "ARRAY":
-        data = _array(path, part, logical_type.fields[0], checked(F, part, "array", what))
+        data = _array(path, part, logical_type.fields[0], checked(path, part, "array", what))
     else:
         columns = struct_fields(part)
         if columns is None:
@@ -292,22 +285,21 @@ def _nested_bytes(path: Path, part: KeyTree, logical_type: LogicalType) -> Colum
         fields = counted(columns, len(logical_type.fields), what)
         data = _row(path, fields, logical_type.fields, is_key=False)
     data = F.when(part.column.isNotNull(), data)
-    return _required(F, data, logical_type)
+    return _required(path, data, logical_type)
 
 
-def _nested_value(F: Any, data: Column) -> _Value:
-    size = F.octet_length(data).cast("bigint")
+def _nested_value(path: Portable, data: Column) -> _Value:
+    size = path.F.octet_length(data).cast("bigint")
     return _Value(size, data, size)
 
 
-def _array(path: Path, key: KeyColumn, element: LogicalType, array: Column) -> Column:
+def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) -> Column:
     """Return the bytes of an array: its size, null bits in 4-byte words, slots, tails."""
     F = path.F
     element_type = key.spark_type.elementType if isinstance(key.spark_type, T.ArrayType) else None
-    element_size = _ELEMENT_SIZES.get(element.name, 8)
     count = F.size(array)
     header_size = F.shiftright(count + 31, 5) * 4 + 4
-    fixed_size = (header_size + count * element_size + 7).bitwiseAND(F.lit(-8))
+    fixed_size = (header_size + count * element.element_size + 7).bitwiseAND(F.lit(-8))
 
     def named(column: Column) -> KeyColumn:
         return KeyColumn(column, f"{key.name}.element", element_type)
@@ -315,12 +307,12 @@ def _array(path: Path, key: KeyColumn, element: LogicalType, array: Column) -> C
     def step(bytes_: Column, column: Column) -> Column:
         fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
         value = (
-            _nested_value(F, column)
+            _nested_value(path, column)
             if element.name in _NESTED
             else _value(path, named(column), element, is_key=False, in_array=True)
         )
         offset = (fixed_size + F.octet_length(tails)).cast("bigint")
-        slot = _low_bytes(F, path.words([_slot(F, value, offset)]), element_size)
+        slot = _low_bytes(path, path.words([_slot(path, value, offset)]), element.element_size)
         slot = slot if value.inline is None else F.coalesce(value.inline, slot)
         more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
         return F.struct(
@@ -328,8 +320,8 @@ def _array(path: Path, key: KeyColumn, element: LogicalType, array: Column) -> C
         )
 
     def finish(bytes_: Column) -> Column:
-        slots = _pad(F, bytes_.getField("fixed"), fixed_size - header_size)
-        size = _low_bytes(F, path.words([count.cast("bigint")]), 4)
+        slots = _pad(path, bytes_.getField("fixed"), fixed_size - header_size)
+        size = _low_bytes(path, path.words([count.cast("bigint")]), 4)
         return F.concat(size, _null_bits(path, array, count), slots, bytes_.getField("tails"))
 
     elements = array
@@ -339,11 +331,12 @@ def _array(path: Path, key: KeyColumn, element: LogicalType, array: Column) -> C
     return F.aggregate(elements, empty, step, finish)
 
 
-def _low_bytes(F: Any, word: Column, size: int) -> Column:
+def _low_bytes(path: Portable, word: Column, size: int) -> Column:
+    F = path.F
     return word if size == 8 else F.call_function("substring", word, F.lit(1), F.lit(size))
 
 
-def _null_bits(path: Path, array: Column, count: Column) -> Column:
+def _null_bits(path: Portable, array: Column, count: Column) -> Column:
     F = path.F
 
     def add_bit(bits: Column, index: Column, word: Column) -> Column:
@@ -357,7 +350,7 @@ def _null_bits(path: Path, array: Column, count: Column) -> Column:
             F.lit(0).cast("bigint"),
             lambda bits, index: add_bit(bits, index, word),
         )
-        return F.concat(bytes_, _low_bytes(F, path.words([low32(F, bits)]), 4))
+        return F.concat(bytes_, _low_bytes(path, path.words([path.low32(bits)]), 4))
 
     last = F.shiftright(count + 31, 5) - 1
     words = F.aggregate(F.sequence(F.lit(0), last), F.lit(b""), add_word)

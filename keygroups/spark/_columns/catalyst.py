@@ -9,7 +9,6 @@ anything differs.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +19,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups.hashing import hash_code
-from keygroups.spark._columns import portable
+from keygroups.spark._columns.portable import Portable
 from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, STRING, KeyType
 
 __all__ = ["Catalyst", "fast_path"]
@@ -40,10 +39,11 @@ _FOLD_PROBE = [2**31 - 1, None, -5]
 _UNSCALED_PROBE = -150
 
 
-class Catalyst:
-    """Catalyst's expressions in the JVM of a classic session."""
+class Catalyst(Portable):
+    """The portable expressions, but Catalyst's in the JVM of a classic session where faster."""
 
     def __init__(self, session: SparkSession) -> None:
+        super().__init__(F)
         jvm: Any = session._jvm
         self._jvm = jvm
         sql = jvm.org.apache.spark.sql
@@ -61,18 +61,13 @@ class Catalyst:
         # From Spark 4.0 it also takes the function of a catalog that it stands for.
         has_function = constructor.getParameterCount() > 8
         self._no_function = [jvm.scala.Option.empty()] if has_function else []
-        self.hashers: dict[KeyType, Callable[[Column], Column]] = {
-            STRING: self._string,
-            DOUBLE: self._floating,
-            FLOAT: self._floating,
-            BIG_DEC: self._big_dec,
-        }
 
     def fold(self, codes: list[Column], start: int) -> Column:
         """Java's 31-fold of int columns; a null counts 0."""
         return self._hive_hash(F.lit(start), *codes) if start else self._hive_hash(*codes)
 
-    def _string(self, column: Column) -> Column:
+    def hash_string(self, column: Column) -> Column:
+        """Call String.hashCode, or HiveHash for ASCII."""
         code = self._java_hash_code(column, "toString", "java.lang.String")
         if not self._knows_ascii:
             return code
@@ -80,13 +75,15 @@ class Catalyst:
         is_ascii = self._column(self._invoke(self._expression(column), "isFullAscii", boolean))
         return F.when(is_ascii, self._hive_hash(column)).otherwise(code)
 
-    def _floating(self, column: Column) -> Column:
+    def hash_floating(self, column: Column) -> Column:
+        """HiveHash, which is Java's hash but for zeros and null."""
         # HiveHash takes -0.0 for 0.0 and null for 0; only its text tells one zero from another.
         minus_zero = F.when(column.cast("string").startswith("-"), F.lit(-(2**31)))
         zero = minus_zero.otherwise(F.lit(0))
         return F.when(column == 0.0, zero).when(column.isNotNull(), self._hive_hash(column))
 
-    def _big_dec(self, column: Column) -> Column:
+    def hash_big_dec(self, column: Column) -> Column:
+        """Call BigDecimal.hashCode."""
         return self._java_hash_code(column, "toJavaBigDecimal", "java.math.BigDecimal")
 
     def words(self, numbers: list[Column]) -> Column:
@@ -103,17 +100,20 @@ class Catalyst:
         return made[0] if len(made) == 1 else F.concat(*made)
 
     def double_bits(self, column: Column) -> Column:
-        """Return the bits of a double, whichever NaN it is, as a bigint."""
-        long, child = self._types.DataTypes.LongType, self._expression(column)
-        return self._column(
-            self._invoke_static("java.lang.Double", "doubleToRawLongBits", long, child)
-        )
+        """Call Double.doubleToLongBits."""
+        return self._double_bits(column, "doubleToLongBits")
+
+    def raw_double_bits(self, column: Column) -> Column:
+        """Call Double.doubleToRawLongBits, which tells NaNs apart."""
+        return self._double_bits(column, "doubleToRawLongBits")
 
     def float_bits(self, column: Column) -> Column:
-        """Return the bits of a float, whichever NaN it is, as a bigint that is not negative."""
-        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
-        bits = self._invoke_static("java.lang.Float", "floatToRawIntBits", integer, child)
-        return portable.low32(F, self._column(bits).cast("bigint"))
+        """Call Float.floatToIntBits."""
+        return self._float_bits(column, "floatToIntBits")
+
+    def raw_float_bits(self, column: Column) -> Column:
+        """Call Float.floatToRawIntBits, which tells NaNs apart."""
+        return self._float_bits(column, "floatToRawIntBits")
 
     def unscaled_long(self, column: Column, scale: int) -> Column:
         """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
@@ -130,6 +130,15 @@ class Catalyst:
         return self._column(
             self._invoke(unscaled, "toByteArray", self._types.DataTypes.BinaryType)
         )
+
+    def _double_bits(self, column: Column, method: str) -> Column:
+        long, child = self._types.DataTypes.LongType, self._expression(column)
+        return self._column(self._invoke_static("java.lang.Double", method, long, child))
+
+    def _float_bits(self, column: Column, method: str) -> Column:
+        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
+        bits = self._invoke_static("java.lang.Float", method, integer, child)
+        return self.low32(self._column(bits).cast("bigint"))
 
     def _java_hash_code(self, column: Column, convert: str, java_class: str) -> Column:
         """Convert a value to an object of the JDK and call its hashCode()."""
@@ -187,10 +196,12 @@ def fast_path(session: SparkSession) -> Catalyst | None:
         expected.append(hash_code(_FOLD_PROBE, LIST(INT)))
         columns.append(catalyst.words([F.lit(_UNSCALED_PROBE).cast("bigint")]))
         expected.append(_UNSCALED_PROBE.to_bytes(8, "little", signed=True))
-        columns.append(catalyst.double_bits(F.lit(-1.5)))
-        expected.append(struct.unpack("<q", struct.pack("<d", -1.5))[0])
-        columns.append(catalyst.float_bits(F.lit(-1.5).cast("float")))
-        expected.append(struct.unpack("<I", struct.pack("<f", -1.5))[0])
+        for double_bits in (catalyst.double_bits, catalyst.raw_double_bits):
+            columns.append(double_bits(F.lit(-1.5)))
+            expected.append(struct.unpack("<q", struct.pack("<d", -1.5))[0])
+        for float_bits in (catalyst.float_bits, catalyst.raw_float_bits):
+            columns.append(float_bits(F.lit(-1.5).cast("float")))
+            expected.append(struct.unpack("<I", struct.pack("<f", -1.5))[0])
         decimal = F.lit(Decimal(_UNSCALED_PROBE).scaleb(-2))
         columns.append(catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2))
         expected.append(_UNSCALED_PROBE)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.spark._columns.portable import Portable
 
 __all__ = ["KeyColumn", "KeyTree", "checked", "counted", "simple_type", "struct_fields", "typed"]
 
@@ -71,10 +72,10 @@ def counted(key: KeyTree, count: int, what: object) -> Sequence[KeyTree]:
     return keys
 
 
-def checked(F: Any, key: KeyColumn, spark_type: str, what: str) -> Column:
+def checked(path: Portable, key: KeyColumn, spark_type: str, what: str) -> Column:
     """Return a column if it is of a Spark type, given without parameters, else refuse it."""
     if key.spark_type is None:
-        return typed(F, key.column, spark_type, what)
+        return typed(path, key.column, spark_type, what)
     if simple_type(key.spark_type) != spark_type:
         raise InvalidTypeError(
             f"{what} takes a column of type {spark_type}, but {key.name} is "
@@ -83,7 +84,7 @@ def checked(F: Any, key: KeyColumn, spark_type: str, what: str) -> Column:
     return key.column
 
 
-def typed(F: Any, column: Column, spark_type: str, what: str) -> Column:
+def typed(path: Portable, column: Column, spark_type: str, what: str) -> Column:
     """Let a column of a Spark type through; with one of another type the analysis fails.
 
     Spark has no function that refuses a type, but to ask a struct for a field that it does not
@@ -91,6 +92,7 @@ def typed(F: Any, column: Column, spark_type: str, what: str) -> Column:
     `typeof` says the right one, and else the message. All of it is constant, and gone from the
     plan after.
     """
+    F = path.F
     says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
     right = F.lit(f"^.* not {re.escape(spark_type)}([(<].*)?$")
     name = F.regexp_replace(says, right, F.lit(spark_type))

@@ -7,18 +7,15 @@ here.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from keygroups._java_time import certain_span
+from keygroups import types
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
-from keygroups.logical_types import LogicalType
-from keygroups.spark._columns import portable
 from keygroups.spark._columns.binary_row import row_bytes
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
@@ -27,63 +24,41 @@ from keygroups.spark._columns.key_columns import (
     counted,
     struct_fields,
 )
-from keygroups.spark._columns.path import Path
-from keygroups.types import (
-    BIG_DEC,
-    BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LIST,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LONG,
-    PYFLINK,
-    ROW,
-    SHORT,
-    SQL_DATE,
-    SQL_ROW,
-    SQL_TIMESTAMP,
-    STRING,
-    TUPLE,
-    UUID,
-    KeyType,
-    ScalarType,
-)
+from keygroups.spark._columns.portable import Portable
 
 __all__ = ["SPARK_TYPES", "contains", "hash_key", "key_fields"]
 
-SPARK_TYPES: dict[KeyType, str] = {
-    BOOLEAN: "boolean",
-    BYTE: "tinyint",
-    SHORT: "smallint",
-    INT: "int",
-    LONG: "bigint",
-    FLOAT: "float",
-    DOUBLE: "double",
-    STRING: "string",
-    BIG_DEC: "decimal",
-    LOCAL_DATE: "date",
-    LOCAL_DATE_TIME: "timestamp_ntz",
-    INSTANT: "timestamp",
-    UUID: "string",
+SPARK_TYPES: dict[types.KeyType, str] = {
+    types.BOOLEAN: "boolean",
+    types.BYTE: "tinyint",
+    types.SHORT: "smallint",
+    types.INT: "int",
+    types.LONG: "bigint",
+    types.FLOAT: "float",
+    types.DOUBLE: "double",
+    types.STRING: "string",
+    types.BIG_DEC: "decimal",
+    types.LOCAL_DATE: "date",
+    types.LOCAL_DATE_TIME: "timestamp_ntz",
+    types.INSTANT: "timestamp",
+    types.UUID: "string",
 }
 """The Spark type that holds each scalar key type, as `typeof` says it, without parameters."""
 
 
-def hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Column | None]:
+def hash_key(
+    path: Portable, key: KeyTree, key_type: types.KeyType
+) -> tuple[Column, Column | None]:
     """Return the hash code of a key, and the column that is null where the key is null.
 
     That column is None for a key that never is null: a tuple or row given by its fields, and
     a PyFlink key, of which Flink has a null one.
     """
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
         return _hash_fields(path, key, key_type)
-    if isinstance(key_type, SQL_ROW):
+    if isinstance(key_type, types.SQL_ROW):
         return _hash_sql_row(path, key, key_type)
-    if isinstance(key_type, PYFLINK):
+    if isinstance(key_type, types.PYFLINK):
         return _hash_pyflink(path, key, key_type), None
     [column] = counted(key, 1, key_type)
     if not isinstance(column, KeyColumn):
@@ -91,9 +66,9 @@ def hash_key(path: Path, key: KeyTree, key_type: KeyType) -> tuple[Column, Colum
     return _hash_column(path, column, key_type), column.column
 
 
-def _hash(path: Path, key: KeyTree, key_type: KeyType) -> Column:
+def _hash(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     """Return the hash of a part of a key; null where the part is."""
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
         code, struct = _hash_fields(path, key, key_type)
         return code if struct is None else path.F.when(struct.isNotNull(), code)
     if not isinstance(key, KeyColumn):
@@ -101,70 +76,74 @@ def _hash(path: Path, key: KeyTree, key_type: KeyType) -> Column:
     return _hash_column(path, key, key_type)
 
 
-def _deep(path: Path, key: KeyTree, key_type: KeyType) -> Column:
+def _deep(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
-    if isinstance(key_type, LIST) and isinstance(key, KeyColumn):
+    if isinstance(key_type, types.LIST) and isinstance(key, KeyColumn):
         return _hash_list(path, key, key_type, _deep)
     return _hash(path, key, key_type).cast("bigint") + path.F.lit(31)
 
 
-def _hash_fields(path: Path, key: KeyTree, key_type: TUPLE | ROW) -> tuple[Column, Column | None]:
+def _hash_fields(
+    path: Portable, key: KeyTree, key_type: types.TUPLE | types.ROW
+) -> tuple[Column, Column | None]:
     F = path.F
     fields, struct = key_fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
-    if isinstance(key_type, TUPLE):
+    if isinstance(key_type, types.TUPLE):
         codes = [_hash(path, field, part) for field, part in pairs]
         return (path.fold(codes, 0) if codes else F.lit(0)), struct
     codes = [_deep(path, field, part) for field, part in pairs]
     kind = 31 * key_type.kind_byte
     if key_type.names is None:
-        return portable.fold(F, codes, 1, plus=kind), struct
+        return path.fold_longs(codes, 1, plus=kind), struct
     # A row of Row.withNames() hashes as a map: the sum of name xor field.
-    name_codes = [(31 + hash_code(name, STRING)) % 2**32 for name in key_type.names]
+    name_codes = [(31 + hash_code(name, types.STRING)) % 2**32 for name in key_type.names]
     terms = [
-        portable.low32(F, F.coalesce(code.cast("bigint"), F.lit(0))).bitwiseXOR(F.lit(name))
+        path.low32(F.coalesce(code.cast("bigint"), F.lit(0))).bitwiseXOR(F.lit(name))
         for name, code in zip(name_codes, codes)
     ]
-    return portable.as_code(F, portable.total(F, terms, 1 + kind)), struct
+    return path.as_code(path.total(terms, 1 + kind)), struct
 
 
-def _hash_sql_row(path: Path, key: KeyTree, key_type: SQL_ROW) -> tuple[Column, Column | None]:
+def _hash_sql_row(
+    path: Portable, key: KeyTree, key_type: types.SQL_ROW
+) -> tuple[Column, Column | None]:
     """Hash the bytes of a row; one column is its only field, or a struct of several."""
     fields, struct = key_fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
     # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
     return path.F.hash(row_bytes(path, fields, key_type.fields)), struct
 
 
-def _hash_pyflink(path: Path, key: KeyTree, key_type: PYFLINK) -> Column:
+def _hash_pyflink(path: Portable, key: KeyTree, key_type: types.PYFLINK) -> Column:
     """Hash the Row of one field that PyFlink puts round a key."""
     element = key_type.element
-    if isinstance(element, SQL_TIMESTAMP):
+    if isinstance(element, types.SQL_TIMESTAMP):
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    if not isinstance(element, (TUPLE, ROW)):
+    if not isinstance(element, (types.TUPLE, types.ROW)):
         [key] = counted(key, 1, key_type)
-    return portable.fold(path.F, [_deep(path, key, element)], 1)
+    return path.fold_longs([_deep(path, key, element)], 1)
 
 
-def _hash_column(path: Path, key: KeyColumn, key_type: KeyType) -> Column:
+def _hash_column(path: Portable, key: KeyColumn, key_type: types.KeyType) -> Column:
     what = f"key type {key_type}"
-    if isinstance(key_type, LIST):
+    if isinstance(key_type, types.LIST):
         return _hash_list(path, key, key_type, _hash)
-    if isinstance(key_type, SQL_TIMESTAMP):
+    if isinstance(key_type, types.SQL_TIMESTAMP):
         # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
-        timestamp = checked(path.F, key, "timestamp", what)
-        return portable.hash_long(path.F, path.F.unix_millis(timestamp))
-    if isinstance(key_type, SQL_DATE):
-        return _hash_sql_date(path.F, checked(path.F, key, "date", what), key_type)
+        timestamp = checked(path, key, "timestamp", what)
+        return path.hash_long(path.F.unix_millis(timestamp))
+    if isinstance(key_type, types.SQL_DATE):
+        return _hash_sql_date(path, checked(path, key, "date", what), key_type)
     if key_type not in SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    return path.hashers[key_type](checked(path.F, key, SPARK_TYPES[key_type], what))
+    return path.hashers[key_type](checked(path, key, SPARK_TYPES[key_type], what))
 
 
 def _hash_list(
-    path: Path,
+    path: Portable,
     key: KeyColumn,
-    key_type: LIST,
-    hash_element: Callable[[Path, KeyTree, KeyType], Column],
+    key_type: types.LIST,
+    hash_element: Callable[[Portable, KeyTree, types.KeyType], Column],
 ) -> Column:
     array = key.spark_type
     element_type = array.elementType if isinstance(array, T.ArrayType) else None
@@ -173,50 +152,55 @@ def _hash_list(
         named = KeyColumn(element, f"{key.name}.element", element_type)
         return hash_element(path, named, key_type.element)
 
-    return portable.fold_array(
-        path.F, checked(path.F, key, "array", f"key type {key_type}"), hash_one
-    )
+    return path.fold_array(checked(path, key, "array", f"key type {key_type}"), hash_one)
 
 
-def _hash_sql_date(F: Any, date: Column, key_type: SQL_DATE) -> Column:
+def _hash_sql_date(path: Portable, date: Column, key_type: types.SQL_DATE) -> Column:
     """Hash the epoch millisecond of local midnight, as java.sql.Date does.
 
     Where the core cannot say which instant that is, the query fails.
     """
+    F = path.F
     first, last, doubtful = _midnights(key_type)
+    days = [start for start, end in doubtful if start == end]
     year, month, day, zero = F.year(date), F.month(date), F.dayofmonth(date), F.lit(0)
     midnight = F.make_timestamp_ltz(year, month, day, zero, zero, zero, F.lit(key_type.name))
     certain = date.between(F.lit(first), F.lit(last))
-    if doubtful:
-        certain = certain & ~date.isin(doubtful)
+    if days:
+        certain = certain & ~date.isin(days)
+    for start, end in doubtful:  # long ones, of which there are few
+        if start != end:
+            certain = certain & ~date.between(F.lit(start), F.lit(end))
     refused = F.raise_error(
         F.concat(
             F.lit(f"key of type {key_type} must be one certain instant, got "),
             date.cast("string"),
         )
     )
-    code = portable.hash_long(F, F.unix_millis(midnight))
+    code = path.hash_long(F.unix_millis(midnight))
     return F.when(certain, code).when(date.isNotNull(), refused)
 
 
 @lru_cache(maxsize=64)
-def _midnights(key_type: SQL_DATE) -> tuple[dt.date, dt.date, list[dt.date]]:
-    """Return the first and last date whose midnight is certain, and those between that are not."""
-    first, last = (moment.date() for moment in certain_span(key_type))
+def _midnights(key_type: types.SQL_DATE) -> tuple[dt.date, dt.date, list[tuple[dt.date, dt.date]]]:
+    """Return the first and last date of a certain midnight, and the runs between of no such."""
+    first, last = (moment.date() for moment in key_type.certain_span)
     if key_type.name == "UTC":
         return first, last, []
-    doubtful = []
+    doubtful: list[tuple[dt.date, dt.date]] = []
     for day in range(first.toordinal(), last.toordinal() + 1):
         date = dt.date.fromordinal(day)
         try:
             hash_code(date, key_type)
         except InvalidValueError:
-            doubtful.append(date)
+            goes_on = doubtful and doubtful[-1][1].toordinal() == day - 1
+            start = doubtful.pop()[0] if goes_on else date
+            doubtful.append((start, date))
     return first, last, doubtful
 
 
 def key_fields(
-    key: KeyTree, key_type: TUPLE | ROW | SQL_ROW
+    key: KeyTree, key_type: types.TUPLE | types.ROW | types.SQL_ROW
 ) -> tuple[Sequence[KeyTree], Column | None]:
     """Return the columns of the fields, and the struct column that they are in, if they are."""
     fields = struct_fields(key) if isinstance(key, KeyColumn) else None
@@ -225,16 +209,9 @@ def key_fields(
     return counted(fields, len(key_type.fields), key_type), key.column
 
 
-def contains(key_type: KeyType, *parts: ScalarType) -> bool:
+def contains(key_type: types.KeyType, *parts: types.ScalarType) -> bool:
     """Return whether a key type is one of some, or made of one."""
-    if isinstance(key_type, (TUPLE, ROW)):
-        return any(contains(field, *parts) for field in key_type.fields)
-    if isinstance(key_type, (LIST, PYFLINK)):
-        return contains(key_type.element, *parts)
-    if isinstance(key_type, SQL_ROW):
-        return _has(key_type.fields, {repr(part) for part in parts})
-    return key_type in parts
-
-
-def _has(types: Iterable[LogicalType], names: set[str]) -> bool:
-    return any(one.name in names or _has(one.fields, names) for one in types)
+    if isinstance(key_type, types.SQL_ROW):
+        names = {part.name for part in parts}
+        return any(one.name in names for field in key_type.fields for one in field.walk())
+    return any(part in parts for part in key_type.walk())

@@ -10,8 +10,7 @@ same answers; `explain()` shows which was taken: the fast path's plans have `hiv
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,58 +19,27 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups.errors import InvalidValueError
-from keygroups.spark._columns import ieee754, portable
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.key_columns import KeyTree
+from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_text import SqlFunctions
-from keygroups.types import KeyType
 
-__all__ = ["SETTING", "Path", "build", "current_path"]
+__all__ = ["PORTABLE", "SETTING", "build", "current_path"]
 
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable")
 
 
-@dataclass(frozen=True)
-class Path:
-    """The expressions that hash columns, all of one kind.
-
-    `F` stands for `pyspark.sql.functions`, as it does in `keygroups.spark._columns.portable`.
-    """
-
-    F: Any
-    hashers: Mapping[KeyType, Callable[[Column], Column]]
-    fold: Callable[[list[Column], int], Column]
-    words: Callable[[list[Column]], Column]
-    double_bits: Callable[[Column], Column]
-    float_bits: Callable[[Column], Column]
-    unscaled_long: Callable[[Column, int], Column]
-    unscaled_bytes: Callable[[Column], Column]
-
-
-def _portable(functions: Any) -> Path:
-    return Path(
-        functions,
-        {key: partial(hasher, functions) for key, hasher in portable.HASHERS.items()},
-        partial(portable.fold, functions),
-        partial(portable.words, functions),
-        partial(ieee754.double_bits, functions),
-        partial(ieee754.float_bits, functions),
-        partial(portable.unscaled_long, functions),
-        partial(portable.unscaled_bytes, functions),
-    )
-
-
-_PORTABLE = _portable(F)
-_TEXT = _portable(SqlFunctions())
+PORTABLE = Portable(F)
+_TEXT = Portable(SqlFunctions())
 # One answer per gateway, that is per JVM: its classes do not change.
-_fast_paths: dict[Any, Path | None] = {}
+_fast_paths: dict[Any, Portable | None] = {}
 
 
 def build(
-    key: KeyTree, make: Callable[[Path, KeyTree], Column], session: SparkSession | None = None
+    key: KeyTree, make: Callable[[Portable, KeyTree], Column], session: SparkSession | None = None
 ) -> Column:
-    """Return an expression of a key, made by `make` of a path's expressions and the columns.
+    """Return an expression of a key, made by `make` of a path and the columns.
 
     `session` is that of the DataFrame, if there is one.
     """
@@ -85,7 +53,7 @@ def build(
     return shallow(client, key, partial(make, path), partial(make, _TEXT))
 
 
-def current_path(session: SparkSession | None = None) -> Path:
+def current_path(session: SparkSession | None = None) -> Portable:
     """Return the expressions that a session, or the active one, is to use.
 
     Raises InvalidValueError for a setting that is none, and where `fast` is set and there is
@@ -96,14 +64,14 @@ def current_path(session: SparkSession | None = None) -> Path:
     if choice not in _CHOICES:
         raise InvalidValueError(f"{SETTING} must be one of {', '.join(_CHOICES)}, got {choice!r}")
     if choice == "portable" or session is None:
-        return _PORTABLE
+        return PORTABLE
     fast = None if is_connect(session) else _fast_path(session)
     if fast is None and choice == "fast":
         raise InvalidValueError(
             f"{SETTING} is fast, but this session has no fast path: it is Spark Connect, or a "
             "Spark whose internal expressions are not known"
         )
-    return fast or _PORTABLE
+    return fast or PORTABLE
 
 
 def _active_session() -> SparkSession | None:
@@ -113,24 +81,10 @@ def _active_session() -> SparkSession | None:
         return None
 
 
-def _fast_path(session: SparkSession) -> Path | None:
+def _fast_path(session: SparkSession) -> Portable | None:
     from keygroups.spark._columns.catalyst import fast_path
 
     gateway = session.sparkContext._gateway
     if gateway not in _fast_paths:
-        catalyst = fast_path(session)
-        _fast_paths[gateway] = (
-            None
-            if catalyst is None
-            else Path(
-                F,
-                {**_PORTABLE.hashers, **catalyst.hashers},
-                catalyst.fold,
-                catalyst.words,
-                catalyst.double_bits,
-                catalyst.float_bits,
-                catalyst.unscaled_long,
-                catalyst.unscaled_bytes,
-            )
-        )
+        _fast_paths[gateway] = fast_path(session)
     return _fast_paths[gateway]

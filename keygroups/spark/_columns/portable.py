@@ -3,10 +3,8 @@
 They run wherever Spark does, Spark Connect included, with ANSI mode on or off: integer
 arithmetic happens in bigints that cannot overflow and is cut to 32 bits by bit operations.
 
-The expressions are written once for two uses: `F` is `pyspark.sql.functions`, or the look-alike
-of `keygroups.spark._columns.sql_text`, which writes the same expression as SQL text.
-
-Each hasher takes a column of the Spark type that holds its key type; null gives null.
+The expressions are written once for two uses: as columns, and as the SQL text of the look-alike
+of PySpark's functions in `keygroups.spark._columns.sql_text`.
 """
 
 from __future__ import annotations
@@ -17,40 +15,10 @@ from typing import Any
 
 from pyspark.sql import Column
 
-from keygroups.spark._columns.ieee754 import java_hash
-from keygroups.types import (
-    BIG_DEC,
-    BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LONG,
-    SHORT,
-    STRING,
-    UUID,
-    KeyType,
-)
+from keygroups import types
+from keygroups.spark._columns.ieee754 import Ieee754
 
-__all__ = [
-    "HASHERS",
-    "as_code",
-    "day_and_micros",
-    "finalise",
-    "fold",
-    "fold_array",
-    "hash_long",
-    "key_group",
-    "low32",
-    "operator_index",
-    "total",
-    "unscaled_bytes",
-    "unscaled_long",
-    "words",
-]
+__all__ = ["Portable"]
 
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
@@ -59,236 +27,249 @@ _SIGN32 = 0x80000000
 _HASHES_TO_ZERO = -1693959553
 
 
-def finalise(F: Any, code: Column) -> Column:
-    """Flink's murmur of an int column that is never null."""
-    scrambled = F.hash(F.lit(_HASHES_TO_ZERO), code).cast("bigint")
-    # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
-    return F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
+class Portable(Ieee754):
+    """The expressions that hash columns.
 
-
-def key_group(F: Any, code: Column, max_parallelism: Column, key: Column | None) -> Column:
-    """Return the key group of a hash code; null where `key`, which may be null, is.
-
-    hash() skips a null instead of returning it. Asking the key and not its code spares Spark
-    from computing the code twice.
+    `F` is `pyspark.sql.functions` or a `SqlFunctions`. `hashers` has, for each key type without
+    parameters that needs one column, the method that hashes it: it takes a column of the Spark
+    type that holds the key type, and null gives null.
     """
-    group = finalise(F, code) % max_parallelism
-    return group if key is None else F.when(key.isNotNull(), group)
 
+    def __init__(self, F: Any) -> None:
+        self.F = F
+        self.hashers: dict[types.KeyType, Callable[[Column], Column]] = {
+            types.BOOLEAN: self.hash_boolean,
+            types.BYTE: self.hash_int,
+            types.SHORT: self.hash_int,
+            types.INT: self.hash_int,
+            types.LONG: self.hash_long,
+            types.FLOAT: self.hash_floating,
+            types.DOUBLE: self.hash_floating,
+            types.STRING: self.hash_string,
+            types.BIG_DEC: self.hash_big_dec,
+            types.LOCAL_DATE: self.hash_date,
+            types.LOCAL_DATE_TIME: self.hash_date_time,
+            types.INSTANT: self.hash_instant,
+            types.UUID: self.hash_uuid,
+        }
 
-def operator_index(
-    F: Any, key_group: Column, max_parallelism: Column, parallelism: Column
-) -> Column:
-    """Return the subtask of a key group that is in bounds; null where that is null."""
-    # "/" gives a double, exact here: the dividend is below 2^30.
-    return F.floor(key_group * parallelism / max_parallelism).cast("int")
+    def finalise(self, code: Column) -> Column:
+        """Flink's murmur of an int column that is never null."""
+        F = self.F
+        scrambled = F.hash(F.lit(_HASHES_TO_ZERO), code).cast("bigint")
+        # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
+        return F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
 
+    def key_group(self, code: Column, max_parallelism: Column, key: Column | None) -> Column:
+        """Return the key group of a hash code; null where `key`, which may be null, is.
 
-def fold(F: Any, codes: list[Column], start: int, plus: int = 0) -> Column:
-    """Java's 31-fold of hash codes, plus a constant; a null counts 0.
+        hash() skips a null instead of returning it. Asking the key and not its code spares Spark
+        from computing the code twice.
+        """
+        group = self.finalise(code) % max_parallelism
+        return group if key is None else self.F.when(key.isNotNull(), group)
 
-    A code is an int, or a bigint not far beyond one. The fold is written as a sum of products
-    with powers of 31, which nests less: Spark Connect takes no expression of more than about
-    45 levels.
-    """
-    powers = [_signed32(31 ** (len(codes) - 1 - i)) for i in range(len(codes))]
-    terms = [
-        low32(F, F.coalesce(code.cast("bigint"), F.lit(0)) * power)
-        for code, power in zip(codes, powers)
-    ]
-    return as_code(F, total(F, terms, start * 31 ** len(codes) + plus))
+    def operator_index(
+        self, key_group: Column, max_parallelism: Column, parallelism: Column
+    ) -> Column:
+        """Return the subtask of a key group that is in bounds; null where that is null."""
+        # "/" gives a double, exact here: the dividend is below 2^30.
+        return self.F.floor(key_group * parallelism / max_parallelism).cast("int")
 
+    def fold(self, codes: list[Column], start: int) -> Column:
+        """Java's 31-fold of int columns; a null counts 0."""
+        return self.fold_longs(codes, start)
 
-def total(F: Any, terms: list[Column], plus: int) -> Column:
-    """Return the sum of non-negative 32-bit terms and a constant, as a balanced tree."""
-    terms = [*terms, F.lit(plus % 2**32).cast("bigint")]
-    while len(terms) > 1:
-        pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
-        terms = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
-    return terms[0]
+    def fold_longs(self, codes: list[Column], start: int, plus: int = 0) -> Column:
+        """Java's 31-fold of bigints not far beyond an int, plus a constant; a null counts 0.
+
+        It is written as a sum of products with powers of 31, which nests less: Spark Connect
+        takes no expression of more than about 45 levels.
+        """
+        F = self.F
+        powers = [31 ** (len(codes) - 1 - i) for i in range(len(codes))]
+        terms = [
+            self.low32(F.coalesce(code.cast("bigint"), F.lit(0)) * _signed32(power))
+            for code, power in zip(codes, powers)
+        ]
+        return self.as_code(self.total(terms, start * 31 ** len(codes) + plus))
+
+    def total(self, terms: list[Column], plus: int) -> Column:
+        """Return the sum of non-negative 32-bit terms and a constant, as a balanced tree."""
+        terms = [*terms, self.F.lit(plus % 2**32).cast("bigint")]
+        while len(terms) > 1:
+            pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
+            terms = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
+        return terms[0]
+
+    def fold_array(self, array: Column, hasher: Callable[[Column], Column]) -> Column:
+        """Java's 31-fold from 1 of the elements of an array; a null element counts 0."""
+        F = self.F
+
+        def step(result: Column, element: Column) -> Column:
+            return self.low32(result * 31 + F.coalesce(hasher(element), F.lit(0)))
+
+        return self.as_code(F.aggregate(array, F.lit(1).cast("bigint"), step))
+
+    def as_code(self, number: Column) -> Column:
+        """Cut a bigint to Java's signed 32 bits."""
+        F = self.F
+        return (self.low32(number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
+
+    def low32(self, number: Column) -> Column:
+        """Return the low 32 bits of a bigint, as one that is not negative."""
+        return number.bitwiseAND(self.F.lit(_MASK32))
+
+    def hash_int(self, column: Column) -> Column:
+        """Byte.hashCode, Short.hashCode or Integer.hashCode: the value."""
+        return column.cast("int")
+
+    def hash_boolean(self, column: Column) -> Column:
+        """Boolean.hashCode."""
+        F = self.F
+        return F.when(column, F.lit(1231)).when(~column, F.lit(1237))
+
+    def hash_long(self, column: Column) -> Column:
+        """Long.hashCode of a bigint: high word xor low word."""
+        return self.as_code(column.bitwiseXOR(self.F.shiftrightunsigned(column, 32)))
+
+    def hash_floating(self, column: Column) -> Column:
+        """Float.hashCode or Double.hashCode."""
+        return self.as_code(self.java_hash(column))
+
+    def hash_string(self, column: Column) -> Column:
+        """String.hashCode: the 31-fold of the UTF-16 code units."""
+        F = self.F
+
+        def one_unit(code: Column, character: Column) -> Column:
+            return self.low32(code * 31 + F.ascii(character))  # the code point, not only of ASCII
+
+        def one_or_two_units(code: Column, character: Column) -> Column:
+            point = F.ascii(character)
+            above = point - 0x10000
+            high = F.shiftright(above, 10) + 0xD800
+            low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
+            two_units = self.low32(code * 961 + high * 31 + low)
+            return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
+
+        zero = F.lit(0).cast("bigint")
+        units = F.encode(column, "UTF-16BE")
+        # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
+        # and back they are what Java makes of them. In a string of as many characters as bytes,
+        # the two cut alike.
+        is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
+        one_unit_each = (F.octet_length(column) == F.length(column)) | (
+            (F.octet_length(units) == F.length(column) * 2) & is_utf8
+        )
+        # Lambdas are interpreted, so the longer one is only for strings that need it.
+        return self.as_code(
+            F.when(one_unit_each, F.aggregate(F.split(column, ""), zero, one_unit)).otherwise(
+                F.aggregate(F.split(F.decode(units, "UTF-16BE"), ""), zero, one_or_two_units)
+            ),
+        )
+
+    def hash_big_dec(self, column: Column) -> Column:
+        """BigDecimal.hashCode, with the scale of the column's type."""
+        F = self.F
+        word0, word1, upper = self._decimal_words(column)
+        # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
+        word3 = F.call_function("div", upper, F.lit(2**32))
+        unscaled = word0 + word1 * 31 + self.low32(upper) * 961 + word3 * 29791
+        # The scale is part of the column's type: a constant.
+        scale = F.regexp_extract(F.typeof(column), "(-?[0-9]+)[)]", 1).cast("int")
+        return self.as_code(unscaled * 31 + scale)
+
+    def _decimal_words(self, column: Column) -> tuple[Column, Column, Column]:
+        """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
+
+        They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
+        its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
+        """
+        F = self.F
+        # Whatever the precision, the text is "-1.50"; with ANSI mode off also "0E-18" or
+        # "-1.0000000000E-8". A scale below zero (a legacy setting) is "1.23E+4" there, and with
+        # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
+        zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
+        beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
+        digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
+        unscaled = digits.cast("decimal(38,0)")
+        two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
+        word0 = (unscaled % two32).cast("bigint")
+        word1 = F.call_function("div", unscaled % two64, two32)
+        return word0, word1, F.call_function("div", unscaled, two64)
+
+    def hash_date(self, column: Column) -> Column:
+        """LocalDate.hashCode."""
+        F = self.F
+        year = F.year(column).cast("bigint")
+        days = year * (1 << 11) + F.month(column) * (1 << 6) + F.dayofmonth(column)
+        return self.as_code(year.bitwiseAND(F.lit(0xFFFFF800)).bitwiseXOR(days))
+
+    def hash_date_time(self, column: Column) -> Column:
+        """LocalDateTime.hashCode of a timestamp_ntz."""
+        nano_of_day = self._micro_of_day(column) * 1_000
+        return self.hash_date(column.cast("date")).bitwiseXOR(self.hash_long(nano_of_day))
+
+    def _micro_of_day(self, column: Column) -> Column:
+        F = self.F
+        minutes = F.hour(column).cast("bigint") * 60 + F.minute(column)
+        micros = (F.date_part(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
+        return minutes * 60_000_000 + micros
+
+    def day_and_micros(self, column: Column) -> tuple[Column, Column]:
+        """Return the epoch day of a timestamp_ntz and the microseconds since, as bigints."""
+        return self.F.unix_date(column.cast("date")).cast("bigint"), self._micro_of_day(column)
+
+    def hash_instant(self, column: Column) -> Column:
+        """Instant.hashCode of a timestamp."""
+        F = self.F
+        seconds = F.unix_seconds(column)
+        nanos = (F.unix_micros(column) - seconds * 1_000_000) * 1_000
+        return self.as_code(self.hash_long(seconds) + nanos * 51)
+
+    def hash_uuid(self, column: Column) -> Column:
+        """UUID.hashCode of its canonical text; other text fails the query."""
+        F = self.F
+        digits = F.regexp_replace(column, "-", "")
+        words = [
+            F.conv(F.substring(digits, start, 8), 16, 10).cast("bigint")
+            for start in (1, 9, 17, 25)
+        ]
+        bits = words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3])
+        canonical = column.rlike("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+        refused = F.raise_error(
+            F.concat(F.lit("key of type UUID must be its canonical text, got "), column)
+        )
+        return F.when(column.isNull(), None).when(canonical, self.as_code(bits)).otherwise(refused)
+
+    def words(self, numbers: list[Column]) -> Column:
+        """Return bigints that are not null as bytes, 8 each, the least significant first."""
+        F = self.F
+        nibbles = F.lit(0x0F0F0F0F0F0F0F0F)
+        texts = []
+        for number in numbers:
+            # Digits back to front are bytes back to front, if the digits of each are swapped.
+            low, high = number.bitwiseAND(nibbles), F.shiftrightunsigned(number, 4)
+            swapped = F.shiftleft(low, 4).bitwiseOR(high.bitwiseAND(nibbles))
+            texts.append(F.reverse(F.lpad(F.hex(swapped), 16, "0")))
+        return F.unhex(F.concat(*texts))
+
+    def unscaled_long(self, column: Column, scale: int) -> Column:
+        """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
+        return (column * self.F.lit(10**scale).cast(f"decimal({scale + 1},0)")).cast("bigint")
+
+    def unscaled_bytes(self, column: Column) -> Column:
+        """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
+        F = self.F
+        word0, word1, upper = self._decimal_words(column)
+        # Two's complement: a negative word borrows one from the next.
+        word1 = word1 + F.shiftright(word0, 63)
+        lower = F.shiftleft(word1, 32).bitwiseOR(self.low32(word0))
+        upper = upper + F.shiftright(word1, 63)
+        digits = [F.lpad(F.hex(half), 16, "0") for half in (upper, lower)]
+        spare = F.lit("^((00)+(?=[0-7])|(FF)+(?=[89A-F]))")
+        return F.unhex(F.regexp_replace(F.concat(*digits), spare, F.lit("")))
 
 
 def _signed32(number: int) -> int:
     return (number + _SIGN32) % 2**32 - _SIGN32
-
-
-def fold_array(F: Any, array: Column, hasher: Callable[[Column], Column]) -> Column:
-    """Java's 31-fold from 1 of the elements of an array; a null element counts 0."""
-
-    def step(result: Column, element: Column) -> Column:
-        return low32(F, result * 31 + F.coalesce(hasher(element), F.lit(0)))
-
-    return as_code(F, F.aggregate(array, F.lit(1).cast("bigint"), step))
-
-
-def as_code(F: Any, number: Column) -> Column:
-    """Cut a bigint to Java's signed 32 bits."""
-    return (low32(F, number).bitwiseXOR(F.lit(_SIGN32)) - F.lit(_SIGN32)).cast("int")
-
-
-def low32(F: Any, number: Column) -> Column:
-    """Return the low 32 bits of a bigint, as one that is not negative."""
-    return number.bitwiseAND(F.lit(_MASK32))
-
-
-def _as_is(F: Any, column: Column) -> Column:
-    return column.cast("int")
-
-
-def _boolean(F: Any, column: Column) -> Column:
-    return F.when(column, F.lit(1231)).when(~column, F.lit(1237))
-
-
-def hash_long(F: Any, column: Column) -> Column:
-    """Long.hashCode of a bigint: high word xor low word."""
-    return as_code(F, column.bitwiseXOR(F.shiftrightunsigned(column, 32)))
-
-
-def _floating(F: Any, column: Column) -> Column:
-    return as_code(F, java_hash(F, column))
-
-
-def _string(F: Any, column: Column) -> Column:
-    def one_unit(code: Column, character: Column) -> Column:
-        return low32(F, code * 31 + F.ascii(character))  # the code point, not only of ASCII
-
-    def one_or_two_units(code: Column, character: Column) -> Column:
-        point = F.ascii(character)
-        above = point - 0x10000
-        high = F.shiftright(above, 10) + 0xD800
-        low = above.bitwiseAND(F.lit(0x3FF)) + 0xDC00
-        two_units = low32(F, code * 961 + high * 31 + low)
-        return F.when(point < 0x10000, one_unit(code, character)).otherwise(two_units)
-
-    zero = F.lit(0).cast("bigint")
-    units = F.encode(column, "UTF-16BE")
-    # Spark keeps bytes that are no UTF-8, and cuts them otherwise than Java reads them: there
-    # and back they are what Java makes of them. In a string of as many characters as bytes, the
-    # two cut alike.
-    is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
-    one_unit_each = (F.octet_length(column) == F.length(column)) | (
-        (F.octet_length(units) == F.length(column) * 2) & is_utf8
-    )
-    # Lambdas are interpreted, so the longer one is only for strings that need it.
-    return as_code(
-        F,
-        F.when(one_unit_each, F.aggregate(F.split(column, ""), zero, one_unit)).otherwise(
-            F.aggregate(F.split(F.decode(units, "UTF-16BE"), ""), zero, one_or_two_units)
-        ),
-    )
-
-
-def _big_dec(F: Any, column: Column) -> Column:
-    word0, word1, upper = _decimal_words(F, column)
-    # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
-    word3 = F.call_function("div", upper, F.lit(2**32))
-    unscaled = word0 + word1 * 31 + low32(F, upper) * 961 + word3 * 29791
-    # The scale is part of the column's type: a constant.
-    scale = F.regexp_extract(F.typeof(column), "(-?[0-9]+)[)]", 1).cast("int")
-    return as_code(F, unscaled * 31 + scale)
-
-
-def _decimal_words(F: Any, column: Column) -> tuple[Column, Column, Column]:
-    """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
-
-    They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
-    its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
-    """
-    # Whatever the precision, the text is "-1.50"; with ANSI mode off also "0E-18" or
-    # "-1.0000000000E-8". A scale below zero (a legacy setting) is "1.23E+4" there, and with
-    # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
-    zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
-    beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
-    digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
-    unscaled = digits.cast("decimal(38,0)")
-    two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
-    word0 = (unscaled % two32).cast("bigint")
-    word1 = F.call_function("div", unscaled % two64, two32)
-    return word0, word1, F.call_function("div", unscaled, two64)
-
-
-def _local_date(F: Any, column: Column) -> Column:
-    year = F.year(column).cast("bigint")
-    days = year * (1 << 11) + F.month(column) * (1 << 6) + F.dayofmonth(column)
-    return as_code(F, year.bitwiseAND(F.lit(0xFFFFF800)).bitwiseXOR(days))
-
-
-def _local_date_time(F: Any, column: Column) -> Column:
-    nano_of_day = _micro_of_day(F, column) * 1_000
-    return _local_date(F, column.cast("date")).bitwiseXOR(hash_long(F, nano_of_day))
-
-
-def _micro_of_day(F: Any, column: Column) -> Column:
-    minutes = F.hour(column).cast("bigint") * 60 + F.minute(column)
-    micros = (F.date_part(F.lit("SECOND"), column) * 1_000_000).cast("bigint")
-    return minutes * 60_000_000 + micros
-
-
-def day_and_micros(F: Any, column: Column) -> tuple[Column, Column]:
-    """Return the epoch day of a timestamp_ntz and the microseconds since, as bigints."""
-    return F.unix_date(column.cast("date")).cast("bigint"), _micro_of_day(F, column)
-
-
-def _instant(F: Any, column: Column) -> Column:
-    seconds = F.unix_seconds(column)
-    nanos = (F.unix_micros(column) - seconds * 1_000_000) * 1_000
-    return as_code(F, hash_long(F, seconds) + nanos * 51)
-
-
-def _uuid(F: Any, column: Column) -> Column:
-    digits = F.regexp_replace(column, "-", "")
-    words = [
-        F.conv(F.substring(digits, start, 8), 16, 10).cast("bigint") for start in (1, 9, 17, 25)
-    ]
-    code = as_code(F, words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3]))
-    canonical = column.rlike("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-    refused = F.raise_error(
-        F.concat(F.lit("key of type UUID must be its canonical text, got "), column)
-    )
-    return F.when(column.isNull(), None).when(canonical, code).otherwise(refused)
-
-
-def words(F: Any, numbers: list[Column]) -> Column:
-    """Return bigints that are not null as bytes, 8 each, the least significant first."""
-    nibbles = F.lit(0x0F0F0F0F0F0F0F0F)
-    texts = []
-    for number in numbers:
-        # Digits back to front are bytes back to front, if the digits of each are swapped.
-        low, high = number.bitwiseAND(nibbles), F.shiftrightunsigned(number, 4)
-        swapped = F.shiftleft(low, 4).bitwiseOR(high.bitwiseAND(nibbles))
-        texts.append(F.reverse(F.lpad(F.hex(swapped), 16, "0")))
-    return F.unhex(F.concat(*texts))
-
-
-def unscaled_long(F: Any, column: Column, scale: int) -> Column:
-    """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
-    return (column * F.lit(10**scale).cast(f"decimal({scale + 1},0)")).cast("bigint")
-
-
-def unscaled_bytes(F: Any, column: Column) -> Column:
-    """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
-    word0, word1, upper = _decimal_words(F, column)
-    # Two's complement: a negative word borrows one from the next.
-    word1 = word1 + F.shiftright(word0, 63)
-    lower = F.shiftleft(word1, 32).bitwiseOR(low32(F, word0))
-    digits = [F.lpad(F.hex(half), 16, "0") for half in (upper + F.shiftright(word1, 63), lower)]
-    spare = F.lit("^((00)+(?=[0-7])|(FF)+(?=[89A-F]))")
-    return F.unhex(F.regexp_replace(F.concat(*digits), spare, F.lit("")))
-
-
-HASHERS: dict[KeyType, Callable[[Any, Column], Column]] = {
-    BOOLEAN: _boolean,
-    BYTE: _as_is,
-    SHORT: _as_is,
-    INT: _as_is,
-    LONG: hash_long,
-    FLOAT: _floating,
-    DOUBLE: _floating,
-    STRING: _string,
-    BIG_DEC: _big_dec,
-    LOCAL_DATE: _local_date,
-    LOCAL_DATE_TIME: _local_date_time,
-    INSTANT: _instant,
-    UUID: _uuid,
-}
-"""The key types without parameters that need one column, and the expression that hashes it."""

@@ -10,13 +10,11 @@ otherwise.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import Column
 
-from keygroups.spark._columns.portable import as_code, low32, total
+from keygroups.spark._columns.portable import Portable
 
-__all__ = ["hash_string"]
+__all__ = ["LambdaFree"]
 
 # Arrays.hashCode starts from 1: a first byte of -31 makes that 0.
 _START = (256 - 31).to_bytes(1, "big")
@@ -25,32 +23,37 @@ _ARRAY_BASE = 37  # an array's own fold starts from it, and multiplies by it
 _DIGITS = 4
 
 
-def hash_string(F: Any, column: Column) -> Column:
-    """Return the hash code of a string; where this Spark folds otherwise, the query fails."""
-    is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
-    is_ascii = is_utf8 & (F.octet_length(column) == F.length(column))
-    units = F.hex(F.encode(column, "UTF-16BE"))
-    parts = []
-    for digit in range(1, _DIGITS + 1):
-        bytes_ = F.unhex(F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}")))
-        plain = column.cast("binary") if digit == _DIGITS else F.lit(b"")
-        parts.append(F.concat(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
-    folds = [_array_hash(F, [part]) - _ARRAY_BASE**2 for part in parts]
-    code = as_code(F, _weighted(F, folds, 16))
-    together = _weighted(F, folds, _ARRAY_BASE) + _ARRAY_BASE ** (_DIGITS + 1)
-    is_right = low32(F, together - _array_hash(F, parts)) == 0
-    refused = F.raise_error(
-        F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
-    )
-    # The check comes first: what a first condition has, Spark computes once for all of a CASE.
-    hashed: Column = F.when(is_right & column.isNotNull(), code)
-    return hashed.when(column.isNotNull(), refused)
+class LambdaFree(Portable):
+    """The portable expressions, of which that of a string has no lambda function either."""
 
+    def hash_string(self, column: Column) -> Column:
+        """Return the hash code of a string; where this Spark folds otherwise, the query fails."""
+        F = self.F
+        is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
+        is_ascii = is_utf8 & (F.octet_length(column) == F.length(column))
+        units = F.hex(F.encode(column, "UTF-16BE"))
+        parts = []
+        for digit in range(1, _DIGITS + 1):
+            bytes_ = F.unhex(F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}")))
+            plain = column.cast("binary") if digit == _DIGITS else F.lit(b"")
+            parts.append(F.concat(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
+        folds = [self.array_hash([part]) - _ARRAY_BASE**2 for part in parts]
+        code = self.as_code(self._weighted(folds, 16))
+        together = self._weighted(folds, _ARRAY_BASE) + _ARRAY_BASE ** (_DIGITS + 1)
+        is_right = self.low32(together - self.array_hash(parts)) == 0
+        refused = F.raise_error(
+            F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
+        )
+        # The check comes first: what a first condition has, Spark computes once for all of a CASE.
+        hashed: Column = F.when(is_right & column.isNotNull(), code)
+        return hashed.when(column.isNotNull(), refused)
 
-def _array_hash(F: Any, parts: list[Column]) -> Column:
-    digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*parts)), 16, 10)
-    return digits.cast("bigint")
+    def array_hash(self, parts: list[Column]) -> Column:
+        """Return what Spark takes for the hashCode of an array of binaries."""
+        F = self.F
+        digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*parts)), 16, 10)
+        return digits.cast("bigint")
 
-
-def _weighted(F: Any, folds: list[Column], base: int) -> Column:
-    return total(F, [fold * base ** (_DIGITS - 1 - i) for i, fold in enumerate(folds)], 0)
+    def _weighted(self, folds: list[Column], base: int) -> Column:
+        powers = [base ** (_DIGITS - 1 - i) for i in range(len(folds))]
+        return self.total([fold * power for fold, power in zip(folds, powers)], 0)
