@@ -13,14 +13,13 @@ from pyspark.sql import functions as F
 from keygroups import (
     InvalidTypeError,
     InvalidValueError,
-    KeyGroupLoad,
     KeyGroupsError,
     ParallelismError,
     RescalePlan,
     assign_key_to_parallel_operator,
     assign_to_key_group,
 )
-from keygroups.spark import RescaleReport, key_group_load, rescale_report
+from keygroups.spark import key_group_load, rescale_report
 from keygroups.types import INT, LONG, STRING, TUPLE, UUID, KeyType
 
 # Skewed: the key number n has about 400 / n rows.
@@ -173,47 +172,3 @@ def test_no_rows_are_no_weight(visits: DataFrame) -> None:
     assert (report.moved_weight, report.moved_weight_share) == (0, 0)
     assert "with 0.0% of the weight" in str(report)
     assert "no weight anywhere" in str(report)
-
-
-def test_few_subtasks_that_are_even_are_no_better_where_they_have_more_to_do() -> None:
-    # At 2 the subtasks have 6 and 6, at 4 they have 5, 1, 3 and 3, and at 3 they have 6, 3 and 3.
-    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [5, 1, 3, 3]))
-    assert [one.parallelism for one in report.load.recommend(2, 4)] == [2, 3, 4]
-    assert [one.parallelism for one in report.recommendations] == [4]
-    # Here the heaviest has 6 at each of them, so the fewest do it most evenly.
-    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [0, 6, 3, 3]))
-    assert [one.parallelism for one in report.recommendations] == [2, 3, 4]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "low", "high"),
-    [
-        ((128, 3, 1), 1, 2),
-        ((128, 3, 9), 5, 18),
-        ((128, 3, 100), 50, 128),
-        ((4096, 3, 501), 251, 1001),
-        ((4096, 3, 2000), 1500, 2500),
-    ],
-)
-def test_what_is_near(sizes: tuple[int, int, int], low: int, high: int) -> None:
-    report = RescaleReport(RescalePlan(*sizes), KeyGroupLoad(sizes[0], [1] * sizes[0]))
-    assert f"\nrecommended, from {low} to {high} with " in str(report)
-    assert all(low <= one.parallelism <= high for one in report.recommendations)
-
-
-@pytest.mark.parametrize("weight", [1, 2**300, 0.1])
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (128, 3, 4), (32768, 32768, 10001)])
-def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> None:
-    load = KeyGroupLoad(sizes[0], {sizes[0] // 2: weight})
-    lines = str(RescaleReport(RescalePlan(*sizes), load)).splitlines()
-    assert max(map(len, lines)) <= 80
-
-
-def test_report_refuses_what_does_not_belong_together() -> None:
-    plan, load = RescalePlan(128, 3, 4), KeyGroupLoad(10, [1] * 10)
-    with pytest.raises(InvalidValueError, match="load must have max_parallelism 128"):
-        RescaleReport(plan, load)
-    with pytest.raises(InvalidTypeError, match="load must be a KeyGroupLoad, got None"):
-        RescaleReport(plan, None)  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match=r"plan must be a RescalePlan, got \(128, 3, 4\)"):
-        RescaleReport((128, 3, 4), load)  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from keygroups import (
     assign_key_to_parallel_operator,
     assign_to_key_group,
     compute_key_group_range_for_operator_index,
-    keys_for_subtasks,
 )
 from keygroups.spark import skew_report
 from keygroups.types import (
@@ -166,72 +164,6 @@ def test_diagnosis_of_the_flights(
             imbalances[higher] = max(loads.values()) * higher / len(rows)
         best = min(imbalances, key=lambda higher: (imbalances[higher], -higher))
         assert f"{best} has imbalance {imbalances[best]:.2f})" in report.remedy
-
-
-def placed(spark: SparkSession, counts: list[list[int]]) -> DataFrame:
-    """Return LONG keys of so many records each, by the subtask of 128 key groups they are in."""
-    most = max(map(len, counts))
-    found = keys_for_subtasks(128, len(counts), LONG, n=max(most, 2))
-    records = [
-        (key, count)
-        for subtask, of_subtask in enumerate(counts)
-        for key, count in zip(found[subtask], of_subtask)
-    ]
-    df = spark.createDataFrame(records, "key bigint, n int")
-    return df.selectExpr("key", "explode(sequence(1, n)) as i").drop("i")
-
-
-@pytest.mark.parametrize(
-    ("counts", "diagnoses"),
-    [
-        ([[10], [10], [10], [10]], {}),
-        ([[14], [9], [9], [8]], {}),  # 1.4 times the mean
-        ([[15], [9], [8], [8]], {0: "one hot key"}),  # 1.5 times
-        ([[8], [7, 8], [9], [8]], {1: UNLUCKY}),
-        ([[8], [14, 1], [9], [8]], {1: UNLUCKY}),  # alone 1.4 times
-        ([[0], [20, 20], [0], [0]], {1: "too few keys"}),
-        ([[97], [0], [0], [1, 1, 1]], {0: "too few keys"}),  # 3.88 times the mean key
-        ([[97], [0], [1], [1, 1, 1]], {0: "one hot key"}),  # 4.80 times
-        ([[36, 1], [5], [30], [1]], {0: "one hot key", 2: "one hot key"}),
-        ([[1], [20], [11, 11], [1]], {1: "one hot key", 2: UNLUCKY}),  # 1.82 and 2 times
-        ([[100]], {}),
-    ],
-)
-def test_diagnoses(
-    spark: SparkSession, ansi: None, counts: list[list[int]], diagnoses: dict[int, str]
-) -> None:
-    counts = [[count for count in of_subtask if count] for of_subtask in counts]
-    report = skew_report(placed(spark, counts), "key", 128, len(counts))
-    assert [row.records for row in report.subtasks] == list(map(sum, counts))
-    assert {one.subtask: one.diagnosis for one in report.hot_subtasks} == diagnoses
-    hottest = max(diagnoses, key=lambda subtask: sum(counts[subtask]), default=None)
-    assert report.diagnosis == ("even" if hottest is None else diagnoses[hottest])
-
-
-def test_too_few_keys_without_a_hot_subtask(spark: SparkSession) -> None:
-    report = skew_report(placed(spark, [[7], [7], [7], []]), "key", 128, 4)
-    assert report.hot_subtasks == ()
-    assert report.diagnosis == "too few keys"
-    assert "3 keys reach 3 of 4 subtasks" in report.remedy
-
-
-@pytest.mark.parametrize(
-    ("max_parallelism", "parallelism", "says"),
-    [
-        (128, 100, "another parallelism: 128 has imbalance 1.00"),  # 28 subtasks have 2 groups
-        (128, 128, "a higher parallelism needs a higher max parallelism: try another max"),
-    ],
-)
-def test_remedy_for_unlucky_keys(
-    spark: SparkSession, max_parallelism: int, parallelism: int, says: str
-) -> None:
-    keys = keys_for_subtasks(128, 128, LONG, n=4)
-    if parallelism == 128:  # five keys together, and one in every other key group
-        keys = [keys[0]] + [group[:1] for group in keys[1:]]
-    df = spark.createDataFrame([(key,) for group in keys for key in group], "key bigint")
-    report = skew_report(df, "key", max_parallelism, parallelism)
-    assert report.diagnosis == UNLUCKY
-    assert report.remedy.startswith(says)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100, 5000, 10**6])
@@ -388,60 +320,6 @@ def test_text(flights: DataFrame) -> None:
         next(line for line in lines if line.startswith("LocalKeyBy")).split()[6].replace(",", "")
     )
     assert "SkewReport(key_type=STRING, parallelism=4" in repr(report)
-
-
-def test_text_of_many_subtasks(spark: SparkSession) -> None:
-    long = [f"{'x' * 60}{i}" for i in range(200)]
-    df = spark.createDataFrame([(key, None) for key in long], "a string, b string")
-    report = skew_report(df, ["a", "b"], 2**15, 2000)
-    lines = str(report).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert len(lines) < 60
-    assert "The 20 heaviest subtasks of 2,000" in lines
-    assert f"{len(report.hot_subtasks) - 3} more subtasks are hot" in lines
-    assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
-    assert len(report.subtasks) == 2000
-
-
-class Cells(HTMLParser):
-    """The cells of each row of each table; fails on tags that are not closed in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-
-
-def test_html(spark: SparkSession) -> None:
-    bad = "<script>alert('&')</script>"
-    df = spark.createDataFrame([(key,) for key in [bad] * 50 + list("abcdefgh") * 2], "key string")
-    report = skew_report(df, "key", 128, 3, batch_size=10)
-    page = report._repr_html_()
-    assert "<script" not in page
-    cells = Cells()
-    cells.feed(page)
-    cells.close()
-    assert not cells.open
-    assert cells.rows[0][:3] == ["subtask", "records", "share"]
-    assert [row[:2] for row in cells.rows[1:4]] == [
-        [str(row.subtask), str(row.records)] for row in report.subtasks
-    ]
-    assert ["50", repr(bad)] in [[row[0], row[-1]] for row in cells.rows[4:]]
-    assert report.diagnosis in page
 
 
 def test_null_keys(spark: SparkSession) -> None:

@@ -1,0 +1,289 @@
+"""What reports say of records that are counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    RescalePlan,
+    assign_key_to_parallel_operator,
+    assign_to_key_group,
+    keys_for_subtasks,
+)
+from keygroups.reports import (
+    HOT,
+    HotKey,
+    RescaleReport,
+    SkewReport,
+    diagnose,
+    subtask_rows,
+)
+from keygroups.types import LONG, STRING, TUPLE, KeyType
+
+UNLUCKY = "many keys unluckily together"
+
+
+def skew(
+    records: dict[Any, int],
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType = LONG,
+    sent: Sequence[int] | None = None,
+) -> SkewReport:
+    """Count what `keygroups.spark.skew_report` measures."""
+    weights, distinct = [0] * max_parallelism, [0] * max_parallelism
+    groups = {key: assign_to_key_group(key, max_parallelism, key_type) for key in records}
+    for key, count in records.items():
+        weights[groups[key]] += count
+        distinct[groups[key]] += 1
+    load = KeyGroupLoad(max_parallelism, weights)
+    behind = None if sent is None else KeyGroupLoad(max_parallelism, sent)
+    rows = subtask_rows(load, distinct, behind, parallelism)
+    top_keys: dict[int, list[HotKey]] = {}
+    for key, count in sorted(records.items(), key=lambda one: -one[1]):
+        subtask = assign_key_to_parallel_operator(key, max_parallelism, parallelism, key_type)
+        row = rows[subtask]
+        if row.times_mean >= HOT:
+            hot_key = HotKey(key, groups[key], count, count / row.records)
+            top_keys.setdefault(subtask, []).append(hot_key)
+    diagnosis, remedy, hot = diagnose(rows, top_keys, load)
+    batch_size = None if sent is None else 10
+    return SkewReport(
+        key_type, parallelism, batch_size, load, behind, tuple(rows), hot, diagnosis, remedy
+    )
+
+
+def placed(counts: list[list[int]]) -> dict[int, int]:
+    """Return LONG keys of so many records each, by the subtask of 128 key groups they are in."""
+    found = keys_for_subtasks(128, len(counts), LONG, n=max(2, *map(len, counts), 2))
+    return {
+        key: count
+        for subtask, of_subtask in enumerate(counts)
+        for key, count in zip(found[subtask], of_subtask)
+        if count
+    }
+
+
+@pytest.mark.parametrize(
+    ("counts", "diagnoses"),
+    [
+        ([[10], [10], [10], [10]], {}),
+        ([[14], [9], [9], [8]], {}),  # 1.4 times the mean
+        ([[15], [9], [8], [8]], {0: "one hot key"}),  # 1.5 times
+        ([[8], [7, 8], [9], [8]], {1: UNLUCKY}),
+        ([[8], [14, 1], [9], [8]], {1: UNLUCKY}),  # alone 1.4 times
+        ([[0], [20, 20], [0], [0]], {1: "too few keys"}),
+        ([[97], [0], [0], [1, 1, 1]], {0: "too few keys"}),  # 3.88 times the mean key
+        ([[97], [0], [1], [1, 1, 1]], {0: "one hot key"}),  # 4.80 times
+        ([[36, 1], [5], [30], [1]], {0: "one hot key", 2: "one hot key"}),
+        ([[1], [20], [11, 11], [1]], {1: "one hot key", 2: UNLUCKY}),  # 1.82 and 2 times
+        ([[100]], {}),
+    ],
+)
+def test_diagnoses(counts: list[list[int]], diagnoses: dict[int, str]) -> None:
+    report = skew(placed(counts), 128, len(counts))
+    assert [row.records for row in report.subtasks] == list(map(sum, counts))
+    assert {one.subtask: one.diagnosis for one in report.hot_subtasks} == diagnoses
+    hottest = max(diagnoses, key=lambda subtask: sum(counts[subtask]), default=None)
+    assert report.diagnosis == ("even" if hottest is None else diagnoses[hottest])
+    assert report.imbalance == pytest.approx(max(row.times_mean for row in report.subtasks))
+
+
+def test_too_few_keys_without_a_hot_subtask() -> None:
+    report = skew(placed([[7], [7], [7], []]), 128, 4)
+    assert report.hot_subtasks == ()
+    assert report.diagnosis == "too few keys"
+    assert "3 keys reach 3 of 4 subtasks" in report.remedy
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "says"),
+    [
+        (64, "no parallelism up to 128 is even (of the higher, "),
+        (100, "another parallelism: 128 has imbalance 1.00"),  # 28 subtasks have 2 groups
+        (128, "a higher parallelism needs a higher max parallelism: try another max"),
+    ],
+)
+def test_remedy_for_unlucky_keys(parallelism: int, says: str) -> None:
+    keys = keys_for_subtasks(128, 128, LONG, n=4)
+    if parallelism != 100:  # several keys together, and one in every other key group
+        keys = [keys[0]] + [group[:1] for group in keys[1:]]
+    report = skew({key: 1 for group in keys for key in group}, 128, parallelism)
+    assert report.diagnosis == UNLUCKY
+    assert report.remedy.startswith(says)
+
+
+def test_no_records() -> None:
+    report = skew({}, 128, 3, sent=[0] * 128)
+    assert (report.records, report.distinct_keys, report.imbalance) == (0, 0, 1.0)
+    assert report.diagnosis == "even"
+    assert [row[1:5] for row in report.subtasks] == [(0, 0.0, 0.0, 0)] * 3
+    assert "sends 0 records for 0" in str(report)
+
+
+def test_text() -> None:
+    report = skew(placed([[8], [7, 8], [1009], [800]]), 128, 4, sent=[1] * 128)
+    assert str(report).splitlines() == [
+        "one hot key: the heaviest of 4 subtasks has 2.20 times the mean",
+        *[
+            "remedy: a key is in one subtask at any parallelism: pre-aggregate before the",
+            "keyBy (LocalKeyBy), or split the key with a salt and aggregate in two steps",
+        ],
+        "1,832 records, 5 distinct keys of type LONG, max parallelism 128",
+        "",
+        "subtask  records  share  x mean  key groups  keys  sent",
+        "      0        8   0.4%    0.02        0-31     1    32",
+        "      1       15   0.8%    0.03       32-63     2    32",
+        "      2    1,009  55.1%    2.20       64-95     1    32",
+        "      3      800  43.7%    1.75      96-127     1    32",
+        "",
+        "LocalKeyBy with batches of 10 sends 128 records for 1,832, at most 32 to a",
+        "subtask where 1,009 went",
+        "",
+        "subtask 2: one hot key",
+        "records  of the subtask  key group  key",
+        *[
+            f"{hot.records:>7,}          100.0%  {hot.key_group:>9}  {hot.key}"
+            for hot in report.hot_subtasks[0].top_keys
+        ],
+        "",
+        "subtask 3: one hot key",
+        "records  of the subtask  key group  key",
+        *[
+            f"{hot.records:>7,}          100.0%  {hot.key_group:>9}  {hot.key}"
+            for hot in report.hot_subtasks[1].top_keys
+        ],
+    ]
+    assert "SkewReport(key_type=LONG, parallelism=4" in repr(report)
+
+
+def test_remedies_that_differ_are_both_said() -> None:
+    text = str(skew(placed([[1], [20], [11, 11], [1]]), 128, 4))
+    assert "subtask 1: one hot key\nremedy: a key is in one subtask" in text
+
+
+def test_text_of_many_subtasks() -> None:
+    long = {(f"{'x' * 60}{i}", None): 1 for i in range(200)}
+    report = skew(long, 2**15, 2000, TUPLE(STRING, STRING))
+    lines = str(report).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) < 60
+    assert "The 20 heaviest subtasks of 2,000" in lines
+    assert f"{len(report.hot_subtasks) - 3} more subtasks are hot" in lines
+    assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
+    assert len(report.subtasks) == 2000
+
+
+class Cells(HTMLParser):
+    """The cells of each row of each table; fails on tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def test_html() -> None:
+    bad = "<script>alert('&')</script>"
+    report = skew({bad: 50} | dict.fromkeys("abcdefgh", 2), 128, 3, STRING, sent=[1] * 128)
+    page = report._repr_html_()
+    assert "<script" not in page
+    cells = Cells()
+    cells.feed(page)
+    cells.close()
+    assert not cells.open
+    assert cells.rows[0][:3] == ["subtask", "records", "share"]
+    assert [row[:2] for row in cells.rows[1:4]] == [
+        [str(row.subtask), str(row.records)] for row in report.subtasks
+    ]
+    assert ["50", repr(bad)] in [[row[0], row[-1]] for row in cells.rows[4:]]
+    assert report.diagnosis in page
+
+
+# --- rescaling ------------------------------------------------------------------------------
+
+
+def test_rescale_report() -> None:
+    report = RescaleReport(RescalePlan(8, 2, 3), KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1]))
+    assert (report.weight_before, report.weight_after) == ([8, 4], [7, 2, 3])
+    assert report.imbalance_before == pytest.approx(8 * 2 / 12)
+    assert report.imbalance_after == pytest.approx(7 * 3 / 12)
+    assert (report.hot_subtask_before, report.hot_subtask_after) == (0, 0)
+    assert (report.moved_weight, report.moved_weight_share) == (4, pytest.approx(1 / 3))
+    text = str(report)
+    assert text.startswith(f"{report.plan.table(report.load)}\n")
+    assert "\nhot subtask before: 0 of 2, with 66.7% of the weight\n" in text
+    assert "\nhot subtask after: 0 of 3, with 58.3% of the weight\n" in text
+    assert " ".join(text.split()).endswith(f": {report.recommendations[0]}")
+
+
+def test_no_weight() -> None:
+    report = RescaleReport(RescalePlan(128, 3, 4), KeyGroupLoad(128, [0] * 128))
+    assert (report.weight_before, report.weight_after) == ([0] * 3, [0] * 4)
+    assert (report.moved_weight, report.moved_weight_share) == (0, 0)
+    assert "with 0.0% of the weight" in str(report)
+
+
+def test_few_subtasks_that_are_even_are_no_better_where_they_have_more_to_do() -> None:
+    # At 2 the subtasks have 6 and 6, at 4 they have 5, 1, 3 and 3, and at 3 they have 6, 3 and 3.
+    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [5, 1, 3, 3]))
+    assert [one.parallelism for one in report.load.recommend(2, 4)] == [2, 3, 4]
+    assert [one.parallelism for one in report.recommendations] == [4]
+    # Here the heaviest has 6 at each of them, so the fewest do it most evenly.
+    report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [0, 6, 3, 3]))
+    assert [one.parallelism for one in report.recommendations] == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "low", "high"),
+    [
+        ((128, 3, 1), 1, 2),
+        ((128, 3, 9), 5, 18),
+        ((128, 3, 100), 50, 128),
+        ((4096, 3, 501), 251, 1001),
+        ((4096, 3, 2000), 1500, 2500),
+    ],
+)
+def test_what_is_near(sizes: tuple[int, int, int], low: int, high: int) -> None:
+    report = RescaleReport(RescalePlan(*sizes), KeyGroupLoad(sizes[0], [1] * sizes[0]))
+    assert f"\nrecommended, from {low} to {high} with " in str(report)
+    assert all(low <= one.parallelism <= high for one in report.recommendations)
+
+
+@pytest.mark.parametrize("weight", [1, 2**300, 0.1])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (128, 3, 4), (32768, 32768, 10001)])
+def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> None:
+    load = KeyGroupLoad(sizes[0], {sizes[0] // 2: weight})
+    lines = str(RescaleReport(RescalePlan(*sizes), load)).splitlines()
+    assert max(map(len, lines)) <= 80
+
+
+def test_report_refuses_what_does_not_belong_together() -> None:
+    plan, load = RescalePlan(128, 3, 4), KeyGroupLoad(10, [1] * 10)
+    with pytest.raises(InvalidValueError, match="load must have max_parallelism 128"):
+        RescaleReport(plan, load)
+    with pytest.raises(InvalidTypeError, match="load must be a KeyGroupLoad, got None"):
+        RescaleReport(plan, None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match=r"plan must be a RescalePlan, got \(128, 3, 4\)"):
+        RescaleReport((128, 3, 4), load)  # type: ignore[arg-type]
