@@ -13,6 +13,10 @@ from keygroups.types import KeyType
 __all__ = ["rescale_report"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def rescale_report(
     df: DataFrame,
     key: KF.Key,
