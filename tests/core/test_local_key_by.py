@@ -327,11 +327,11 @@ class ExactlyOnce(RuleBasedStateMachine):
         assert totals == totals_of(self.source)
 
 
-class TestExactlyOnce(ExactlyOnce.TestCase):  # type: ignore[misc, name-defined]
+class TestExactlyOnce(ExactlyOnce.TestCase):  # type: ignore[misc, valid-type]
     settings = settings(max_examples=50, stateful_step_count=51, deadline=None)
 
 
 @pytest.mark.slow
-class TestExactlyOnceManyTimes(ExactlyOnce.TestCase):  # type: ignore[misc, name-defined]
+class TestExactlyOnceManyTimes(ExactlyOnce.TestCase):  # type: ignore[misc, valid-type]
     # Starting counts as a step. About a fourth of the examples end early; 2,000 must not.
     settings = settings(max_examples=2800, stateful_step_count=51, deadline=None)
