@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -31,7 +32,19 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(params=["true", "false"], ids=["ansi", "no-ansi"])
+def _ansi_modes() -> list[Any]:
+    """Return both modes: that of this Spark as it is shipped, and as slow the other."""
+    try:
+        shipped = not version("pyspark").startswith("3.")
+    except PackageNotFoundError:
+        return []
+    return [
+        pytest.param(str(on).lower(), id=name, marks=[pytest.mark.slow] if on != shipped else [])
+        for on, name in ((True, "ansi"), (False, "no-ansi"))
+    ]
+
+
+@pytest.fixture(params=_ansi_modes())
 def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """Spark with ANSI mode on, and off."""
     spark.conf.set("spark.sql.ansi.enabled", request.param)

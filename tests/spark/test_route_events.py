@@ -34,6 +34,8 @@ from pyspark.sql import functions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.example
+
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "route_events.py"
 FLIGHTS = SCRIPT.parent / "data" / "nycflights13.parquet"
 
@@ -258,6 +260,7 @@ def test_data_has_the_known_counts(flights: dict[str, Keys]) -> None:
     assert FLIGHTS.stat().st_size < 2_000_000
 
 
+@pytest.mark.slow
 def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path: Path) -> None:
     result = run_script(cwd=tmp_path)
     assert result.returncode == 0, result.stderr
@@ -283,7 +286,7 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
 @pytest.mark.parametrize(
     ("key", "key_type", "max_parallelism", "parallelism", "rescale_to"),
     [
-        ("tailnum", STRING, 4096, 200, 199),
+        pytest.param("tailnum", STRING, 4096, 200, 199, marks=pytest.mark.slow),
         ("tailnum", STRING, 128, 128, 1),
         ("carrier", STRING, 128, 3, 4),
         ("carrier", STRING, 32768, 64, 12),
@@ -374,6 +377,7 @@ def test_csv_is_read_as_flink_reads_it(report: Report, tmp_path: Path) -> None:
     check_subtasks(out, keys, 128, 20, STRING)
 
 
+@pytest.mark.slow
 def test_keys_of_other_types(spark: SparkSession, report: Report, tmp_path: Path) -> None:
     path = tmp_path / "events"
     rows = [(-1, "a"), (-1, "a"), (2**40, None), (None, "b"), (None, None)]
@@ -496,6 +500,7 @@ CORPUS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", CORPUS.values(), ids=CORPUS)
 def test_csv_records_are_those_of_another_reader(
     report: Report, spark: SparkSession, tmp_path: Path, content: str
@@ -509,6 +514,7 @@ def test_csv_records_are_those_of_another_reader(
     assert sorted(map(tuple, found)) == sorted(map(tuple, rows))
 
 
+@pytest.mark.slow
 def test_random_csv(spark: SparkSession, tmp_path: Path) -> None:
     """Whatever is not refused has the records that Python's csv module finds."""
     chance, accepted = random.Random(11), dict[str, list[list[str]]]()
@@ -542,6 +548,7 @@ def test_random_csv(spark: SparkSession, tmp_path: Path) -> None:
     assert found == accepted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     ["a[1]", "a{b,c}", "a*", "a?", "a\\b", "a b%20#c", "Köln"],
@@ -651,6 +658,7 @@ def test_links(report: Report, refusal: Report, tmp_path: Path) -> None:
     assert "loop is there twice, by a symbolic link" in refusal("--input", folder, "--key", "k")
 
 
+@pytest.mark.slow
 def test_names_of_columns(report: Report, refusal: Report, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text('"a,b",c,"say ""hi""",,"x\ny"\n1,2,3,4,5\n')
@@ -667,6 +675,7 @@ def test_names_of_columns(report: Report, refusal: Report, tmp_path: Path) -> No
         )
 
 
+@pytest.mark.slow
 def test_parquet_files_of_other_columns(
     spark: SparkSession, report: Report, refusal: Report, tmp_path: Path
 ) -> None:
@@ -721,6 +730,7 @@ def test_refuses_what_is_no_parquet(refusal: Report, tmp_path: Path) -> None:
     assert "is not read as Parquet: [UNABLE_TO_INFER_SCHEMA]" in refusal("--input", directory)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spark")
 def test_script_fails_in_one_line(tmp_path: Path) -> None:
     result = run_script("--key", "tail", cwd=tmp_path)

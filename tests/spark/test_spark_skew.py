@@ -95,7 +95,10 @@ def sent_by_local_key_by(
 
 
 @pytest.mark.parametrize(("by", "key_type"), BY, ids=str)
-@pytest.mark.parametrize("parallelism", [1, 4, 32])
+@pytest.mark.parametrize(
+    "parallelism",
+    [pytest.param(1, marks=pytest.mark.slow), 4, pytest.param(32, marks=pytest.mark.slow)],
+)
 def test_flights(
     flights: DataFrame, rows: list[Any], by: Any, key_type: KeyType, parallelism: int
 ) -> None:
@@ -166,6 +169,7 @@ def test_diagnosis_of_the_flights(
         assert f"{best} has imbalance {imbalances[best]:.2f})" in report.remedy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [1, 7, 100, 5000, 10**6])
 def test_local_key_by(flights: DataFrame, rows: list[Any], batch_size: int) -> None:
     for by, key_type in (("carrier", STRING), (["origin", "dest"], TUPLE(STRING, STRING))):
@@ -183,6 +187,7 @@ def test_local_key_by(flights: DataFrame, rows: list[Any], batch_size: int) -> N
             assert expected == [row.records for row in report.subtasks]
 
 
+@pytest.mark.slow
 def test_local_key_by_in_the_order_of_each_partition(flights: DataFrame, ansi: None) -> None:
     few = flights.limit(20_000).repartition(3, "flight")
     mixed = few.sortWithinPartitions("flight")

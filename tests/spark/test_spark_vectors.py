@@ -95,6 +95,7 @@ def test_scalars(spark: SparkSession, path: str, source: str) -> None:
     assert check(spark, groups, f"{source} {path} scalars") > (600 if source == "own" else 3000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_compounds(spark: SparkSession, path: str, source: str) -> None:
     """Tuples, rows and lists."""

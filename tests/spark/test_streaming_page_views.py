@@ -24,6 +24,8 @@ pytest.importorskip("pyspark")
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.example
+
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "streaming_page_views.py"
 DAY = 24 * 60 * 60
 VIEWS_PER_FILE = 200
@@ -106,6 +108,7 @@ def refusal(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups and no SIGKILL")
 def test_killed_three_times_while_old_files_come(spark: SparkSession, tmp_path: Path) -> None:
     source, output, scratch = (tmp_path / name for name in ("in", "out", "scratch"))
