@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import importlib.util
 import subprocess
 import sys
@@ -78,6 +79,12 @@ def test_no_circle() -> None:
     """Nor one of imports in functions or for types only. Raises CycleError, which names it."""
     order = list(TopologicalSorter({module: ours(module) for module in FILES}).static_order())
     assert set(order) == FILES.keys()
+
+
+@pytest.mark.parametrize("module", [name for name in CORE[1:] if "._" not in name])
+def test_a_module_shows_what_it_promises(module: str) -> None:
+    loaded = importlib.import_module(module)
+    assert sorted(dir(loaded)) == sorted(loaded.__all__)
 
 
 def test_tests_import_no_tests() -> None:

@@ -560,3 +560,36 @@ def test_the_cost_grows_no_faster_than_the_text(hostile: Callable[[int], str]) -
     size = 30_000
     short, long = hostile(size), hostile(2 * size)
     assert steps_to_read(long) <= 2.2 * steps_to_read(short) + 1_000
+
+
+def plan_of(*lines: str) -> str:
+    return "\n".join(["== Optimized Execution Plan ==", *lines, ""])
+
+
+@pytest.mark.parametrize(
+    ("lines", "what"),
+    [
+        (["Rank(rankType=[ROW_NUMBER])", "+- Values(a=[])"], "Rank without strategy="),
+        (
+            [
+                "Calc(select=[a])",
+                "+- Exchange(distribution=[hash[a]], shuffle_mode=[BATCH])",
+                "   +- Values(a=[])",
+            ],
+            "shuffle_mode=",
+        ),
+    ],
+)
+def test_operators_of_a_batch_job(lines: list[str], what: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"a batch plan with {what}"):
+        hash_exchanges(plan_of(*lines))
+
+
+def test_an_operator_without_attributes() -> None:
+    text = plan_of(
+        "GroupAggregate(groupBy=[a], select=[a])",
+        "+- Exchange(distribution=[hash[a]])",
+        "   +- DropUpdateBefore",
+        "      +- Values(a=[])",
+    )
+    assert hash_exchanges(text) == [("a",)]

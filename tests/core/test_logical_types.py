@@ -164,3 +164,8 @@ def test_what_is_no_text(text: Any) -> None:
         InvalidTypeError, match=r"^field 0 of SQL_ROW: a logical type must be a str"
     ):
         SQL_ROW(text)
+
+
+def test_walk_goes_from_the_outside_in() -> None:
+    text = "ROW<a INT, b ARRAY<DATE>>"
+    assert [one.name for one in parse_logical_type(text).walk()] == ["ROW", "INT", "ARRAY", "DATE"]
