@@ -4,8 +4,10 @@ A look-alike of `pyspark.sql.functions` and of `Column`, with just what our port
 expressions use, so that they have one definition: run on columns they are columns, run on
 this they are text, for the body of a SQL function or of a lambda function.
 
-Operators are written as the functions that they are, `+`(a, b), not in parentheses: of these
-Spark's parser reads on to the last before it knows what the first is, which takes it seconds.
+Operators and casts are written as the functions that they are, `+`(a, b) or `int`(a), and the
+names of functions in quotes. A parenthesis, CAST(a AS INT) or the keyword in SUBSTRING(a, b) may
+begin several things to Spark's parser, which reads on to their end before it knows which. That
+takes it seconds, and memory that it keeps.
 """
 
 from __future__ import annotations
@@ -18,6 +20,13 @@ from itertools import count
 from typing import Any
 
 __all__ = ["SqlFunctions", "SqlText"]
+
+
+# The Spark types whose names are functions too.
+_CASTS = {
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
+    *("string", "binary", "date", "timestamp"),
+}
 
 
 class SqlText:
@@ -72,7 +81,7 @@ class SqlText:
         return SqlText(f"`not`({self.text})")
 
     def __neg__(self) -> SqlText:
-        return SqlText(f"negative({self.text})")
+        return SqlText(f"`negative`({self.text})")
 
     def bitwiseAND(self, other: object) -> SqlText:
         """Write a & b."""
@@ -88,23 +97,25 @@ class SqlText:
 
     def cast(self, spark_type: str) -> SqlText:
         """Write a cast."""
+        if spark_type in _CASTS:
+            return SqlText(f"`{spark_type}`({self.text})")
         return SqlText(f"CAST({self.text} AS {spark_type})")
 
     def isNull(self) -> SqlText:
         """Write a test for null."""
-        return SqlText(f"isnull({self.text})")
+        return SqlText(f"`isnull`({self.text})")
 
     def isNotNull(self) -> SqlText:
         """Write a test for what is not null."""
-        return SqlText(f"isnotnull({self.text})")
+        return SqlText(f"`isnotnull`({self.text})")
 
     def startswith(self, prefix: str) -> SqlText:
         """Write a test for a prefix."""
-        return SqlText(f"startswith({self.text}, {_text(prefix)})")
+        return SqlText(f"`startswith`({self.text}, {_text(prefix)})")
 
     def rlike(self, pattern: str) -> SqlText:
         """Write a test for a regular expression."""
-        return SqlText(f"rlike({self.text}, {_text(pattern)})")
+        return SqlText(f"`rlike`({self.text}, {_text(pattern)})")
 
     def between(self, low: object, high: object) -> SqlText:
         """Write a test for a range."""
@@ -148,7 +159,8 @@ class SqlFunctions:
 
     def __getattr__(self, name: str) -> Callable[..., SqlText]:
         def call(*arguments: object) -> SqlText:
-            return SqlText(f"{name}({', '.join(map(self._argument, arguments))})")
+            quoted = name if name == "struct" else f"`{name}`"  # a keyword, to name its fields
+            return SqlText(f"{quoted}({', '.join(map(self._argument, arguments))})")
 
         return call
 
