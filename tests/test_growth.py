@@ -49,7 +49,7 @@ from keygroups.types import (
 
 TIMES = 4
 # Sorting, searching and tables that double cost more than their share, but far from the square.
-MOST = TIMES * 2
+MOST = TIMES * 2.5
 
 
 def count_steps(run: Callable[[], object]) -> int:
