@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from google.protobuf.message import Error as ProtobufError  # type: ignore[import-untyped]
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
@@ -46,7 +45,7 @@ def shallow(
         made = columns(key)
         if _depth(_message(made, client)) <= _DEEP:
             return made
-    except (ProtobufError, RecursionError):
+    except _too_deep():
         pass
     names = [_name(message) for message in messages]
     if None not in names:
@@ -73,7 +72,7 @@ def check_depth(name: str, column: Column, client: Any) -> Any:
         # Two calls more: Spark gives it a name there, or the number of a partition.
         _message(F.coalesce(F.coalesce(column)), client)
         return message
-    except (ProtobufError, RecursionError):
+    except _too_deep():
         raise InvalidValueError(
             f"{name} must not nest deeper than Spark Connect takes: make it a column of the "
             "DataFrame first, with df.withColumn(), and pass that column's name"
@@ -119,3 +118,10 @@ def _replaced(key: KeyTree, texts: Iterator[Any]) -> KeyTree:
         text: Any = SqlText(next(texts))
         return KeyColumn(text, key.name, key.spark_type)
     return [_replaced(part, texts) for part in key]
+
+
+def _too_deep() -> tuple[type[Exception], ...]:
+    """Return what says that an expression is too deep; protobuf is there for Connect alone."""
+    from google.protobuf.message import Error  # type: ignore[import-untyped]
+
+    return Error, RecursionError

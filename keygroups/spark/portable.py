@@ -179,32 +179,32 @@ def _string(F: Any, column: Column) -> Column:
 
 
 def _big_dec(F: Any, column: Column) -> Column:
-    word0, word1, upper = _decimal_words(F, column)
-    # The 31-fold of the words: the upper two are word2 + 2^32 * word3, and only 32 bits count.
-    word3 = F.call_function("div", upper, F.lit(2**32))
-    unscaled = word0 + word1 * 31 + low32(F, upper) * 961 + word3 * 29791
+    sign, word0, word1, upper = _decimal_words(F, column)
+    # The 31-fold of the words: a leading word of zero adds nothing to it.
+    magnitude = word0 + word1 * 31 + low32(F, upper) * 961 + F.shiftright(upper, 32) * 29791
     # The scale is part of the column's type: a constant.
     scale = F.regexp_extract(F.typeof(column), "(-?[0-9]+)[)]", 1).cast("int")
-    return as_code(F, unscaled * 31 + scale)
+    return as_code(F, magnitude * sign * 31 + scale)
 
 
-def _decimal_words(F: Any, column: Column) -> tuple[Column, Column, Column]:
-    """Return the unscaled value of a decimal as bigints: two 32-bit words and what is above.
+def _decimal_words(F: Any, column: Column) -> tuple[Column, Column, Column, Column]:
+    """Return the unscaled value of a decimal: its sign, and its magnitude as bigints.
 
-    They are cut towards zero, so each has the sign of the whole: that is how BigInteger hashes
-    its magnitude and its sign. Decimals of 38 digits hold all that is computed here.
+    They are the two lower 32-bit words, and what is above.
     """
     # Whatever the precision, the text is "-1.50"; with ANSI mode off also "0E-18" or
     # "-1.0000000000E-8". A scale below zero (a legacy setting) is "1.23E+4" there, and with
     # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
     zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
-    beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
+    beside = F.concat(F.lit("[-.]|E.*|"), zeros, F.lit("$"))
     digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
-    unscaled = digits.cast("decimal(38,0)")
-    two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
-    word0 = (unscaled % two32).cast("bigint")
-    word1 = F.call_function("div", unscaled % two64, two32)
-    return word0, word1, F.call_function("div", unscaled, two64)
+    magnitude = digits.cast("decimal(38,0)")
+    two64 = F.lit(Decimal(2**64))
+    # To the base of -10, conv() writes 64 bits as the bigint that has them.
+    lower = F.conv((magnitude % two64).cast("string"), 10, -10).cast("bigint")
+    sign = F.when(column < 0, F.lit(-1)).otherwise(F.lit(1))
+    upper = F.call_function("div", magnitude, two64)
+    return sign, low32(F, lower), F.shiftrightunsigned(lower, 32), upper
 
 
 def _local_date(F: Any, column: Column) -> Column:
@@ -267,7 +267,8 @@ def unscaled_long(F: Any, column: Column, scale: int) -> Column:
 
 def unscaled_bytes(F: Any, column: Column) -> Column:
     """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""
-    word0, word1, upper = _decimal_words(F, column)
+    sign, *words = _decimal_words(F, column)
+    word0, word1, upper = (word * sign for word in words)
     # Two's complement: a negative word borrows one from the next.
     word1 = word1 + F.shiftright(word0, 63)
     lower = F.shiftleft(word1, 32).bitwiseOR(low32(F, word0))
