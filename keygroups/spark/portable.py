@@ -197,12 +197,14 @@ def _decimal_words(F: Any, column: Column) -> tuple[Column, Column, Column, Colu
     # ANSI mode on "12300", whose last zeros go. The name of any other type matches nothing.
     zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
     beside = F.concat(F.lit("[-.]|E.*|"), zeros, F.lit("$"))
-    digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
+    text = column.cast("string")
+    digits = F.regexp_replace(text, beside, F.lit(""))
     magnitude = digits.cast("decimal(38,0)")
     two64 = F.lit(Decimal(2**64))
     # To the base of -10, conv() writes 64 bits as the bigint that has them.
     lower = F.conv((magnitude % two64).cast("string"), 10, -10).cast("bigint")
-    sign = F.when(column < 0, F.lit(-1)).otherwise(F.lit(1))
+    # Compared with a number, a decimal of 38 digits would lose some.
+    sign = F.when(text.startswith("-"), F.lit(-1)).otherwise(F.lit(1))
     upper = F.call_function("div", magnitude, two64)
     return sign, low32(F, lower), F.shiftrightunsigned(lower, 32), upper
 
