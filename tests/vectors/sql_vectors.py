@@ -86,7 +86,7 @@ PYFLINK_EDGES: list[Key] = [
     (PYFLINK(MAP(STRING, LIST(INT))), {"a": [1], "b": None}),
     *[(PYFLINK(SQL_DATE("UTC")), date) for date in (dt.date(1600, 1, 1), dt.date.max)],
     (PYFLINK(SQL_TIME("UTC")), dt.time(23, 59, 59, 999_000)),
-    # MAX itself is refused: PyFlink's process mode moves it by a second.
+    # MAX is refused: PyFlink's process mode moves it by a second.
     (PYFLINK(SQL_TIMESTAMP("UTC")), dt.datetime(1969, 12, 31, 23)),
 ]
 PYFLINK_SCALARS: list[KeyType] = [BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING, BIG_DEC]
