@@ -62,3 +62,4 @@ __all__ = [
     "murmur_hash",
     "trace_key",
 ]
+__dir__ = __all__.copy

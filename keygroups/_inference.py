@@ -34,9 +34,6 @@ from keygroups.types import (
     ScalarType,
 )
 
-__all__ = ["infer_key_type"]
-
-
 _INFERRED: dict[type, ScalarType] = {
     bool: BOOLEAN,
     str: STRING,

@@ -27,21 +27,6 @@ from keygroups._checks import (
 )
 from keygroups.errors import InvalidValueError
 
-__all__ = [
-    "fold",
-    "hash_big_dec",
-    "hash_big_int",
-    "hash_boolean",
-    "hash_char",
-    "hash_double",
-    "hash_float",
-    "hash_long",
-    "hash_string",
-    "hash_uuid",
-    "long_bits",
-    "signed",
-]
-
 _BIG_INT_MAX_BITS = 2**31 - 1  # java.math.BigInteger's documented limit
 _DIGITS_AT_ONCE = 1_000
 _MASK32 = 0xFFFFFFFF

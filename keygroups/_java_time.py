@@ -21,19 +21,6 @@ from keygroups._java_zones import doubtful_spans
 from keygroups.errors import InvalidValueError
 from keygroups.types import JavaSqlType
 
-__all__ = [
-    "hash_instant",
-    "hash_local_date",
-    "hash_local_date_time",
-    "hash_local_time",
-    "instant_code",
-    "local_date_code",
-    "local_time_code",
-    "sql_date_hasher",
-    "sql_time_hasher",
-    "sql_timestamp_hasher",
-]
-
 _MILLISECOND = dt.timedelta(milliseconds=1)
 
 

@@ -16,8 +16,6 @@ from zoneinfo import ZoneInfo
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 
-__all__ = ["ZONE_NAMES", "doubtful_spans", "time_zone"]
-
 _BY_REGION = {
     "": """
         CET CST6CDT Cuba EST5EDT Egypt Eire GB GB-Eire GMT GMT0 Greenwich Hongkong Iceland Iran

@@ -8,8 +8,6 @@ from typing import ClassVar, NoReturn
 from keygroups._checks import MAX_DEPTH, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["KeyType", "ParametricType"]
-
 
 class KeyType:
     """The base of all key types; immutable, since hashers are kept by key type."""

@@ -37,8 +37,6 @@ from keygroups._checks import (
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 
-__all__ = ["row_converter", "to_internal"]
-
 Converter = Callable[[object], Any]
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()

@@ -35,11 +35,7 @@ __all__ = [
     "compute_operator_index_for_key_group",
     "trace_key",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
 """The least max parallelism that Flink derives by itself."""

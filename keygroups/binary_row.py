@@ -22,11 +22,7 @@ from keygroups.logical_types import LogicalType
 from keygroups.types import SQL_ROW
 
 __all__ = ["binary_row"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
 Writer = Callable[[Sequence[Any]], bytearray]

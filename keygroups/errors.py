@@ -15,10 +15,7 @@ __all__ = [
     "ParallelismTypeError",
     "UnsupportedKeyTypeError",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 class KeyGroupsError(Exception):

@@ -11,11 +11,7 @@ from keygroups._checks import check_str, show
 from keygroups.errors import InvalidValueError
 
 __all__ = ["hash_exchanges"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 # Explanation.java heads the parts like this, in this order.
 _SYNTAX_TREE, _PHYSICAL, _EXECUTION = (

@@ -68,11 +68,7 @@ from keygroups.types import (
 )
 
 __all__ = ["hash_code", "murmur_hash"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 Hasher = Callable[[Any], int]
 

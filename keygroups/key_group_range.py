@@ -10,10 +10,7 @@ from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_int, show, to_i
 from keygroups.errors import InvalidTypeError
 
 __all__ = ["KeyGroupRange"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 @dataclass(frozen=True, slots=True, repr=False)

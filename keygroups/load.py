@@ -23,10 +23,7 @@ from keygroups._checks import (
 from keygroups.errors import InvalidTypeError, InvalidValueError
 
 __all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 @dataclass(frozen=True, slots=True)

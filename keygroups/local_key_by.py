@@ -11,11 +11,7 @@ from keygroups._checks import INT_MAX, MAX_DEPTH, check_callable, check_int, ite
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 
 __all__ = ["LocalKeyBy"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 K = TypeVar("K")
 V = TypeVar("V")

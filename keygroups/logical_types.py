@@ -17,11 +17,7 @@ from keygroups.errors import (
 )
 
 __all__ = ["LogicalType", "parse_logical_type"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 _MAX_PRECISION = 38  # DecimalType.MAX_PRECISION
 _MAX_DEPTH = 100  # keeps a text like "ARRAY<ARRAY<..." within Python's own call stack

@@ -22,11 +22,7 @@ __all__ = [
     "redistribute_operator_state",
     "split_distribute_order",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 T = TypeVar("T")
 

@@ -41,11 +41,7 @@ __all__ = [
     "pointwise_edges",
     "subtask_state_mapping",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 SubtaskStateMapper = Literal["ARBITRARY", "FIRST", "FULL", "RANGE", "ROUND_ROBIN", "UNSUPPORTED"]
 """How in-flight data is handed out on a rescale: the enum of that name in Flink."""

@@ -17,11 +17,7 @@ from keygroups.rescale import RescalePlan
 from keygroups.types import KeyType
 
 __all__ = ["HotKey", "HotSubtask", "RescaleReport", "SkewReport", "SubtaskRow"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 HOT = 1.5
 """A subtask is hot with this many times the records of the mean subtask."""

@@ -34,11 +34,7 @@ __all__ = [
     "redistribute_list_state",
     "redistribute_operator_state",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 _SHOWN_AT_AN_END = 20
 

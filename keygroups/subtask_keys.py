@@ -51,11 +51,7 @@ from keygroups.types import (
 )
 
 __all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 _COMPOUND = (TUPLE, ROW, SQL_ROW)
 

@@ -56,11 +56,7 @@ __all__ = [
     "KeyType",
     "ScalarType",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()

@@ -33,3 +33,4 @@ __all__ = [
     "skew_report",
     "with_routing",
 ]
+__dir__ = __all__.copy

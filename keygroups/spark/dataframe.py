@@ -34,11 +34,7 @@ __all__ = [
     "rebalance_keys",
     "with_routing",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}

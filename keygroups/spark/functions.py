@@ -44,11 +44,7 @@ __all__ = [
     "key_for_subtask",
     "murmur_hash",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 ColumnOrName = Column | str
 Key: TypeAlias = "ColumnOrName | Sequence[Key]"

@@ -19,10 +19,7 @@ from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def repartition_by_subtask(

@@ -24,11 +24,7 @@ from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
 from keygroups.types import BIG_DEC, STRING, KeyType
 
 __all__ = ["register"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 # A SQL function's parameter has one precision and scale, and the scale is part of the hash.
 _KEY_TYPES = {

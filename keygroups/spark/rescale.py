@@ -11,10 +11,7 @@ from keygroups.spark.dataframe import key_group_load
 from keygroups.types import KeyType
 
 __all__ = ["rescale_report"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 def rescale_report(

@@ -23,11 +23,7 @@ from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["skew_report"]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy
 
 _MOST_TOP_KEYS = 1000
 

@@ -12,16 +12,6 @@ from keygroups._checks import MAX_DEPTH, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.types import KeyType
 
-__all__ = [
-    "check_column",
-    "check_df",
-    "check_key_type",
-    "check_text",
-    "is_column",
-    "is_connect",
-    "map_key",
-]
-
 _MOST_COLUMNS = 10_000  # of one key; lists in lists may hold endlessly many
 
 

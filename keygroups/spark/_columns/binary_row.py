@@ -25,8 +25,6 @@ from keygroups.spark._columns.key_columns import (
 )
 from keygroups.spark._columns.portable import Portable
 
-__all__ = ["row_bytes"]
-
 _NESTED = ("ROW", "ARRAY")
 _SPARK_TYPES = {
     "BOOLEAN": "boolean",

@@ -22,8 +22,6 @@ from keygroups.hashing import hash_code
 from keygroups.spark._columns.portable import Portable
 from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, STRING, KeyType
 
-__all__ = ["Catalyst", "fast_path"]
-
 # Known keys and the Spark type of their column, to try each expression on.
 _PROBES: list[tuple[KeyType, str, list[Any]]] = [
     (STRING, "string", ["hello", "h\u00e9llo", "\U0001f600", "", None]),

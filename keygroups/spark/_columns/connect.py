@@ -18,8 +18,6 @@ from keygroups.errors import InvalidValueError
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.sql_text import SqlText
 
-__all__ = ["check_depth", "shallow"]
-
 _DEEP = 64
 """An expression of more levels goes as SQL text, or little is left for calls of the user."""
 # A dollar may begin a variable, which Spark's parser replaces.

@@ -10,8 +10,6 @@ from typing import Any
 
 from pyspark.sql import Column
 
-__all__ = ["Ieee754"]
-
 # What the Formatter writes of the numbers that are not "0x1.8p3", and what has their bits when
 # it is read as that: biased exponents are 0 or 2047 there.
 _ODD_ONES = {

@@ -18,8 +18,6 @@ from pyspark.sql import types as T
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.portable import Portable
 
-__all__ = ["KeyColumn", "KeyTree", "checked", "counted", "simple_type", "struct_fields", "typed"]
-
 
 @dataclass(frozen=True)
 class KeyColumn:

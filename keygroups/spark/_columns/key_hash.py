@@ -26,8 +26,6 @@ from keygroups.spark._columns.key_columns import (
 )
 from keygroups.spark._columns.portable import Portable
 
-__all__ = ["SPARK_TYPES", "contains", "hash_key", "key_fields"]
-
 SPARK_TYPES: dict[types.KeyType, str] = {
     types.BOOLEAN: "boolean",
     types.BYTE: "tinyint",

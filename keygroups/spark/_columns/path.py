@@ -24,8 +24,6 @@ from keygroups.spark._columns.key_columns import KeyTree
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_text import SqlFunctions
 
-__all__ = ["PORTABLE", "SETTING", "build", "current_path"]
-
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable")
 

@@ -18,8 +18,6 @@ from pyspark.sql import Column
 from keygroups import types
 from keygroups.spark._columns.ieee754 import Ieee754
 
-__all__ = ["Portable"]
-
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
 # Spark's hash() starts from 42, and the hash of one column seeds the next. This int hashes

@@ -14,8 +14,6 @@ from pyspark.sql import Column
 
 from keygroups.spark._columns.portable import Portable
 
-__all__ = ["LambdaFree"]
-
 # Arrays.hashCode starts from 1: a first byte of -31 makes that 0.
 _START = (256 - 31).to_bytes(1, "big")
 _ARRAY_BASE = 37  # an array's own fold starts from it, and multiplies by it

@@ -19,9 +19,6 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
-__all__ = ["SqlFunctions", "SqlText"]
-
-
 # The Spark types whose names are functions too.
 _CASTS = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
