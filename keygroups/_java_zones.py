@@ -134,57 +134,39 @@ _LEGACY = {
     "GMT-0": ("GMT", "is no name of a zone in Java"),
 }
 
-_MOLDOVA = """
-    2022-03-27 2022-10-30 2023-03-26 2023-10-29 2024-03-31 2024-10-27 2025-03-30 2025-10-26
-    2026-03-29 2026-10-25 2027-03-28 2027-10-31 2028-03-26 2028-10-29 2029-03-25 2029-10-28
-    2030-03-31 2030-10-27 2031-03-30 2031-10-26 2032-03-28 2032-10-31 2033-03-27 2033-10-30
-    2034-03-26 2034-10-29 2035-03-25 2035-10-28 2036-03-30 2036-10-26
-"""
-_SONORA = "1970-01-01/1970-01-01T01"
-_TIJUANA = "1970-04-26/1975-10-27"
-_TEHRAN = "1978-11-10/1979-05-28"
-_LISBON = "1978-04-02/1985-09-30"
-_CASABLANCA = "2026-09-20/2037-01-01"
 _CANADA = "2026-11-01/2037-01-01"
-_HAVANA = "2026-11-01/2027-03-15"
-
-# Wall-clock spans, the end excluded; a day by itself is that whole day.
-_DOUBTFUL = {
-    "Africa/Casablanca": _CASABLANCA,
-    "Africa/El_Aaiun": _CASABLANCA,
+# Wall-clock spans by zones, the end excluded; a day by itself is that whole day.
+_DOUBTFUL_BY_ZONES = {
+    "Africa/Casablanca Africa/El_Aaiun": "2026-09-20/2037-01-01",
     "America/Asuncion": "2025-03-22/2037-01-01",
-    "America/Bahia_Banderas": _SONORA,
+    "America/Bahia_Banderas America/Hermosillo America/Mazatlan Mexico/BajaSur": (
+        "1970-01-01/1970-01-01T01"
+    ),
     "America/Bogota": "1992-05-02/1992-05-04",
     "America/Cancun": "1981-12-23/1997-10-27",
-    "America/Edmonton": _CANADA,
-    "America/Ensenada": _TIJUANA,
-    "America/Havana": _HAVANA,
-    "America/Hermosillo": _SONORA,
-    "America/Inuvik": _CANADA,
-    "America/Mazatlan": _SONORA,
+    "America/Edmonton America/Inuvik America/Rainy_River America/Vancouver": _CANADA,
+    "America/Winnipeg America/Yellowknife": _CANADA,
+    "Canada/Central Canada/Mountain Canada/Pacific": _CANADA,
+    "America/Ensenada America/Santa_Isabel America/Tijuana Mexico/BajaNorte": (
+        "1970-04-26/1975-10-27"
+    ),
+    "America/Havana Cuba": "2026-11-01/2027-03-15",
     "America/Merida": "1981-12-23/1982-12-03",
-    "America/Rainy_River": _CANADA,
-    "America/Santa_Isabel": _TIJUANA,
-    "America/Tijuana": _TIJUANA,
-    "America/Vancouver": _CANADA,
-    "America/Winnipeg": _CANADA,
-    "America/Yellowknife": _CANADA,
     "Asia/Choibalsan": "1983-04-01/2008-04-01",
     "Asia/Manila": "1977-03-28/1978-09-22 1990-05-21/1990-07-30",
-    "Asia/Tehran": _TEHRAN,
+    "Asia/Tehran Iran": "1978-11-10/1979-05-28",
     "Atlantic/Azores": "1977-03-27/1993-06-18",
     "Atlantic/Madeira": "1977-03-27/1986-03-31",
-    "Canada/Central": _CANADA,
-    "Canada/Mountain": _CANADA,
-    "Canada/Pacific": _CANADA,
-    "Cuba": _HAVANA,
-    "Europe/Chisinau": _MOLDOVA,
-    "Europe/Lisbon": _LISBON,
-    "Europe/Tiraspol": _MOLDOVA,
-    "Iran": _TEHRAN,
-    "Mexico/BajaNorte": _TIJUANA,
-    "Mexico/BajaSur": _SONORA,
-    "Portugal": _LISBON,
+    "Europe/Chisinau Europe/Tiraspol": """
+        2022-03-27 2022-10-30 2023-03-26 2023-10-29 2024-03-31 2024-10-27 2025-03-30 2025-10-26
+        2026-03-29 2026-10-25 2027-03-28 2027-10-31 2028-03-26 2028-10-29 2029-03-25 2029-10-28
+        2030-03-31 2030-10-27 2031-03-30 2031-10-26 2032-03-28 2032-10-31 2033-03-27 2033-10-30
+        2034-03-26 2034-10-29 2035-03-25 2035-10-28 2036-03-30 2036-10-26
+    """,
+    "Europe/Lisbon Portugal": "1978-04-02/1985-09-30",
+}
+_DOUBTFUL = {
+    name: spans.split() for names, spans in _DOUBTFUL_BY_ZONES.items() for name in names.split()
 }
 
 # Release 2024a was the first to have that Kazakhstan is at UTC+5 since 2024-03-01.
@@ -238,10 +220,8 @@ def _advice(name: str) -> str:
 def doubtful_spans(name: str) -> tuple[tuple[dt.datetime, dt.datetime], ...]:
     """Return the wall-clock spans, the end excluded, in which releases of a zone's data differ."""
     spans = []
-    for text in _DOUBTFUL.get(name, "").split():
+    for text in _DOUBTFUL.get(name, ()):
         first, _, end = text.partition("/")
-        start = dt.datetime.fromisoformat(first)
-        spans.append(
-            (start, dt.datetime.fromisoformat(end) if end else start + dt.timedelta(days=1))
-        )
+        start, day = dt.datetime.fromisoformat(first), dt.timedelta(days=1)
+        spans.append((start, dt.datetime.fromisoformat(end) if end else start + day))
     return tuple(spans)
