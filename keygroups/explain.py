@@ -14,11 +14,9 @@ __all__ = ["hash_exchanges"]
 __dir__ = __all__.copy
 
 # Explanation.java heads the parts like this, in this order.
-_SYNTAX_TREE, _PHYSICAL, _EXECUTION = (
-    "Abstract Syntax Tree",
-    "Optimized Physical Plan",
-    "Optimized Execution Plan",
-)
+_SYNTAX_TREE = "Abstract Syntax Tree"
+_PHYSICAL = "Optimized Physical Plan"
+_EXECUTION = "Optimized Execution Plan"
 _TITLES = (_SYNTAX_TREE, _PHYSICAL, _EXECUTION, "Physical Execution Plan")
 _WITH_ADVICE = " With Advice"  # of EXPLAIN PLAN_ADVICE, behind the title of the physical plan
 
@@ -241,10 +239,11 @@ class _Plan:
     def __post_init__(self) -> None:
         heading = self.lines[0]
         with_advice = heading.text.endswith(f"{_WITH_ADVICE} ==")
+        advice = ("advice[", "No available advice...")
         for line in self.lines[heading.text.startswith("== ") :]:
             if not line.text:
                 self._close(0)
-            elif with_advice and not self._open and self._is_advice(line):
+            elif with_advice and self._roots and not self._open and line.text.startswith(advice):
                 break  # advice may quote plans; nothing but advice follows it
             else:
                 self._read(line)
@@ -257,9 +256,6 @@ class _Plan:
         for reuse_id, missing in self._references.items():
             if missing > 0:
                 raise self.reusable[reuse_id].error("is not reused below")
-
-    def _is_advice(self, line: _Line) -> bool:
-        return bool(self._roots) and line.text.startswith(("advice[", "No available advice..."))
 
     def _close(self, depth: int) -> None:
         """Close the nodes at this depth and below."""

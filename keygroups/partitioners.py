@@ -71,7 +71,22 @@ class StreamPartitioner(ABC):
         """Return the channel of the next record, 0..number_of_channels-1."""
 
 
-class ForwardPartitioner(StreamPartitioner):
+class _FirstChannel(StreamPartitioner):
+    def select_channel(self, record: Any) -> int:
+        """Return 0."""
+        return 0
+
+
+class _RoundRobin(StreamPartitioner):
+    _last_channel = -1
+
+    def select_channel(self, record: Any) -> int:
+        """Return the channel after the last one."""
+        self._last_channel = (self._last_channel + 1) % self.number_of_channels
+        return self._last_channel
+
+
+class ForwardPartitioner(_FirstChannel):
     """Sends every record to the first channel: the only one, the subtask of the same index.
 
     >>> ForwardPartitioner(1).select_channel("record")
@@ -83,12 +98,8 @@ class ForwardPartitioner(StreamPartitioner):
     upstream_subtask_state_mapper = "UNSUPPORTED"
     downstream_subtask_state_mapper = "UNSUPPORTED"
 
-    def select_channel(self, record: Any) -> int:
-        """Return 0."""
-        return 0
 
-
-class GlobalPartitioner(StreamPartitioner):
+class GlobalPartitioner(_FirstChannel):
     """Sends every record to the first channel, so to downstream subtask 0.
 
     >>> GlobalPartitioner(4).select_channel("record")
@@ -97,10 +108,6 @@ class GlobalPartitioner(StreamPartitioner):
 
     name = "GLOBAL"
     downstream_subtask_state_mapper = "FIRST"
-
-    def select_channel(self, record: Any) -> int:
-        """Return 0."""
-        return 0
 
 
 class BroadcastPartitioner(StreamPartitioner):
@@ -120,7 +127,7 @@ class BroadcastPartitioner(StreamPartitioner):
         raise KeyGroupsError("a broadcast record goes to every channel, there is none to select")
 
 
-class RebalancePartitioner(StreamPartitioner):
+class RebalancePartitioner(_RoundRobin):
     """Sends records round robin to all channels.
 
     The first record goes to the channel after `start`, 0 <= start < number_of_channels.
@@ -139,13 +146,8 @@ class RebalancePartitioner(StreamPartitioner):
         super().__init__(number_of_channels)
         self._last_channel = check_int("start", start, 0, self.number_of_channels - 1)
 
-    def select_channel(self, record: Any) -> int:
-        """Return the channel after the last one."""
-        self._last_channel = (self._last_channel + 1) % self.number_of_channels
-        return self._last_channel
 
-
-class RescalePartitioner(StreamPartitioner):
+class RescalePartitioner(_RoundRobin):
     """Sends records round robin to the channels of one upstream subtask, from channel 0.
 
     Those lead to the few downstream subtasks that `pointwise_edges` tells, and not always in
@@ -160,15 +162,6 @@ class RescalePartitioner(StreamPartitioner):
     is_pointwise = True
     upstream_subtask_state_mapper = "UNSUPPORTED"
     downstream_subtask_state_mapper = "UNSUPPORTED"
-
-    def __init__(self, number_of_channels: int) -> None:
-        super().__init__(number_of_channels)
-        self._last_channel = -1
-
-    def select_channel(self, record: Any) -> int:
-        """Return the channel after the last one."""
-        self._last_channel = (self._last_channel + 1) % self.number_of_channels
-        return self._last_channel
 
 
 class ShufflePartitioner(StreamPartitioner):
