@@ -95,13 +95,20 @@ def check_int(name: str, value: object, low: int, high: int) -> int:
     return number
 
 
-def check_str(name: str, value: object) -> str:
+def check_str(name: str, value: object, what: str = "a str") -> str:
     """Return a str, a plain one where it is of a subclass, or raise with `name`."""
     if not isinstance(value, str):
         raise InvalidTypeError(
-            f"{name} must be a str, got {show(value)} of class {type(value).__name__}"
+            f"{name} must be {what}, got {show(value)} of class {type(value).__name__}"
         )
     return str.__str__(value)
+
+
+def check_class(name: str, value: object, cls: type[T], what: str) -> T:
+    """Return an instance of a class, which is `what` in words, or raise with `name`."""
+    if not isinstance(value, cls):
+        raise InvalidTypeError(f"{name} must be {what}, got {show(value)}")
+    return value
 
 
 def iterate(name: str, what: str, values: Iterable[T]) -> Iterator[T]:
@@ -236,8 +243,9 @@ def each(
             raise type(error)(f"{what} {index}: {error}") from None
 
 
-def integer_checker(name: str, low: int, high: int) -> Callable[[object], int]:
+def integer_checker(name: str, bits: int) -> Callable[[object], int]:
     """Make what checks a Java integer and returns it; up to 32 bits it is its own hash."""
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def check_integer(key: object) -> int:
         if type(key) is int and low <= key <= high:

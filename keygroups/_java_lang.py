@@ -32,8 +32,8 @@ _DIGITS_AT_ONCE = 1_000
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _SIGN32 = 0x80000000
-_FLOAT_NAN = 0x7FC00000  # floatToIntBits and doubleToLongBits know one NaN only
-_DOUBLE_NAN = 0x7FF8000000000000
+FLOAT_NAN = 0x7FC00000  # floatToIntBits and doubleToLongBits know one NaN only
+DOUBLE_NAN = 0x7FF8000000000000
 
 
 def signed(code: int) -> int:
@@ -103,7 +103,7 @@ def hash_float(key: object) -> int:
     """Float.hashCode: the bits of the single; the key has to be one exactly."""
     number = expect_single("FLOAT", key)
     if math.isnan(number):
-        return _FLOAT_NAN
+        return FLOAT_NAN
     return int.from_bytes(pack_single("FLOAT", number), "little", signed=True)
 
 
@@ -111,7 +111,7 @@ def hash_double(key: object) -> int:
     """Double.hashCode: its bits as a Long; -0.0 differs from 0.0."""
     number = expect("DOUBLE", key, float, "a float")
     if math.isnan(number):
-        return long_bits(_DOUBLE_NAN)
+        return long_bits(DOUBLE_NAN)
     return long_bits(int.from_bytes(struct.pack(">d", number), "big"))
 
 

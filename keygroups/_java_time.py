@@ -6,16 +6,8 @@ A `hash_*` function takes a Python value, checks it, and returns a signed 32-bit
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 
-from keygroups._checks import (
-    EPOCH,
-    check_date,
-    check_naive,
-    check_time,
-    instant_since_epoch,
-    show,
-)
+from keygroups._checks import EPOCH, check_date, check_naive, check_time, instant_since_epoch, show
 from keygroups._java_lang import long_bits, signed
 from keygroups._java_zones import doubtful_spans
 from keygroups.errors import InvalidValueError
@@ -47,14 +39,14 @@ def hash_local_date(key: object) -> int:
 
 def hash_local_time(key: object) -> int:
     """LocalTime.hashCode."""
-    return local_time_code(_nano_of_day(check_time("LOCAL_TIME", key)))
+    return local_time_code(nano_of_day(check_time("LOCAL_TIME", key)))
 
 
 def hash_local_date_time(key: object) -> int:
     """LocalDateTime.hashCode: that of the date xor that of the time."""
     local = check_naive("LOCAL_DATE_TIME", key)
     date_code = local_date_code(local.year, local.month, local.day)
-    return date_code ^ local_time_code(_nano_of_day(local))
+    return date_code ^ local_time_code(nano_of_day(local))
 
 
 def hash_instant(key: object) -> int:
@@ -63,37 +55,25 @@ def hash_instant(key: object) -> int:
     return instant_code(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
 
 
-def sql_date_hasher(key_type: JavaSqlType) -> Callable[[object], int]:
-    """Make the hasher of java.sql.Date: the epoch millisecond of local midnight."""
-
-    def hash_sql_date(key: object) -> int:
-        midnight = dt.datetime.combine(check_date("SQL_DATE", key), dt.time())
-        return long_bits(_epoch_millis(midnight, key_type))
-
-    return hash_sql_date
+def hash_sql_date(key_type: JavaSqlType, key: object) -> int:
+    """java.sql.Date.hashCode, of the epoch millisecond of local midnight."""
+    midnight = dt.datetime.combine(check_date("SQL_DATE", key), dt.time())
+    return long_bits(_epoch_millis(midnight, key_type))
 
 
-def sql_time_hasher(key_type: JavaSqlType) -> Callable[[object], int]:
-    """Make the hasher of java.sql.Time: the epoch millisecond on 1970-01-01."""
-
-    def hash_sql_time(key: object) -> int:
-        time = check_time("SQL_TIME", key)
-        if time.microsecond % 1_000:
-            raise InvalidValueError(
-                f"key of type SQL_TIME must be whole milliseconds, got {show(key)}"
-            )
-        return long_bits(_epoch_millis(dt.datetime.combine(EPOCH.date(), time), key_type))
-
-    return hash_sql_time
+def hash_sql_time(key_type: JavaSqlType, key: object) -> int:
+    """java.sql.Time.hashCode, of the epoch millisecond on 1970-01-01."""
+    time = check_time("SQL_TIME", key)
+    if time.microsecond % 1_000:
+        raise InvalidValueError(
+            f"key of type SQL_TIME must be whole milliseconds, got {show(key)}"
+        )
+    return long_bits(_epoch_millis(dt.datetime.combine(EPOCH, time), key_type))
 
 
-def sql_timestamp_hasher(key_type: JavaSqlType) -> Callable[[object], int]:
-    """Make the hasher of java.sql.Timestamp: its epoch millisecond, rounded down."""
-
-    def hash_sql_timestamp(key: object) -> int:
-        return long_bits(_epoch_millis(check_naive("SQL_TIMESTAMP", key), key_type))
-
-    return hash_sql_timestamp
+def hash_sql_timestamp(key_type: JavaSqlType, key: object) -> int:
+    """java.sql.Timestamp.hashCode, of its epoch millisecond, rounded down."""
+    return long_bits(_epoch_millis(check_naive("SQL_TIMESTAMP", key), key_type))
 
 
 def _epoch_millis(local: dt.datetime, key_type: JavaSqlType) -> int:
@@ -120,6 +100,7 @@ def _epoch_millis(local: dt.datetime, key_type: JavaSqlType) -> int:
     return (local - EPOCH - (offset or dt.timedelta())) // _MILLISECOND
 
 
-def _nano_of_day(time: dt.time | dt.datetime) -> int:
+def nano_of_day(time: dt.time | dt.datetime) -> int:
+    """Return the nanoseconds since midnight."""
     seconds = (time.hour * 60 + time.minute) * 60 + time.second
     return (seconds * 1_000_000 + time.microsecond) * 1_000

@@ -10,30 +10,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from datetime import date, time, timedelta
+from datetime import date, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from functools import partial
 from itertools import repeat
 from typing import Any
 
-from keygroups._checks import (
-    INT_MAX,
-    INT_MIN,
-    LONG_MAX,
-    LONG_MIN,
-    check_date,
-    check_time,
-    each,
-    expect,
-    expect_bool,
-    expect_fields,
-    expect_single,
-    instant_since_epoch,
-    integer_checker,
-    local_since_epoch,
-    pack_single,
-    show,
-)
+from keygroups import _checks
+from keygroups._checks import show
+from keygroups._java_time import nano_of_day
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 
@@ -41,7 +26,6 @@ Converter = Callable[[object], Any]
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
-_double_bits = struct.Struct("<d").pack
 
 
 def to_internal(logical_type: LogicalType) -> Converter:
@@ -63,7 +47,8 @@ def row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object]
     converters = [to_internal(field) for field in fields]
 
     def convert_row(key: object) -> list[Any]:
-        return list(each("field", converters, expect_fields(name, len(converters), key)))
+        fields = _checks.expect_fields(name, len(converters), key)
+        return list(_checks.each("field", converters, fields))
 
     return convert_row
 
@@ -72,43 +57,40 @@ def _array_converter(logical_type: LogicalType) -> Converter:
     name, element = str(logical_type), to_internal(logical_type.fields[0])
 
     def convert_array(key: object) -> list[Any]:
-        return list(each("element", repeat(element), expect(name, key, list, "a list")))
+        elements = _checks.expect(name, key, list, "a list")
+        return list(_checks.each("element", repeat(element), elements))
 
     return convert_array
 
 
-def _boolean_converter(logical_type: LogicalType) -> Converter:
-    name = str(logical_type)
-    return lambda key: expect_bool(name, key)
+def _named(convert: Callable[[str, object], Any]) -> Callable[[LogicalType], Converter]:
+    """Make a converter of what takes the type's text, for messages, and the value."""
+    return lambda logical_type: partial(convert, str(logical_type))
 
 
-def _integer_converter(low: int, high: int) -> Callable[[LogicalType], Converter]:
-    return lambda logical_type: integer_checker(str(logical_type), low, high)
+def _integer_converter(bits: int) -> Callable[[LogicalType], Converter]:
+    return lambda logical_type: _checks.integer_checker(str(logical_type), bits)
 
 
-def _float_converter(logical_type: LogicalType) -> Converter:
-    name = str(logical_type)
-
-    def convert_float(key: object) -> int:
-        return int.from_bytes(pack_single(name, expect_single(name, key)), "little")
-
-    return convert_float
+def _float_bits(name: str, key: object) -> int:
+    number = _checks.expect_single(name, key)
+    return int.from_bytes(_checks.pack_single(name, number), "little")
 
 
-def _double_converter(logical_type: LogicalType) -> Converter:
-    name = str(logical_type)
+def _double_bits(name: str, key: object) -> int:
+    number = _checks.expect(name, key, float, "a float")
+    return int.from_bytes(struct.pack("<d", number), "little")
 
-    def convert_double(key: object) -> int:
-        return int.from_bytes(_double_bits(expect(name, key, float, "a float")), "little")
 
-    return convert_double
+def _epoch_day(name: str, key: object) -> int:
+    return _checks.check_date(name, key).toordinal() - _EPOCH_DAY
 
 
 def _text_converter(logical_type: LogicalType) -> Converter:
     name, limit = str(logical_type), logical_type.length or 0
 
     def convert_text(key: object) -> bytes:
-        text = key if type(key) is str else expect(name, key, str, "a str")
+        text = key if type(key) is str else _checks.expect(name, key, str, "a str")
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -130,7 +112,7 @@ def _binary_converter(logical_type: LogicalType) -> Converter:
     name = str(logical_type)
 
     def convert_binary(key: object) -> bytes:
-        data = bytes(expect(name, key, (bytes, bytearray), "bytes"))
+        data = bytes(_checks.expect(name, key, (bytes, bytearray), "bytes"))
         _check_length(logical_type, len(data), "bytes", key)
         return data
 
@@ -165,7 +147,7 @@ def _decimal_converter(logical_type: LogicalType) -> Converter:
     unit = Decimal((0, (1,), -scale))
 
     def convert_decimal(key: object) -> int:
-        decimal = expect(name, key, Decimal, "a Decimal")
+        decimal = _checks.expect(name, key, Decimal, "a Decimal")
         if not decimal.is_finite():
             raise InvalidValueError(f"key of type {name} must be finite, got {show(decimal)}")
         try:
@@ -179,19 +161,13 @@ def _decimal_converter(logical_type: LogicalType) -> Converter:
     return convert_decimal
 
 
-def _date_converter(logical_type: LogicalType) -> Converter:
-    name = str(logical_type)
-    return lambda key: check_date(name, key).toordinal() - _EPOCH_DAY
-
-
 def _time_converter(logical_type: LogicalType) -> Converter:
     name, check_fraction = str(logical_type), _fraction_checker(logical_type, at_most=3)
 
     def convert_time(key: object) -> int:
-        value: time = check_time(name, key)
+        value = _checks.check_time(name, key)
         check_fraction(value.microsecond, key)
-        seconds = (value.hour * 60 + value.minute) * 60 + value.second
-        return seconds * 1_000 + value.microsecond // 1_000
+        return nano_of_day(value) // 1_000_000
 
     return convert_time
 
@@ -234,22 +210,22 @@ def _fraction_checker(logical_type: LogicalType, at_most: int) -> Callable[[int,
 
 
 _CONVERTERS: dict[str, Callable[[LogicalType], Converter]] = {
-    "BOOLEAN": _boolean_converter,
-    "TINYINT": _integer_converter(-(2**7), 2**7 - 1),
-    "SMALLINT": _integer_converter(-(2**15), 2**15 - 1),
-    "INT": _integer_converter(INT_MIN, INT_MAX),
-    "BIGINT": _integer_converter(LONG_MIN, LONG_MAX),
-    "FLOAT": _float_converter,
-    "DOUBLE": _double_converter,
+    "BOOLEAN": _named(_checks.expect_bool),
+    "TINYINT": _integer_converter(8),
+    "SMALLINT": _integer_converter(16),
+    "INT": _integer_converter(32),
+    "BIGINT": _integer_converter(64),
+    "FLOAT": _named(_float_bits),
+    "DOUBLE": _named(_double_bits),
     "DECIMAL": _decimal_converter,
     "CHAR": _text_converter,
     "VARCHAR": _text_converter,
     "BINARY": _binary_converter,
     "VARBINARY": _binary_converter,
-    "DATE": _date_converter,
+    "DATE": _named(_epoch_day),
     "TIME": _time_converter,
-    "TIMESTAMP": partial(_timestamp_converter, local_since_epoch),
-    "TIMESTAMP_LTZ": partial(_timestamp_converter, instant_since_epoch),
+    "TIMESTAMP": partial(_timestamp_converter, _checks.local_since_epoch),
+    "TIMESTAMP_LTZ": partial(_timestamp_converter, _checks.instant_since_epoch),
     "ROW": lambda logical_type: row_converter(str(logical_type), logical_type.fields),
     "ARRAY": _array_converter,
 }

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
-from keygroups._checks import show
+from keygroups._checks import check_class
+from keygroups._java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups._row_values import row_converter
-from keygroups.errors import InvalidTypeError
 from keygroups.logical_types import LogicalType
 from keygroups.types import SQL_ROW
 
@@ -26,8 +26,6 @@ __dir__ = __all__.copy
 
 Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
 Writer = Callable[[Sequence[Any]], bytearray]
-
-_FLOAT_NAN, _DOUBLE_NAN = 0x7FC00000, 0x7FF8000000000000
 
 _put_long = struct.Struct("<q").pack_into
 _put_pair = struct.Struct("<II").pack_into
@@ -61,11 +59,8 @@ def binary_row(key: object, key_type: SQL_ROW) -> bytes:
     >>> binary_row((7, "flink"), SQL_ROW("BIGINT", "STRING")).hex(" ", 8)
     '0000000000000000 0700000000000000 666c696e6b000085'
     """
-    if not isinstance(key_type, SQL_ROW):
-        raise InvalidTypeError(
-            f"key_type must be a SQL_ROW such as SQL_ROW('INT'), got {show(key_type)}"
-        )
-    return _cached_encoder(key_type)(key)
+    checked = check_class("key_type", key_type, SQL_ROW, "a SQL_ROW such as SQL_ROW('INT')")
+    return _cached_encoder(checked)(key)
 
 
 def row_encoder(key_type: SQL_ROW) -> Callable[[object], bytes]:
@@ -181,12 +176,12 @@ def _put_nested(write: Writer, target: bytearray, slot: int, values: Sequence[An
 
 
 def _put_float_element(target: bytearray, slot: int, bits: int) -> None:
-    struct.pack_into("<I", target, slot, _FLOAT_NAN if bits & 0x7FFFFFFF > 0x7F800000 else bits)
+    struct.pack_into("<I", target, slot, FLOAT_NAN if bits & 0x7FFFFFFF > 0x7F800000 else bits)
 
 
 def _put_double_element(target: bytearray, slot: int, bits: int) -> None:
     is_nan = bits & 0x7FFFFFFFFFFFFFFF > 0x7FF0000000000000
-    struct.pack_into("<Q", target, slot, _DOUBLE_NAN if is_nan else bits)
+    struct.pack_into("<Q", target, slot, DOUBLE_NAN if is_nan else bits)
 
 
 # BinaryArrayWriter knows one NaN only; BinaryRowWriter writes the bits as they are.

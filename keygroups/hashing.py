@@ -16,7 +16,7 @@ from typing import Any
 
 from mmh3 import hash as _murmur3
 
-from keygroups import _java_lang, _java_time
+from keygroups import _java_lang, _java_time, types
 from keygroups._checks import (
     INT_MAX,
     INT_MIN,
@@ -34,38 +34,7 @@ from keygroups._inference import infer_key_type
 from keygroups._java_lang import fold, signed
 from keygroups.binary_row import row_encoder
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.types import (
-    BIG_DEC,
-    BIG_INT,
-    BOOLEAN,
-    BYTE,
-    CHAR,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LIST,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LOCAL_TIME,
-    LONG,
-    MAP,
-    NULL,
-    OPTIONAL,
-    PYFLINK,
-    ROW,
-    SET,
-    SHORT,
-    SQL_DATE,
-    SQL_ROW,
-    SQL_TIME,
-    SQL_TIMESTAMP,
-    STRING,
-    TUPLE,
-    UUID,
-    KeyType,
-    ScalarType,
-)
+from keygroups.types import KeyType, ScalarType
 
 __all__ = ["hash_code", "murmur_hash"]
 __dir__ = __all__.copy
@@ -110,6 +79,7 @@ def hash_code(key: object, key_type: KeyType | None = None) -> int:
 
     JDK and Flink: the hashCode() of the class that the key type names.
 
+    >>> from keygroups.types import INT, LONG
     >>> hash_code("hello"), hash_code(-1, INT), hash_code(-1, LONG)
     (99162322, -1, 0)
     """
@@ -148,12 +118,12 @@ def _deep(key_type: KeyType) -> Hasher:
 
     Lists and maps are hashed deeply; whatever else is not null counts 31 plus its hash.
     """
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, types.OPTIONAL):
         optional = hasher_of(key_type)
         return lambda value: signed(31 + optional(value))  # None is Optional.empty() here
-    if isinstance(key_type, LIST):
+    if isinstance(key_type, types.LIST):
         hasher = _list_hasher(_deep(key_type.element))
-    elif isinstance(key_type, MAP):
+    elif isinstance(key_type, types.MAP):
         hasher = _map_hasher(key_type, _deep(key_type.key), _deep(key_type.value), start=1)
     else:
         shallow = hasher_of(key_type)
@@ -169,7 +139,7 @@ def _null_hasher(key: object) -> int:
     raise refused_key(key)
 
 
-def _tuple_hasher(key_type: TUPLE) -> Hasher:
+def _tuple_hasher(key_type: types.TUPLE) -> Hasher:
     fields = [_nullable(field) for field in key_type.fields]
     name = repr(key_type)
 
@@ -179,7 +149,7 @@ def _tuple_hasher(key_type: TUPLE) -> Hasher:
     return hash_tuple
 
 
-def _row_hasher(key_type: ROW) -> Hasher:
+def _row_hasher(key_type: types.ROW) -> Hasher:
     fields = [_deep(field) for field in key_type.fields]
     name = repr(key_type)
     start = 31 * key_type.kind_byte
@@ -194,16 +164,16 @@ def _row_hasher(key_type: ROW) -> Hasher:
     return hash_row
 
 
-def _sql_row_hasher(key_type: SQL_ROW) -> Hasher:
+def _sql_row_hasher(key_type: types.SQL_ROW) -> Hasher:
     """Make BinaryRowData.hashCode, which is murmur3 too as a row is a multiple of 8 bytes."""
     encode = row_encoder(key_type)
     return lambda key: _murmur3(encode(key), 42)
 
 
-def _pyflink_hasher(key_type: PYFLINK) -> Hasher:
+def _pyflink_hasher(key_type: types.PYFLINK) -> Hasher:
     """Make the hasher of the Row of kind +I, and of one field, that PyFlink puts round a key."""
     field = _deep(key_type.element)
-    if not isinstance(key_type.element, SQL_TIMESTAMP):
+    if not isinstance(key_type.element, types.SQL_TIMESTAMP):
         return lambda key: signed(31 + field(key))
 
     def hash_timestamp(key: object) -> int:
@@ -229,7 +199,7 @@ def _list_hasher(element: Hasher) -> Hasher:
     return hash_list
 
 
-def _set_hasher(key_type: SET) -> Hasher:
+def _set_hasher(key_type: types.SET) -> Hasher:
     element, java_value = _nullable(key_type.element), _java_value(key_type.element)
 
     def hash_set(key: object) -> int:
@@ -241,7 +211,9 @@ def _set_hasher(key_type: SET) -> Hasher:
     return hash_set
 
 
-def _map_hasher(key_type: MAP, key_hasher: Hasher, value_hasher: Hasher, start: int) -> Hasher:
+def _map_hasher(
+    key_type: types.MAP, key_hasher: Hasher, value_hasher: Hasher, start: int
+) -> Hasher:
     java_value = _java_value(key_type.key)
 
     def hash_map(key: object) -> int:
@@ -268,64 +240,78 @@ def _java_value(key_type: KeyType) -> Callable[[Any], object]:
     return lambda value: None if value is None else convert(value)
 
 
+def _digits(number: Any) -> str:
+    return float(number).hex()  # which says nan of any
+
+
+def _utf16(text: str) -> bytes:
+    return str.encode(text, "utf-16", "surrogatepass")
+
+
 def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
         fields = list(map(_java_value, key_type.fields))
         return lambda value: tuple(field(part) for field, part in zip(fields, value))
-    if isinstance(key_type, (LIST, SET)):
+    if isinstance(key_type, (types.LIST, types.SET)):
         element = _java_value(key_type.element)
-        collection = tuple if isinstance(key_type, LIST) else frozenset
+        collection = tuple if isinstance(key_type, types.LIST) else frozenset
         return lambda value: collection(map(element, value))
-    if isinstance(key_type, MAP):
+    if isinstance(key_type, types.MAP):
         key, mapped = _java_value(key_type.key), _java_value(key_type.value)
         return lambda value: frozenset((key(k), mapped(v)) for k, v in value.items())
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, types.OPTIONAL):
         return _not_null_java_value(key_type.element)
     return _JAVA_VALUES.get(key_type, lambda value: value)
 
 
+_INTEGERS = (types.BYTE, types.SHORT, types.INT, types.LONG, types.BIG_INT)
 # For the types of which Python has values that are not equal, or not hashable, and Java one.
 _JAVA_VALUES: dict[KeyType, Callable[[Any], object]] = {
-    **dict.fromkeys((BYTE, SHORT, INT, LONG, BIG_INT), operator.index),
-    **dict.fromkeys((FLOAT, DOUBLE), lambda value: float(value).hex()),  # which says nan of any
-    **dict.fromkeys((CHAR, STRING), lambda value: str.encode(value, "utf-16", "surrogatepass")),
-    BOOLEAN: bool,
-    INSTANT: partial(instant_since_epoch, "INSTANT"),
+    **dict.fromkeys(_INTEGERS, operator.index),
+    **dict.fromkeys((types.FLOAT, types.DOUBLE), _digits),
+    **dict.fromkeys((types.CHAR, types.STRING), _utf16),
+    types.BOOLEAN: bool,
+    types.INSTANT: partial(instant_since_epoch, "INSTANT"),
 }
 
 _SCALARS: dict[object, Hasher] = {
-    BOOLEAN: _java_lang.hash_boolean,
-    BYTE: integer_checker("BYTE", -(2**7), 2**7 - 1),
-    SHORT: integer_checker("SHORT", -(2**15), 2**15 - 1),
-    INT: integer_checker("INT", INT_MIN, INT_MAX),
-    LONG: _java_lang.hash_long,
-    FLOAT: _java_lang.hash_float,
-    DOUBLE: _java_lang.hash_double,
-    CHAR: _java_lang.hash_char,
-    STRING: _java_lang.hash_string,
-    BIG_INT: _java_lang.hash_big_int,
-    BIG_DEC: _java_lang.hash_big_dec,
-    UUID: _java_lang.hash_uuid,
-    LOCAL_DATE: _java_time.hash_local_date,
-    LOCAL_TIME: _java_time.hash_local_time,
-    LOCAL_DATE_TIME: _java_time.hash_local_date_time,
-    INSTANT: _java_time.hash_instant,
-    NULL: _null_hasher,
+    types.BOOLEAN: _java_lang.hash_boolean,
+    types.BYTE: integer_checker("BYTE", 8),
+    types.SHORT: integer_checker("SHORT", 16),
+    types.INT: integer_checker("INT", 32),
+    types.LONG: _java_lang.hash_long,
+    types.FLOAT: _java_lang.hash_float,
+    types.DOUBLE: _java_lang.hash_double,
+    types.CHAR: _java_lang.hash_char,
+    types.STRING: _java_lang.hash_string,
+    types.BIG_INT: _java_lang.hash_big_int,
+    types.BIG_DEC: _java_lang.hash_big_dec,
+    types.UUID: _java_lang.hash_uuid,
+    types.LOCAL_DATE: _java_time.hash_local_date,
+    types.LOCAL_TIME: _java_time.hash_local_time,
+    types.LOCAL_DATE_TIME: _java_time.hash_local_date_time,
+    types.INSTANT: _java_time.hash_instant,
+    types.NULL: _null_hasher,
 }
+
+
+def _with_type(hash_key: Callable[[Any, object], int]) -> Callable[[Any], Hasher]:
+    return lambda key_type: partial(hash_key, key_type)
+
 
 # What makes the hasher of each class of key types that have parameters.
 _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
-    SQL_DATE: _java_time.sql_date_hasher,
-    SQL_TIME: _java_time.sql_time_hasher,
-    SQL_TIMESTAMP: _java_time.sql_timestamp_hasher,
-    TUPLE: _tuple_hasher,
-    ROW: _row_hasher,
-    SQL_ROW: _sql_row_hasher,
-    PYFLINK: _pyflink_hasher,
-    LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
-    SET: _set_hasher,
-    OPTIONAL: lambda key_type: _nullable(key_type.element),
-    MAP: lambda key_type: _map_hasher(
+    types.SQL_DATE: _with_type(_java_time.hash_sql_date),
+    types.SQL_TIME: _with_type(_java_time.hash_sql_time),
+    types.SQL_TIMESTAMP: _with_type(_java_time.hash_sql_timestamp),
+    types.TUPLE: _tuple_hasher,
+    types.ROW: _row_hasher,
+    types.SQL_ROW: _sql_row_hasher,
+    types.PYFLINK: _pyflink_hasher,
+    types.LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
+    types.SET: _set_hasher,
+    types.OPTIONAL: lambda key_type: _nullable(key_type.element),
+    types.MAP: lambda key_type: _map_hasher(
         key_type, _nullable(key_type.key), _nullable(key_type.value), start=0
     ),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_int, show, to_int
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_class, check_int, to_int
 from keygroups.errors import InvalidTypeError
 
 __all__ = ["KeyGroupRange"]
@@ -55,8 +55,7 @@ class KeyGroupRange:
         >>> KeyGroupRange(0, 3).intersection(KeyGroupRange(5, 9))
         KeyGroupRange.EMPTY
         """
-        if not isinstance(other, KeyGroupRange):
-            raise InvalidTypeError(f"other must be a KeyGroupRange, got {show(other)}")
+        check_class("other", other, KeyGroupRange, "a KeyGroupRange")
         start = max(self.start_key_group, other.start_key_group)
         end = min(self.end_key_group, other.end_key_group)
         return KeyGroupRange(start, end) if start <= end else KeyGroupRange.EMPTY

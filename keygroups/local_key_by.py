@@ -92,8 +92,13 @@ class LocalKeyBy(Generic[K, V]):
         if self._used:
             raise KeyGroupsError("restore must come once, before the first record")
         buffer: dict[object, tuple[K, V]] = {}
+        entry: Any  # whatever the caller has in them
         for index, entry in enumerate(iterate("entries", "(key, value) tuples", entries)):
-            self._add(buffer, *_check_entry(index, entry))
+            if not isinstance(entry, tuple) or len(entry) != 2:
+                raise InvalidTypeError(
+                    f"entries must be (key, value) tuples, got {show(entry)} at position {index}"
+                )
+            self._add(buffer, *entry)
         self._used = True
         self._buffer = buffer
         self._records = self._batch_size
@@ -107,14 +112,6 @@ class LocalKeyBy(Generic[K, V]):
         if entry is not None:
             key, value = entry[0], self._combine(entry[1], value)
         buffer[identity] = key, value
-
-
-def _check_entry(index: int, entry: object) -> tuple[Any, Any]:
-    if not isinstance(entry, tuple) or len(entry) != 2:
-        raise InvalidTypeError(
-            f"entries must be (key, value) tuples, got {show(entry)} at position {index}"
-        )
-    return entry
 
 
 def _identity(key: object, depth: int = 0) -> object:

@@ -8,13 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from keygroups._checks import show
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
-    UnsupportedKeyTypeError,
-)
+from keygroups._checks import check_str, show
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
 __all__ = ["LogicalType", "parse_logical_type"]
 __dir__ = __all__.copy
@@ -22,7 +17,11 @@ __dir__ = __all__.copy
 _MAX_PRECISION = 38  # DecimalType.MAX_PRECISION
 _MAX_DEPTH = 100  # keeps a text like "ARRAY<ARRAY<..." within Python's own call stack
 
-_PLAIN = ("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE")
+# The format, of the module struct, of the types whose values are numbers.
+_PACKED = {
+    **{"BOOLEAN": "<?", "TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"},
+    **{"FLOAT": "<I", "DOUBLE": "<Q", "DATE": "<i", "TIME": "<i"},
+}
 _LENGTH = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _SYNONYMS = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _UNLIMITED = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
@@ -30,39 +29,13 @@ _FRACTION = {"TIME": 0, "TIMESTAMP": 6, "TIMESTAMP_LTZ": 6}  # with the default 
 _NESTED = ("ROW", "ARRAY")
 _MAPS = ("MAP", "MULTISET")
 _UNSUPPORTED = (
-    "BITMAP",
-    "DESCRIPTOR",
-    "INTERVAL",
-    "LEGACY",
-    "NULL",
-    "RAW",
-    "STRUCTURED",
-    "VARIANT",
-)
-_TYPE_WORDS = {
-    *_PLAIN,
-    *_LENGTH,
-    "DECIMAL",
-    *_SYNONYMS,
-    *_UNLIMITED,
-    *_FRACTION,
-    *_NESTED,
+    *("BITMAP", "DESCRIPTOR", "INTERVAL", "LEGACY", "NULL", "RAW", "STRUCTURED", "VARIANT"),
     *_MAPS,
-    *_UNSUPPORTED,
-}
+)
+_TYPE_WORDS = {"DECIMAL", *_PACKED, *_LENGTH, *_SYNONYMS, *_UNLIMITED, *_FRACTION, *_NESTED}
+_TYPE_WORDS.update(_UNSUPPORTED)
 _MAX_COMPACT_DECIMAL = 18  # DecimalData.MAX_COMPACT_PRECISION
 _MAX_COMPACT_TIMESTAMP = 3  # TimestampData.isCompact
-_PACKED = {
-    "BOOLEAN": "<?",
-    "TINYINT": "<b",
-    "SMALLINT": "<h",
-    "INT": "<i",
-    "BIGINT": "<q",
-    "FLOAT": "<I",
-    "DOUBLE": "<Q",
-    "DATE": "<i",
-    "TIME": "<i",
-}
 _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<word>[^\W\d][\w$]*)|(?P<number>[0-9]+)|(?P<mark>[<>(),])"
     r"|(?P<quoted>`(?:[^`]|``)+`)|(?P<comment>'(?:[^']|'')*')"
@@ -154,12 +127,7 @@ def parse_logical_type(text: str) -> LogicalType:
     >>> str(parse_logical_type("row<id bigint not null, price numeric(12, 2)>"))
     'ROW<BIGINT NOT NULL, DECIMAL(12, 2)>'
     """
-    if not isinstance(text, str):
-        raise InvalidTypeError(
-            f"a logical type must be a str such as 'BIGINT', got {show(text)} "
-            f"of class {type(text).__name__}"
-        )
-    return _Parser(text).parse()
+    return _Parser(check_str("a logical type", text, "a str such as 'BIGINT'")).parse()
 
 
 class _Parser:
@@ -209,10 +177,7 @@ class _Parser:
                 raise self._expected(word)
 
     def _error(
-        self,
-        message: str,
-        position: int,
-        error: type[KeyGroupsError] = InvalidValueError,
+        self, message: str, position: int, error: type[KeyGroupsError] = InvalidValueError
     ) -> KeyGroupsError:
         return error(f"type {show(self._text)}, position {position}: {message}")
 
@@ -248,7 +213,7 @@ class _Parser:
                 "VARBINARY, BYTES, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY",
                 position,
             )
-        if name in (*_MAPS, *_UNSUPPORTED):
+        if name in _UNSUPPORTED:
             raise self._unsupported(name, position)
         self._next += 1
         name = _SYNONYMS.get(name, name)

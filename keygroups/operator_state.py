@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
-from keygroups._checks import check_bounds, check_choice, iterate, show
+from keygroups._checks import check_bounds, check_choice, check_str, iterate, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.hashing import hash_code
 from keygroups.types import STRING
@@ -126,8 +126,7 @@ def split_distribute_order(names: Iterable[str]) -> list[str]:
     """
     hashes = {}
     for name in iterate("names", "str", names):
-        if not isinstance(name, str):
-            raise InvalidTypeError(f"name of a state must be a str, got {show(name)}")
+        name = check_str("name of a state", name)
         if name in hashes:
             raise InvalidValueError(f"names must be distinct, got {show(name)} twice")
         hashes[name] = hash_code(name, STRING)
@@ -189,8 +188,7 @@ def _joined(lists: Iterable[Sequence[T] | None]) -> list[T]:
 def _check_state(
     name: object, state: Any, old_parallelism: int
 ) -> tuple[Mode, Sequence[Sequence[Any] | None]]:
-    if not isinstance(name, str):
-        raise InvalidTypeError(f"name of a state must be a str, got {show(name)}")
+    check_str("name of a state", name)
     if not isinstance(state, tuple) or len(state) != 2:
         raise InvalidTypeError(
             f"state {show(name)} must be a tuple (mode, lists), got {show(state)}"
@@ -206,16 +204,15 @@ def _check_state(
     return mode, lists
 
 
-def _check_lists(name: str, lists: Any) -> Sequence[Sequence[Any] | None]:
+def _check_lists(name: str, lists: object) -> Sequence[Sequence[Any] | None]:
     if not _is_list(lists):
         raise InvalidTypeError(f"{name} must be a list of lists, got {show(lists)}")
     for old, one in enumerate(lists):
         if one is not None and not _is_list(one):
             raise InvalidTypeError(f"{name} must have a list or None at {old}, got {show(one)}")
-    checked: Sequence[Sequence[Any] | None] = lists
-    return checked
+    return lists
 
 
-def _is_list(value: object) -> bool:
+def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
     """Say whether it has elements in order; text has, but is never meant as a list of them."""
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))

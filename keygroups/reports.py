@@ -8,9 +8,8 @@ from html import escape
 from textwrap import fill, wrap
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import check_class
 from keygroups.assignment import compute_key_group_range_for_operator_index
-from keygroups.errors import InvalidTypeError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad, Recommendation
 from keygroups.rescale import RescalePlan
@@ -295,8 +294,7 @@ class RescaleReport:
     load: KeyGroupLoad
 
     def __post_init__(self) -> None:
-        if not isinstance(self.plan, RescalePlan):
-            raise InvalidTypeError(f"plan must be a RescalePlan, got {show(self.plan)}")
+        check_class("plan", self.plan, RescalePlan, "a RescalePlan")
         self.plan.moved_weight(self.load)  # raises for what is no load of this plan
 
     @property

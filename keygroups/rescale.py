@@ -9,6 +9,7 @@ from typing import NamedTuple
 from keygroups._checks import (
     check_bounds,
     check_callable,
+    check_class,
     check_int,
     check_max_parallelism,
     iterate,
@@ -134,7 +135,13 @@ class RescalePlan:
         >>> RescalePlan(4, 2, 4).moved_weight(KeyGroupLoad(4, [5, 1, 1, 7]))
         9
         """
-        return self._check_load(load).weight_of(self.moved_key_groups)
+        check_class("load", load, KeyGroupLoad, "a KeyGroupLoad")
+        if load.max_parallelism != self.max_parallelism:
+            raise InvalidValueError(
+                f"load must have max_parallelism {self.max_parallelism}, that of the plan, "
+                f"got {load.max_parallelism}"
+            )
+        return load.weight_of(self.moved_key_groups)
 
     def compare_with_modulo(
         self,
@@ -256,16 +263,6 @@ class RescalePlan:
             )
             for other in range(first, last + 1)
         ]
-
-    def _check_load(self, load: KeyGroupLoad) -> KeyGroupLoad:
-        if not isinstance(load, KeyGroupLoad):
-            raise InvalidTypeError(f"load must be a KeyGroupLoad, got {show(load)}")
-        if load.max_parallelism != self.max_parallelism:
-            raise InvalidValueError(
-                f"load must have max_parallelism {self.max_parallelism}, that of the plan, "
-                f"got {load.max_parallelism}"
-            )
-        return load
 
     def _count_keys(
         self, keys: Iterable[object], key_type: KeyType | None, scramble: Callable[[int], int]

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from itertools import chain, count, islice, takewhile
 from typing import Any
 
+from keygroups import types
 from keygroups._checks import (
     INT_MAX,
+    check_class,
     check_int,
-    check_max_parallelism,
-    check_parallelism,
     check_parallelisms,
     check_str,
     expect,
@@ -34,32 +34,18 @@ from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hasher_of
 from keygroups.logical_types import LogicalType
-from keygroups.types import (
-    BIG_INT,
-    BOOLEAN,
-    BYTE,
-    INT,
-    LONG,
-    PYFLINK,
-    ROW,
-    SHORT,
-    SQL_ROW,
-    STRING,
-    TUPLE,
-    KeyType,
-    ScalarType,
-)
+from keygroups.types import KeyType
 
 __all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
 __dir__ = __all__.copy
 
-_COMPOUND = (TUPLE, ROW, SQL_ROW)
+_Compound = types.TUPLE | types.ROW | types.SQL_ROW
 
 
 def keys_for_subtasks(
     max_parallelism: int,
     parallelism: int,
-    key_type: KeyType = INT,
+    key_type: KeyType = types.INT,
     n: int = 1,
     *,
     prefix: str = "",
@@ -79,6 +65,7 @@ def keys_for_subtasks(
 
     Flink: KeyGroupRangeAssignment.assignKeyToParallelOperator, asked backwards.
 
+    >>> from keygroups.types import INT, STRING, TUPLE
     >>> keys_for_subtasks(128, 5)
     [4, 9, 10, 0, 2]
     >>> keys_for_subtasks(128, 2, STRING, n=2, prefix="bucket-")
@@ -110,14 +97,13 @@ class SubtaskKeySelector:
 
     max_parallelism: int
     parallelism: int
-    key_type: KeyType = INT
+    key_type: KeyType = types.INT
     prefix: str = field(default="", kw_only=True)
     template: tuple[object, ...] | None = field(default=None, kw_only=True)
     keys: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        groups = check_max_parallelism(self.max_parallelism)
-        parallelism = check_parallelism(self.parallelism, groups)
+        groups, parallelism = check_parallelisms(self.max_parallelism, self.parallelism)
         keys = keys_for_subtasks(
             groups, parallelism, self.key_type, prefix=self.prefix, template=self.template
         )
@@ -147,7 +133,7 @@ def salted_key(
     subtask: int,
     max_parallelism: int,
     parallelism: int,
-    key_type: KeyType = STRING,
+    key_type: KeyType = types.STRING,
     separator: str = "#",
 ) -> Any:
     """Return a key with the smallest salt that moves it to a subtask.
@@ -162,6 +148,7 @@ def salted_key(
 
     >>> [salted_key("page", subtask, 128, 4) for subtask in range(4)]
     ['page#0', 'page#2', 'page#1', 'page#18']
+    >>> from keygroups.types import INT, STRING, TUPLE
     >>> salted_key("page", 3, 128, 4, TUPLE(STRING, INT))
     ('page', 1)
     """
@@ -169,10 +156,10 @@ def salted_key(
     subtask = check_int("subtask", subtask, 0, parallelism - 1)
     shape = _without_pyflink(key_type)
     candidates: Iterator[Any]
-    if shape is STRING:
+    if shape is types.STRING:
         text = expect("STRING", key, str, "a str")
-        candidates = _candidates(STRING, text + check_str("separator", separator), None)
-    elif isinstance(shape, _COMPOUND) and len(shape.fields) == 2:
+        candidates = _candidates(types.STRING, text + check_str("separator", separator), None)
+    elif isinstance(shape, _Compound) and len(shape.fields) == 2:
         candidates = ((key, salt) for salt in _field(shape, 1, ""))
     else:
         raise InvalidTypeError(
@@ -220,16 +207,16 @@ def _candidates(
     """Return the keys of a type in the order of the module's docstring."""
     check_str("prefix", prefix)
     key_type = _without_pyflink(key_type)
-    if isinstance(key_type, _COMPOUND):
+    if isinstance(key_type, _Compound):
         return _tuples(key_type, prefix, template)
     if template is not None:
         raise InvalidTypeError(
             f"template must be left out for a key_type without fields, got {show(template)} "
             f"for {show(key_type)}"
         )
-    if key_type is STRING:
+    if key_type is types.STRING:
         return (f"{prefix}{number}" for number in count())
-    if not isinstance(key_type, ScalarType) or key_type not in _COUNTED:
+    if not isinstance(key_type, types.ScalarType) or key_type not in _COUNTED:
         raise InvalidTypeError(
             "key_type must be an integer type, STRING, BOOLEAN or made of these; a field of "
             f"another type takes a value from template; got {show(key_type)}"
@@ -242,12 +229,11 @@ def _candidates(
 
 
 def _tuples(
-    key_type: TUPLE | ROW | SQL_ROW, prefix: str, template: tuple[object, ...] | None
+    key_type: _Compound, prefix: str, template: tuple[object, ...] | None
 ) -> Iterator[tuple[Any, ...]]:
     arity = len(key_type.fields)
     values = (...,) * arity if template is None else template
-    if not isinstance(values, tuple):
-        raise InvalidTypeError(f"template must be a tuple, got {show(template)}")
+    values = check_class("template", values, tuple, "a tuple")
     if len(values) != arity:
         raise InvalidValueError(
             f"template must have the {arity} fields of {key_type!r}, got {show(template)}"
@@ -265,7 +251,7 @@ def _tuples(
     return ((*head, value, *tail) for value in _field(key_type, runs, prefix))
 
 
-def _field(key_type: TUPLE | ROW | SQL_ROW, index: int, prefix: str) -> Iterator[Any]:
+def _field(key_type: _Compound, index: int, prefix: str) -> Iterator[Any]:
     field = key_type.fields[index]
     try:
         if isinstance(field, LogicalType):
@@ -278,7 +264,7 @@ def _field(key_type: TUPLE | ROW | SQL_ROW, index: int, prefix: str) -> Iterator
 def _sql_values(logical_type: LogicalType, prefix: str) -> Iterator[Any]:
     if logical_type.name == "VARCHAR":
         length = logical_type.length or 0
-        return takewhile(lambda text: len(text) <= length, _candidates(STRING, prefix, None))
+        return takewhile(lambda text: len(text) <= length, _candidates(types.STRING, prefix, None))
     if logical_type.name not in _SQL_COUNTED:
         raise InvalidTypeError(
             "only integers, BOOLEAN, VARCHAR and STRING are counted through; a field of another "
@@ -288,7 +274,7 @@ def _sql_values(logical_type: LogicalType, prefix: str) -> Iterator[Any]:
 
 
 def _without_pyflink(key_type: KeyType) -> KeyType:
-    return key_type.element if isinstance(key_type, PYFLINK) else key_type
+    return key_type.element if isinstance(key_type, types.PYFLINK) else key_type
 
 
 def _integers(bits: int) -> Iterator[int]:
@@ -297,11 +283,17 @@ def _integers(bits: int) -> Iterator[int]:
 
 
 _COUNTED: dict[KeyType, Callable[[], Iterator[Any]]] = {
-    BOOLEAN: lambda: iter((False, True)),
-    BYTE: lambda: _integers(8),
-    SHORT: lambda: _integers(16),
-    INT: lambda: _integers(32),
-    LONG: count,  # the limit of the search lies below the end of Long
-    BIG_INT: count,
+    types.BOOLEAN: lambda: iter((False, True)),
+    types.BYTE: lambda: _integers(8),
+    types.SHORT: lambda: _integers(16),
+    types.INT: lambda: _integers(32),
+    types.LONG: count,  # the limit of the search lies below the end of Long
+    types.BIG_INT: count,
 }
-_SQL_COUNTED = {"BOOLEAN": BOOLEAN, "TINYINT": BYTE, "SMALLINT": SHORT, "INT": INT, "BIGINT": LONG}
+_SQL_COUNTED = {
+    "BOOLEAN": types.BOOLEAN,
+    "TINYINT": types.BYTE,
+    "SMALLINT": types.SHORT,
+    "INT": types.INT,
+    "BIGINT": types.LONG,
+}

@@ -252,9 +252,7 @@ class JavaSqlType(ParametricType):
     zone: dt.tzinfo
 
     def __init__(self, zone: str) -> None:
-        if not isinstance(zone, str):
-            raise InvalidTypeError(f"zone must be the name of a time zone, got {show(zone)}")
-        zone = str.__str__(zone)
+        zone = check_str("zone", zone, "the name of a time zone")
         super().__init__(zone, name=zone, zone=time_zone(zone))
 
     @property

@@ -13,6 +13,7 @@ import zoneinfo
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +21,7 @@ import pytest
 from flink_sql import JAVA_FOLDER, jdk_folder
 
 from keygroups import InvalidValueError
-from keygroups._java_time import sql_date_hasher, sql_time_hasher, sql_timestamp_hasher
+from keygroups._java_time import hash_sql_date, hash_sql_time, hash_sql_timestamp
 from keygroups._java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
@@ -121,9 +122,9 @@ def test_every_zone_and_clock_change(
         items.append(f"zone {name}")
         answers.append(None)
         keys.append((name, EPOCH))
-        hash_date = sql_date_hasher(SQL_DATE(name))
-        hash_time = sql_time_hasher(SQL_TIME(name))
-        hash_timestamp = sql_timestamp_hasher(SQL_TIMESTAMP(name))
+        hash_date = partial(hash_sql_date, SQL_DATE(name))
+        hash_time = partial(hash_sql_time, SQL_TIME(name))
+        hash_timestamp = partial(hash_sql_timestamp, SQL_TIMESTAMP(name))
         keys_of: dict[str, tuple[Callable[[object], int], dict[dt.datetime, object]]] = {
             "date": (hash_date, {moment: moment.date() for moment in days}),
             "time": (hash_time, {moment: moment.time() for moment in times | QUARTERS}),
