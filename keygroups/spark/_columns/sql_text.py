@@ -26,6 +26,15 @@ _CASTS = {
 }
 
 
+def _function(name: str) -> Callable[..., SqlText]:
+    """Make a method that writes a call of a function, or of an operator, on the expression."""
+
+    def write(self: SqlText, *arguments: object) -> SqlText:
+        return SqlText(f"`{name}`({', '.join(map(_text, (self, *arguments)))})")
+
+    return write
+
+
 class SqlText:
     """A SQL expression, with the operators of a Column."""
 
@@ -33,86 +42,37 @@ class SqlText:
         self.text = text
         self._whens = whens  # of an unfinished CASE
 
-    def __add__(self, other: object) -> SqlText:
-        return self._binary("+", other)
-
-    def __sub__(self, other: object) -> SqlText:
-        return self._binary("-", other)
-
-    def __mul__(self, other: object) -> SqlText:
-        return self._binary("*", other)
-
-    def __truediv__(self, other: object) -> SqlText:
-        return self._binary("/", other)
-
-    def __mod__(self, other: object) -> SqlText:
-        return self._binary("%", other)
-
-    def __lt__(self, other: object) -> SqlText:
-        return self._binary("<", other)
-
-    def __gt__(self, other: object) -> SqlText:
-        return self._binary(">", other)
-
-    def __le__(self, other: object) -> SqlText:
-        return self._binary("<=", other)
-
-    def __ge__(self, other: object) -> SqlText:
-        return self._binary(">=", other)
-
-    def __eq__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
-        return self._binary("=", other)
+    __add__ = _function("+")
+    __sub__ = _function("-")
+    __mul__ = _function("*")
+    __truediv__ = _function("/")
+    __mod__ = _function("%")
+    __lt__ = _function("<")
+    __gt__ = _function(">")
+    __le__ = _function("<=")
+    __ge__ = _function(">=")
+    __eq__ = _function("=")  # type: ignore[assignment]  # as Column's
+    __hash__ = None  # type: ignore[assignment]  # __eq__ does not compare
+    __and__ = _function("and")
+    __or__ = _function("or")
+    __invert__ = _function("not")
+    __neg__ = _function("negative")
+    bitwiseAND = _function("&")
+    bitwiseOR = _function("|")
+    bitwiseXOR = _function("^")
+    isNull = _function("isnull")
+    isNotNull = _function("isnotnull")
+    startswith = _function("startswith")
+    rlike = _function("rlike")
 
     def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
         return ~(self == other)
-
-    __hash__ = None  # type: ignore[assignment]  # __eq__ does not compare
-
-    def __and__(self, other: object) -> SqlText:
-        return self._binary("and", other)
-
-    def __or__(self, other: object) -> SqlText:
-        return self._binary("or", other)
-
-    def __invert__(self) -> SqlText:
-        return SqlText(f"`not`({self.text})")
-
-    def __neg__(self) -> SqlText:
-        return SqlText(f"`negative`({self.text})")
-
-    def bitwiseAND(self, other: object) -> SqlText:
-        """Write a & b."""
-        return self._binary("&", other)
-
-    def bitwiseOR(self, other: object) -> SqlText:
-        """Write a | b."""
-        return self._binary("|", other)
-
-    def bitwiseXOR(self, other: object) -> SqlText:
-        """Write a ^ b."""
-        return self._binary("^", other)
 
     def cast(self, spark_type: str) -> SqlText:
         """Write a cast."""
         if spark_type in _CASTS:
             return SqlText(f"`{spark_type}`({self.text})")
         return SqlText(f"CAST({self.text} AS {spark_type})")
-
-    def isNull(self) -> SqlText:
-        """Write a test for null."""
-        return SqlText(f"`isnull`({self.text})")
-
-    def isNotNull(self) -> SqlText:
-        """Write a test for what is not null."""
-        return SqlText(f"`isnotnull`({self.text})")
-
-    def startswith(self, prefix: str) -> SqlText:
-        """Write a test for a prefix."""
-        return SqlText(f"`startswith`({self.text}, {_text(prefix)})")
-
-    def rlike(self, pattern: str) -> SqlText:
-        """Write a test for a regular expression."""
-        return SqlText(f"`rlike`({self.text}, {_text(pattern)})")
 
     def between(self, low: object, high: object) -> SqlText:
         """Write a test for a range."""
@@ -143,9 +103,6 @@ class SqlText:
     def otherwise(self, value: object) -> SqlText:
         """Write the last branch of a CASE."""
         return SqlText(f"CASE{self._whens} ELSE {_text(value)} END")
-
-    def _binary(self, operator: str, other: object) -> SqlText:
-        return SqlText(f"`{operator}`({self.text}, {_text(other)})")
 
 
 class SqlFunctions:
