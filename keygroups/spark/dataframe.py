@@ -20,6 +20,7 @@ from keygroups.spark._columns.arguments import (
     is_connect,
     map_key,
 )
+from keygroups.spark._columns.binary_row import SQL_TYPES
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
 from keygroups.spark._columns.path import PORTABLE, build
@@ -27,33 +28,11 @@ from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
 from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
 
-__all__ = [
-    "infer_key_type",
-    "infer_sql_row",
-    "key_group_load",
-    "rebalance_keys",
-    "with_routing",
-]
+__all__ = ["infer_key_type", "infer_sql_row", "key_group_load", "rebalance_keys", "with_routing"]
 __dir__ = __all__.copy
 
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
-
-
-_SQL_TYPES = {
-    "boolean": "BOOLEAN",
-    "tinyint": "TINYINT",
-    "smallint": "SMALLINT",
-    "int": "INT",
-    "bigint": "BIGINT",
-    "float": "FLOAT",
-    "double": "DOUBLE",
-    "string": "STRING",
-    "binary": "BYTES",
-    "date": "DATE",
-    "timestamp_ntz": "TIMESTAMP(6)",
-    "timestamp": "TIMESTAMP_LTZ(6)",
-}
 
 
 def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
@@ -99,13 +78,13 @@ def _sql_type(name: str, spark_type: T.DataType) -> str:
     if isinstance(spark_type, T.DecimalType):
         return f"DECIMAL({spark_type.precision}, {spark_type.scale})"
     simple = simple_type(spark_type)
-    if simple not in _SQL_TYPES:
+    if simple not in SQL_TYPES:
         raise UnsupportedKeyTypeError(
             f"key column {name} of type {spark_type.simpleString()} has no type of Flink SQL that "
-            f"makes a key here; columns of type {', '.join(_SQL_TYPES)}, decimal, struct and "
+            f"makes a key here; columns of type {', '.join(SQL_TYPES)}, decimal, struct and "
             "array have"
         )
-    return _SQL_TYPES[simple]
+    return SQL_TYPES[simple]
 
 
 def with_routing(
@@ -133,9 +112,7 @@ def with_routing(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     key_group = key_group_column(df, key, max_parallelism, key_type)
     routed = df.withColumn("key_group", key_group)
-    subtask = PORTABLE.operator_index(
-        F.col("key_group"), F.lit(max_parallelism), F.lit(parallelism)
-    )
+    subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, parallelism)
     return routed.withColumn("subtask", subtask)
 
 
@@ -242,7 +219,7 @@ def key_group_column(
 
     def make(path: Portable, key: KeyTree) -> Column:
         code, nullable = hash_key(path, key, known)
-        return then(path, path.key_group(code, path.F.lit(groups), nullable))
+        return then(path, path.key_group(code, groups, nullable))
 
     return build(tree, make, df.sparkSession)
 

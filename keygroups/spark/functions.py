@@ -15,15 +15,11 @@ A classic session has a fast path beside the portable one; see `keygroups.spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pyspark.sql import Column
 
-from keygroups._checks import (
-    check_max_parallelism,
-    check_parallelism,
-    show,
-)
+from keygroups._checks import check_max_parallelism, check_parallelism, check_parallelisms, show
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.spark._columns.arguments import check_column, check_key_type, check_text, map_key
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
@@ -93,9 +89,7 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     Row(key_group=35)
     """
     groups = check_max_parallelism(max_parallelism)
-    return _of_int(
-        "key_hash", key_hash, lambda path, code: path.key_group(code, path.F.lit(groups), code)
-    )
+    return _of_int("key_hash", key_hash, lambda path, code: path.key_group(code, groups, code))
 
 
 def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Column:
@@ -109,11 +103,7 @@ def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Co
     [Row(key_group=104), Row(key_group=17)]
     """
     groups = check_max_parallelism(max_parallelism)
-    return _of_key(
-        key,
-        key_type,
-        lambda path, code, nullable: path.key_group(code, path.F.lit(groups), nullable),
-    )
+    return _of_key(key, key_type, lambda path, code, null: path.key_group(code, groups, null))
 
 
 def compute_operator_index_for_key_group(
@@ -130,18 +120,11 @@ def compute_operator_index_for_key_group(
     ... ).collect()
     [Row(subtask=0), Row(subtask=1)]
     """
-    groups = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, groups)
+    groups, parallelism = check_parallelisms(max_parallelism, parallelism)
 
-    def subtask(path: Portable, key_group: Column) -> Any:
-        F = path.F
-        text = F.concat(
-            F.lit(f"key_group_id must be from 0 to {groups - 1}, got "), key_group.cast("string")
-        )
-        return F.when(
-            key_group.between(0, groups - 1),
-            path.operator_index(key_group, F.lit(groups), F.lit(parallelism)),
-        ).when(key_group.isNotNull(), F.raise_error(text))
+    def subtask(path: Portable, key_group: Column) -> Column:
+        index = path.operator_index(key_group, groups, parallelism)
+        return path.bounded("key_group_id", key_group, groups - 1, index)
 
     return _of_int("key_group_id", key_group_id, subtask)
 
@@ -161,13 +144,11 @@ def assign_key_to_parallel_operator(
     ... ).first()
     Row(subtask=2)
     """
-    groups = check_max_parallelism(max_parallelism)
-    parallelism = check_parallelism(parallelism, groups)
+    groups, parallelism = check_parallelisms(max_parallelism, parallelism)
 
     def subtask(path: Portable, code: Column, nullable: Column | None) -> Column:
-        F = path.F
-        key_group = path.key_group(code, F.lit(groups), nullable)
-        return path.operator_index(key_group, F.lit(groups), F.lit(parallelism))
+        key_group = path.key_group(code, groups, nullable)
+        return path.operator_index(key_group, groups, parallelism)
 
     return _of_key(key, key_type, subtask)
 
@@ -196,12 +177,8 @@ def key_for_subtask(
     look_up = look_up_key(max_parallelism, parallelism, key_type, prefix)
     last = check_parallelism(parallelism, max_parallelism) - 1
 
-    def key(path: Portable, subtask: Column) -> Any:
-        F = path.F
-        text = F.concat(F.lit(f"subtask must be from 0 to {last}, got "), subtask.cast("string"))
-        return F.when(subtask.between(0, last), look_up(path, subtask)).when(
-            subtask.isNotNull(), F.raise_error(text)
-        )
+    def key(path: Portable, subtask: Column) -> Column:
+        return path.bounded("subtask", subtask, last, look_up(path, subtask))
 
     return _of_int("subtask", subtask, key)
 

@@ -73,7 +73,7 @@ def repartition_by_subtask(
     def place(path: Portable, key_group: Column) -> Column:
         F = path.F
         subtask = F.coalesce(
-            path.operator_index(key_group, F.lit(max_parallelism), F.lit(parallelism)),
+            path.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
         return subtask if by_id is not None else _lands_on(path, subtask, partitions)

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, iterate, show
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_class, iterate, show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -89,10 +89,7 @@ def _checked(key_types: Iterable[KeyType]) -> list[KeyType]:
     """Return the key types that functions are wanted for, each once."""
     chosen: list[KeyType] = []
     for key_type in iterate("key_types", "key types", key_types):
-        if not isinstance(key_type, KeyType):
-            raise InvalidTypeError(
-                f"key_types must be values of keygroups.types such as STRING, got {show(key_type)}"
-            )
+        check_class("key_types", key_type, KeyType, "values of keygroups.types such as STRING")
         if key_type not in _KEY_TYPES:
             raise UnsupportedKeyTypeError(
                 f"key_types must be of {', '.join(map(repr, _KEY_TYPES))}, got {show(key_type)}: "

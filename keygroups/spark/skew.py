@@ -6,11 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import (
-    INT_MAX,
-    check_int,
-    check_parallelisms,
-)
+from keygroups._checks import INT_MAX, check_int, check_parallelisms
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import HOT, HotKey, SkewReport, diagnose, subtask_rows
@@ -137,7 +133,7 @@ def _measure(
 
 def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: int) -> DataFrame:
     """Return the keys of each hot subtask that have the most records, the first on top."""
-    subtask = PORTABLE.operator_index(F.col("key_group"), F.lit(max_parallelism), F.lit(len(hot)))
+    subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(hot))
     # One literal, where isin() would need one for each hot subtask.
     flags = F.split(F.lit(",".join("1" if one else "0" for one in hot)), ",")
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from keygroups._checks import MAX_DEPTH, show
+from keygroups._checks import MAX_DEPTH, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.types import KeyType
 
@@ -30,7 +30,7 @@ def check_df(df: object) -> None:
         raise InvalidTypeError(f"df must be a DataFrame, got {show(df)}")
 
 
-def is_column(thing: object) -> bool:
+def is_column(thing: object) -> TypeGuard[Column]:
     """Return whether something is a column, classic or of Spark Connect."""
     cls = type(thing)
     return issubclass(cls, Column) or (is_connect(thing) and hasattr(cls, "isNotNull"))
@@ -49,31 +49,25 @@ def check_column(name: str, column: object) -> Column:
                 "there is no running Spark session, in which to make columns: start one first"
             ) from None
     if is_column(column):
-        return column  # type: ignore[return-value]  # what was just checked
+        return column
     raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
 
 
 def check_text(name: str, text: object) -> str:
     """Return text that Spark can hold as a plain str, else refuse it."""
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"{name} must be a str, got {show(text)}")
-    text = str.__str__(text)  # of a subclass too, with methods of its own, a str
+    checked = check_str(name, text)
     try:
-        text.encode()
+        checked.encode()
     except UnicodeEncodeError:
         raise InvalidValueError(
             f"{name} must have no surrogates, which no text of Spark holds, got {show(text)}"
         ) from None
-    return text
+    return checked
 
 
 def check_key_type(key_type: object) -> KeyType:
     """Return a key type, else refuse it."""
-    if not isinstance(key_type, KeyType):
-        raise InvalidTypeError(
-            f"key_type must be a value of keygroups.types such as STRING, got {show(key_type)}"
-        )
-    return key_type
+    return check_class("key_type", key_type, KeyType, "a value of keygroups.types such as STRING")
 
 
 def map_key(key: object, leaf: Callable[[Any], Any]) -> Any:

@@ -13,35 +13,38 @@ from dataclasses import dataclass
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
     checked,
     counted,
+    single,
     struct_fields,
     typed,
 )
 from keygroups.spark._columns.portable import Portable
 
 _NESTED = ("ROW", "ARRAY")
+SQL_TYPES = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "int": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "string": "STRING",
+    "binary": "BYTES",
+    "date": "DATE",
+    "timestamp_ntz": "TIMESTAMP",
+    "timestamp": "TIMESTAMP_LTZ",
+}
+"""What a Flink table would have of each Spark type that has no parameters."""
 _SPARK_TYPES = {
-    "BOOLEAN": "boolean",
-    "TINYINT": "tinyint",
-    "SMALLINT": "smallint",
-    "INT": "int",
-    "BIGINT": "bigint",
-    "FLOAT": "float",
-    "DOUBLE": "double",
-    "DATE": "date",
-    "CHAR": "string",
-    "VARCHAR": "string",
-    "BINARY": "binary",
-    "VARBINARY": "binary",
-    "TIMESTAMP": "timestamp_ntz",
-    "TIMESTAMP_LTZ": "timestamp",
-    "ARRAY": "array",
+    **{name: spark_type for spark_type, name in SQL_TYPES.items()},
+    **{"CHAR": "string", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"},
 }
 
 
@@ -79,7 +82,7 @@ def _row(
         values = [
             _nested_value(path, data[index])
             if index in data
-            else _value(path, _one(part, logical_type), logical_type, is_key)
+            else _value(path, single(part, f"{logical_type} of SQL_ROW"), logical_type, is_key)
             for index, (part, logical_type) in enumerate(zip(parts, types))
         ]
         return _concat(path, _header(path, parts), values)
@@ -91,12 +94,6 @@ def _row(
     return F.transform(
         F.array(struct), lambda s: assemble({i: s.getField(f"f{i}") for i in nested})
     ).getItem(0)
-
-
-def _one(part: KeyTree, logical_type: LogicalType) -> KeyColumn:
-    if isinstance(part, KeyColumn):
-        return part
-    raise InvalidValueError(f"{logical_type} of SQL_ROW must be one column, got a list")
 
 
 def _header(path: Portable, parts: Sequence[KeyTree]) -> list[Column]:
@@ -157,9 +154,9 @@ def _value(
     if name == "BOOLEAN":
         return _Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
     if name == "FLOAT":  # an array's writer knows one NaN only
-        return _Value(path.float_bits(column) if in_array else path.raw_float_bits(column))
+        return _Value(path.float_bits(column, raw=not in_array))
     if name == "DOUBLE":
-        return _Value(path.double_bits(column) if in_array else path.raw_double_bits(column))
+        return _Value(path.double_bits(column, raw=not in_array))
     number = (F.unix_date(column) if name == "DATE" else column).cast("bigint")
     size = logical_type.element_size
     return _Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
@@ -177,12 +174,8 @@ def _text(path: Portable, column: Column, logical_type: LogicalType) -> _Value:
     """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
     F, limit = path.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
-        refused = F.raise_error(
-            F.concat(
-                F.lit(f"key of type {logical_type} must not be longer, got length "),
-                F.length(column).cast("string"),
-            )
-        )
+        message = f"key of type {logical_type} must not be longer, got length "
+        refused = path.refuse(message, F.length(column))
         column = F.when(F.length(column) <= limit, column).when(column.isNotNull(), refused)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
@@ -246,15 +239,11 @@ def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key
         millis, micros = days * 86_400_000 + milli_of_day, micro_of_day - milli_of_day * 1_000
     if precision < 6:  # Spark has no finer ones
         finer = ((millis % 1_000) * 1_000 + micros) % 10 ** (6 - precision)
-        refused = F.raise_error(
-            F.concat(
-                F.lit(
-                    f"key of type {logical_type} must have at most {precision} digits of a "
-                    "fraction of a second, got "
-                ),
-                column.cast("string"),
-            )
+        message = (
+            f"key of type {logical_type} must have at most {precision} digits of a fraction of "
+            "a second, got "
         )
+        refused = path.refuse(message, column)
         millis = F.when(finer == 0, millis).when(column.isNotNull(), refused)
     if not logical_type.reserved:
         return _Value(millis)
@@ -265,11 +254,10 @@ def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key
 def _nested_bytes(path: Portable, part: KeyTree, logical_type: LogicalType) -> Column:
     """Return the bytes of a nested row or array; null where it is null."""
     F, what = path.F, f"{logical_type} of SQL_ROW"
-    if not isinstance(part, KeyColumn):
-        if logical_type.name != "ROW":
-            raise InvalidValueError(f"{what} must be one column, got a list")
+    if logical_type.name == "ROW" and not isinstance(part, KeyColumn):
         fields = counted(part, len(logical_type.fields), what)
         return _row(path, fields, logical_type.fields, is_key=False)
+    part = single(part, what)
     if logical_type.name == "ARRAY":
         data = _array(path, part, logical_type.fields[0], checked(path, part, "array", what))
     else:

@@ -97,21 +97,18 @@ class Catalyst(Portable):
             made.append(self._column(binary))
         return made[0] if len(made) == 1 else F.concat(*made)
 
-    def double_bits(self, column: Column) -> Column:
-        """Call Double.doubleToLongBits."""
-        return self._double_bits(column, "doubleToLongBits")
+    def double_bits(self, column: Column, raw: bool) -> Column:
+        """Call Double.doubleToLongBits, or the raw one, which tells NaNs apart."""
+        method = "doubleToRawLongBits" if raw else "doubleToLongBits"
+        long, child = self._types.DataTypes.LongType, self._expression(column)
+        return self._column(self._invoke_static("java.lang.Double", method, long, child))
 
-    def raw_double_bits(self, column: Column) -> Column:
-        """Call Double.doubleToRawLongBits, which tells NaNs apart."""
-        return self._double_bits(column, "doubleToRawLongBits")
-
-    def float_bits(self, column: Column) -> Column:
-        """Call Float.floatToIntBits."""
-        return self._float_bits(column, "floatToIntBits")
-
-    def raw_float_bits(self, column: Column) -> Column:
-        """Call Float.floatToRawIntBits, which tells NaNs apart."""
-        return self._float_bits(column, "floatToRawIntBits")
+    def float_bits(self, column: Column, raw: bool) -> Column:
+        """Call Float.floatToIntBits, or the raw one, which tells NaNs apart."""
+        method = "floatToRawIntBits" if raw else "floatToIntBits"
+        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
+        bits = self._invoke_static("java.lang.Float", method, integer, child)
+        return self.low32(self._column(bits).cast("bigint"))
 
     def unscaled_long(self, column: Column, scale: int) -> Column:
         """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
@@ -128,15 +125,6 @@ class Catalyst(Portable):
         return self._column(
             self._invoke(unscaled, "toByteArray", self._types.DataTypes.BinaryType)
         )
-
-    def _double_bits(self, column: Column, method: str) -> Column:
-        long, child = self._types.DataTypes.LongType, self._expression(column)
-        return self._column(self._invoke_static("java.lang.Double", method, long, child))
-
-    def _float_bits(self, column: Column, method: str) -> Column:
-        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
-        bits = self._invoke_static("java.lang.Float", method, integer, child)
-        return self.low32(self._column(bits).cast("bigint"))
 
     def _java_hash_code(self, column: Column, convert: str, java_class: str) -> Column:
         """Convert a value to an object of the JDK and call its hashCode()."""
@@ -194,12 +182,10 @@ def fast_path(session: SparkSession) -> Catalyst | None:
         expected.append(hash_code(_FOLD_PROBE, LIST(INT)))
         columns.append(catalyst.words([F.lit(_UNSCALED_PROBE).cast("bigint")]))
         expected.append(_UNSCALED_PROBE.to_bytes(8, "little", signed=True))
-        for double_bits in (catalyst.double_bits, catalyst.raw_double_bits):
-            columns.append(double_bits(F.lit(-1.5)))
-            expected.append(struct.unpack("<q", struct.pack("<d", -1.5))[0])
-        for float_bits in (catalyst.float_bits, catalyst.raw_float_bits):
-            columns.append(float_bits(F.lit(-1.5).cast("float")))
-            expected.append(struct.unpack("<I", struct.pack("<f", -1.5))[0])
+        for raw in (False, True):
+            columns.append(catalyst.double_bits(F.lit(-1.5), raw))
+            columns.append(catalyst.float_bits(F.lit(-1.5).cast("float"), raw))
+            expected += struct.unpack("<qI", struct.pack("<df", -1.5, -1.5))
         decimal = F.lit(Decimal(_UNSCALED_PROBE).scaleb(-2))
         columns.append(catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2))
         expected.append(_UNSCALED_PROBE)

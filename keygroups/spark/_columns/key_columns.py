@@ -70,6 +70,13 @@ def counted(key: KeyTree, count: int, what: object) -> Sequence[KeyTree]:
     return keys
 
 
+def single(key: KeyTree, what: str) -> KeyColumn:
+    """Return a key if it is one column, else refuse it."""
+    if not isinstance(key, KeyColumn):
+        raise InvalidValueError(f"{what} must be one column, got a list")
+    return key
+
+
 def checked(path: Portable, key: KeyColumn, spark_type: str, what: str) -> Column:
     """Return a column if it is of a Spark type, given without parameters, else refuse it."""
     if key.spark_type is None:

@@ -22,6 +22,7 @@ from keygroups.spark._columns.key_columns import (
     KeyTree,
     checked,
     counted,
+    single,
     struct_fields,
 )
 from keygroups.spark._columns.portable import Portable
@@ -58,9 +59,8 @@ def hash_key(
         return _hash_sql_row(path, key, key_type)
     if isinstance(key_type, types.PYFLINK):
         return _hash_pyflink(path, key, key_type), None
-    [column] = counted(key, 1, key_type)
-    if not isinstance(column, KeyColumn):
-        raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
+    [part] = counted(key, 1, key_type)
+    column = single(part, f"key of type {key_type}")
     return _hash_column(path, column, key_type), column.column
 
 
@@ -69,9 +69,7 @@ def _hash(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         code, struct = _hash_fields(path, key, key_type)
         return code if struct is None else path.F.when(struct.isNotNull(), code)
-    if not isinstance(key, KeyColumn):
-        raise InvalidValueError(f"key of type {key_type} must be one column, got a list")
-    return _hash_column(path, key, key_type)
+    return _hash_column(path, single(key, f"key of type {key_type}"), key_type)
 
 
 def _deep(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
@@ -169,12 +167,7 @@ def _hash_sql_date(path: Portable, date: Column, key_type: types.SQL_DATE) -> Co
     for start, end in doubtful:  # long ones, of which there are few
         if start != end:
             certain = certain & ~date.between(F.lit(start), F.lit(end))
-    refused = F.raise_error(
-        F.concat(
-            F.lit(f"key of type {key_type} must be one certain instant, got "),
-            date.cast("string"),
-        )
-    )
+    refused = path.refuse(f"key of type {key_type} must be one certain instant, got ", date)
     code = path.hash_long(F.unix_millis(midnight))
     return F.when(certain, code).when(date.isNotNull(), refused)
 

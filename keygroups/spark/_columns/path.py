@@ -27,7 +27,6 @@ from keygroups.spark._columns.sql_text import SqlFunctions
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable")
 
-
 PORTABLE = Portable(F)
 _TEXT = Portable(SqlFunctions())
 # One answer per gateway, that is per JVM: its classes do not change.

@@ -4,7 +4,9 @@ They run wherever Spark does, Spark Connect included, with ANSI mode on or off: 
 arithmetic happens in bigints that cannot overflow and is cut to 32 bits by bit operations.
 
 The expressions are written once for two uses: as columns, and as the SQL text of the look-alike
-of PySpark's functions in `keygroups.spark._columns.sql_text`.
+of PySpark's functions in `keygroups.spark._columns.sql_text`. The bits of floats and doubles
+come from Spark's `printf`, which is Java's Formatter: it writes the Java hashCode of a number
+with `%h`, and the digits of a double with `%a`; nothing is rounded.
 """
 
 from __future__ import annotations
@@ -16,16 +18,22 @@ from typing import Any
 from pyspark.sql import Column
 
 from keygroups import types
-from keygroups.spark._columns.ieee754 import Ieee754
 
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
 # Spark's hash() starts from 42, and the hash of one column seeds the next. This int hashes
 # to 0, so hash(this, code) is murmur3 of the code with seed 0.
 _HASHES_TO_ZERO = -1693959553
+# What the Formatter writes of the numbers that are not "0x1.8p3", and what has their bits when
+# it is read as that: biased exponents are 0 or 2047 there.
+_ODD_ONES = {
+    "NaN": " 0x1.8000000000000p1024",
+    "Infinity": "0x1.0000000000000p1024",
+    "0x0.0000000000000p0": "0x0.0000000000000p-1022",
+}
 
 
-class Portable(Ieee754):
+class Portable:
     """The expressions that hash columns.
 
     `F` is `pyspark.sql.functions` or a `SqlFunctions`. `hashers` has, for each key type without
@@ -58,7 +66,7 @@ class Portable(Ieee754):
         # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
         return F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
 
-    def key_group(self, code: Column, max_parallelism: Column, key: Column | None) -> Column:
+    def key_group(self, code: Column, max_parallelism: Column | int, key: Column | None) -> Column:
         """Return the key group of a hash code; null where `key`, which may be null, is.
 
         hash() skips a null instead of returning it. Asking the key and not its code spares Spark
@@ -67,8 +75,19 @@ class Portable(Ieee754):
         group = self.finalise(code) % max_parallelism
         return group if key is None else self.F.when(key.isNotNull(), group)
 
+    def refuse(self, message: str, value: Column) -> Column:
+        """Return what fails the query with a message, behind which the value is shown."""
+        F = self.F
+        return F.raise_error(F.concat(F.lit(message), value.cast("string")))
+
+    def bounded(self, name: str, column: Column, last: int, value: Column) -> Column:
+        """Return a value where a column is in 0..last; null gives null, else the query fails."""
+        refused = self.refuse(f"{name} must be from 0 to {last}, got ", column)
+        inside = self.F.when(column.between(0, last), value)
+        return inside.when(column.isNotNull(), refused)
+
     def operator_index(
-        self, key_group: Column, max_parallelism: Column, parallelism: Column
+        self, key_group: Column, max_parallelism: Column | int, parallelism: Column | int
     ) -> Column:
         """Return the subtask of a key group that is in bounds; null where that is null."""
         # "/" gives a double, exact here: the dividend is below 2^30.
@@ -133,7 +152,37 @@ class Portable(Ieee754):
 
     def hash_floating(self, column: Column) -> Column:
         """Float.hashCode or Double.hashCode."""
-        return self.as_code(self.java_hash(column))
+        return self.as_code(self._java_hash(column))
+
+    def _java_hash(self, column: Column) -> Column:
+        F = self.F
+        # The Formatter writes null as "null"; conv() of no digits is null.
+        digits = F.substring_index(F.printf(F.lit("%h"), column), "n", 1)
+        return F.conv(digits, 16, 10).cast("bigint")
+
+    def float_bits(self, column: Column, raw: bool) -> Column:
+        """Float.floatToIntBits, which is the hashCode, as a bigint that is not negative.
+
+        `raw` is for bits in which a NaN keeps its own, where the path tells NaNs apart, not here.
+        """
+        return self._java_hash(column)
+
+    def double_bits(self, column: Column, raw: bool) -> Column:
+        """Double.doubleToLongBits of a double, as a bigint; `raw` is as in `float_bits`.
+
+        `% .13a` writes a space or a minus, "0x1.", or "0x0." for a subnormal number, the 13
+        hexadecimal digits of the significand, "p" and the exponent in decimal.
+        """
+        F = self.F
+        text = F.printf(F.lit("% .13a"), column)
+        for odd, read in _ODD_ONES.items():
+            text = F.replace(text, F.lit(odd), F.lit(read))
+        digits = F.translate(F.substring(text, 4, 15), ".", "")
+        exponent = F.conv(F.substring(text, 20, 5), 10, -10).cast("bigint")  # null for null
+        significand = F.conv(digits, 16, 10).cast("bigint")  # the leading 1 of normal numbers too
+        magnitude = F.shiftleft(exponent + 1022, 52) + significand
+        sign = F.when(text.startswith("-"), F.lit(-(1 << 63))).otherwise(F.lit(0))
+        return magnitude.bitwiseOR(sign)
 
     def hash_string(self, column: Column) -> Column:
         """String.hashCode: the 31-fold of the UTF-16 code units."""
@@ -235,9 +284,7 @@ class Portable(Ieee754):
         ]
         bits = words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3])
         canonical = column.rlike("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-        refused = F.raise_error(
-            F.concat(F.lit("key of type UUID must be its canonical text, got "), column)
-        )
+        refused = self.refuse("key of type UUID must be its canonical text, got ", column)
         return F.when(column.isNull(), None).when(canonical, self.as_code(bits)).otherwise(refused)
 
     def words(self, numbers: list[Column]) -> Column:
