@@ -16,23 +16,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keygroups import types
 from keygroups.logical_types import LogicalType
-from keygroups.types import (
-    LIST,
-    MAP,
-    OPTIONAL,
-    PYFLINK,
-    ROW,
-    SET,
-    SQL_DATE,
-    SQL_ROW,
-    SQL_TIME,
-    SQL_TIMESTAMP,
-    STRING,
-    TUPLE,
-    JavaSqlType,
-    KeyType,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,7 +136,7 @@ class FlinkOracle:
         )
 
     def ask(
-        self, keys: Sequence[tuple[KeyType, object]], max_parallelisms: Iterable[int]
+        self, keys: Sequence[tuple[types.KeyType, object]], max_parallelisms: Iterable[int]
     ) -> list[tuple[int, list[int]]]:
         """Return each key's hashCode and its key group at each max parallelism."""
         mps = list(max_parallelisms)
@@ -190,33 +175,33 @@ class FlinkOracle:
             return None
 
 
-def _java(key_type: KeyType, value: Any) -> str:
+def _java(key_type: types.KeyType, value: Any) -> str:
     """Return the XML of a key's Java object."""
-    if isinstance(key_type, PYFLINK):  # from the row of key and element that Python sends
-        sent = _row(ROW(key_type.element, STRING), (value, "element"))
+    if isinstance(key_type, types.PYFLINK):  # from the row of key and element that Python sends
+        sent = _row(types.ROW(key_type.element, types.STRING), (value, "element"))
         made = f'<void id="pyflink" method="getKey">{sent}</void>'
         return f'<void class="{PYFLINK_SELECTOR}">{made}</void><object idref="pyflink"/>'
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, types.OPTIONAL):
         return _call("java.util.Optional", "ofNullable", _java(key_type.element, value))
-    if isinstance(key_type, PYFLINK):
-        return _row(ROW(key_type.element), (value,))
-    if isinstance(key_type, SQL_ROW):
+    if isinstance(key_type, types.PYFLINK):
+        return _row(types.ROW(key_type.element), (value,))
+    if isinstance(key_type, types.SQL_ROW):
         return _binary_row(key_type, value)
     if value is None:
         return "<null/>"
-    if isinstance(key_type, TUPLE):
+    if isinstance(key_type, types.TUPLE):
         fields = map(_java, key_type.fields, value)
         return _call(f"org.apache.flink.api.java.tuple.Tuple{len(value)}", "new", *fields)
-    if isinstance(key_type, ROW):
+    if isinstance(key_type, types.ROW):
         return _row(key_type, value)
-    if isinstance(key_type, (LIST, SET)):
-        cls = "java.util.ArrayList" if isinstance(key_type, LIST) else "java.util.HashSet"
+    if isinstance(key_type, (types.LIST, types.SET)):
+        cls = "java.util.ArrayList" if isinstance(key_type, types.LIST) else "java.util.HashSet"
         return _call(cls, "new", _adds(_java(key_type.element, element) for element in value))
-    if isinstance(key_type, MAP):
+    if isinstance(key_type, types.MAP):
         entries = (_java(key_type.key, k) + _java(key_type.value, v) for k, v in value.items())
         puts = (f'<void method="put">{entry}</void>' for entry in entries)
         return _call("java.util.HashMap", "new", *puts)
-    if isinstance(key_type, JavaSqlType):
+    if isinstance(key_type, types.JavaSqlType):
         return _sql(key_type, value)
     return _scalar(repr(key_type), value)
 
@@ -237,7 +222,7 @@ def _scalar(name: str, value: Any) -> str:
     return f"<{name.lower()}>{str(value).lower()}</{name.lower()}>"
 
 
-def _row(key_type: ROW, value: Sequence[object]) -> str:
+def _row(key_type: types.ROW, value: Sequence[object]) -> str:
     cls = "org.apache.flink.types.Row"
     kind = f'<object class="org.apache.flink.types.RowKind" field="{_ROW_KINDS[key_type.kind]}"/>'
     if key_type.names is None:
@@ -251,7 +236,7 @@ def _row(key_type: ROW, value: Sequence[object]) -> str:
     return start.removesuffix("</object>") + "".join(sets) + "</object>"
 
 
-def _binary_row(key_type: SQL_ROW, values: Sequence[object]) -> str:
+def _binary_row(key_type: types.SQL_ROW, values: Sequence[object]) -> str:
     """Write a row field by field, as the code that Flink's planner generates for a key does."""
     row = _call(f"{_DATA}.binary.BinaryRowData", "new", _int(len(values)))
     writes = map(_write, range(len(values)), key_type.fields, values)
@@ -323,15 +308,15 @@ def _with_names(field: LogicalType) -> str:
     return f"{field.name}<{', '.join(parts)}>{'' if field.nullable else ' NOT NULL'}"
 
 
-def _sql(key_type: JavaSqlType, value: Any) -> str:
+def _sql(key_type: types.JavaSqlType, value: Any) -> str:
     zone = _call("java.util.TimeZone", "getTimeZone", _string(str(key_type.zone)))
     start = f'<void class="java.util.TimeZone" method="setDefault">{zone}</void>'
-    if isinstance(key_type, SQL_DATE):
+    if isinstance(key_type, types.SQL_DATE):
         return start + _call("java.sql.Date", "valueOf", _string(value.isoformat()))
-    if isinstance(key_type, SQL_TIMESTAMP):
+    if isinstance(key_type, types.SQL_TIMESTAMP):
         return start + _call("java.sql.Timestamp", "valueOf", _string(value.isoformat(" ")))
     # Time.valueOf reads whole seconds only.
-    assert isinstance(key_type, SQL_TIME)
+    assert isinstance(key_type, types.SQL_TIME)
     text = _string(f"1970-01-01 {value.isoformat()}")
     return (
         f'{start}<void class="java.sql.Timestamp" method="valueOf">{text}'

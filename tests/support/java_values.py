@@ -10,38 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import keygroups
+from keygroups import types
 from keygroups._java_time import instant_code, local_date_code, local_time_code
-from keygroups.types import (
-    BIG_DEC,
-    BIG_INT,
-    BOOLEAN,
-    BYTE,
-    CHAR,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LIST,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LOCAL_TIME,
-    LONG,
-    MAP,
-    NULL,
-    OPTIONAL,
-    ROW,
-    SET,
-    SHORT,
-    SQL_DATE,
-    SQL_TIME,
-    SQL_TIMESTAMP,
-    STRING,
-    TUPLE,
-    UUID,
-    KeyType,
-)
 
-Typed = tuple[KeyType, Any]
+Typed = tuple[types.KeyType, Any]
 
 
 class NoKeyTypeError(Exception):
@@ -53,16 +25,16 @@ class BeyondPythonError(Exception):
 
 
 INTEGERS = {
-    "Integer": INT,
-    "Short": SHORT,
-    "Byte": BYTE,
-    "Long": LONG,
-    "BigInteger": BIG_INT,
+    "Integer": types.INT,
+    "Short": types.SHORT,
+    "Byte": types.BYTE,
+    "Long": types.LONG,
+    "BigInteger": types.BIG_INT,
     # The mutable types of org.apache.flink.types hash as what they wrap, but for three
     # (see WRAPPERS).
-    "IntValue": INT,
-    "ShortValue": SHORT,
-    "ByteValue": BYTE,
+    "IntValue": types.INT,
+    "ShortValue": types.SHORT,
+    "ByteValue": types.BYTE,
 }
 # LongValue, DoubleValue: what their hashCode adds to the wrapped one's (RULES.md).
 WRAPPERS = {"LongValue": ("Long", 43), "DoubleValue": ("Double", 31)}
@@ -121,29 +93,29 @@ def to_sql_time(value: dict[str, str]) -> dt.time:
     return moment.time()
 
 
-SCALARS: dict[str, tuple[KeyType, Callable[[Any], object]]] = {
-    "null": (NULL, lambda _: None),
-    "Boolean": (BOOLEAN, bool),
-    "Character": (CHAR, chr),
-    "CharValue": (CHAR, chr),
-    "Double": (DOUBLE, lambda v: from_bits(v, "d")),
-    "Float": (FLOAT, lambda v: from_bits(v, "f")),
-    "FloatValue": (FLOAT, lambda v: from_bits(v, "f")),
-    "String": (STRING, str),
-    "StringValue": (STRING, str),
-    "BigDecimal": (BIG_DEC, lambda v: Decimal(f"{v['unscaled']}E{-v['scale']}")),
-    "LocalDate": (LOCAL_DATE, to_date),
-    "LocalTime": (LOCAL_TIME, to_time),
+SCALARS: dict[str, tuple[types.KeyType, Callable[[Any], object]]] = {
+    "null": (types.NULL, lambda _: None),
+    "Boolean": (types.BOOLEAN, bool),
+    "Character": (types.CHAR, chr),
+    "CharValue": (types.CHAR, chr),
+    "Double": (types.DOUBLE, lambda v: from_bits(v, "d")),
+    "Float": (types.FLOAT, lambda v: from_bits(v, "f")),
+    "FloatValue": (types.FLOAT, lambda v: from_bits(v, "f")),
+    "String": (types.STRING, str),
+    "StringValue": (types.STRING, str),
+    "BigDecimal": (types.BIG_DEC, lambda v: Decimal(f"{v['unscaled']}E{-v['scale']}")),
+    "LocalDate": (types.LOCAL_DATE, to_date),
+    "LocalTime": (types.LOCAL_TIME, to_time),
     "LocalDateTime": (
-        LOCAL_DATE_TIME,
+        types.LOCAL_DATE_TIME,
         lambda v: dt.datetime.combine(to_date(v["date"]), to_time(v["time"])),
     ),
-    "Instant": (INSTANT, to_instant),
-    "UUID": (UUID, uuid.UUID),
-    "java.sql.Date": (SQL_DATE("UTC"), to_sql_date),
-    "java.sql.Time": (SQL_TIME("UTC"), to_sql_time),
+    "Instant": (types.INSTANT, to_instant),
+    "UUID": (types.UUID, uuid.UUID),
+    "java.sql.Date": (types.SQL_DATE("UTC"), to_sql_date),
+    "java.sql.Time": (types.SQL_TIME("UTC"), to_sql_time),
     "java.sql.Timestamp": (
-        SQL_TIMESTAMP("UTC"),
+        types.SQL_TIMESTAMP("UTC"),
         lambda v: to_datetime(int(v["millis"]), v["nanos"] % 1_000_000),
     ),
 }
@@ -157,7 +129,7 @@ def decode(java_type: str, value: Any) -> Typed:
         return key_type, convert(value)
     if java_type.startswith("Tuple"):
         fields = decode_all(value)
-        return TUPLE(*(t for t, _ in fields)), tuple(v for _, v in fields)
+        return types.TUPLE(*(t for t, _ in fields)), tuple(v for _, v in fields)
     if java_type == "Row":
         return decode_row(value)
     if java_type in ("EitherLeft", "EitherRight"):
@@ -165,15 +137,19 @@ def decode(java_type: str, value: Any) -> Typed:
     if java_type in ("List", "Set"):
         element, values = decode_common(value)
         return (
-            (LIST(element), values) if java_type == "List" else (SET(element), frozenset(values))
+            (types.LIST(element), values)
+            if java_type == "List"
+            else (types.SET(element), frozenset(values))
         )
     if java_type == "Optional":
-        key_type, key = (NULL, None) if value is None else decode_part(value["t"], value["v"])
-        return OPTIONAL(key_type), key
+        key_type, key = (
+            (types.NULL, None) if value is None else decode_part(value["t"], value["v"])
+        )
+        return types.OPTIONAL(key_type), key
     if java_type == "Map":
         key_type, keys = decode_common([k for k, _ in value])
         value_type, values = decode_common([v for _, v in value])
-        return MAP(key_type, value_type), dict(zip(keys, values))
+        return types.MAP(key_type, value_type), dict(zip(keys, values))
     raise NoKeyTypeError(java_type)
 
 
@@ -192,27 +168,27 @@ def decode_part(java_type: str, value: Any) -> Typed:
         code = by_formula(java_type, value)
         if code is None:
             raise
-        return INT, code
+        return types.INT, code
 
 
 def decode_row(value: dict[str, Any]) -> Typed:
     named = value.get("named")
     names = None if named is None else [name for name, _ in named]
     fields = decode_all(value["fields"] if named is None else [field for _, field in named])
-    key_type = ROW(*(t for t, _ in fields), kind=value["kind"], names=names)
+    key_type = types.ROW(*(t for t, _ in fields), kind=value["kind"], names=names)
     return key_type, tuple(v for _, v in fields)
 
 
-def decode_common(values: list[dict[str, Any]]) -> tuple[KeyType, list[Any]]:
+def decode_common(values: list[dict[str, Any]]) -> tuple[types.KeyType, list[Any]]:
     decoded = decode_all(values)
-    types = {t for t, _ in decoded} - {NULL}
-    if any(isinstance(t, (LIST, MAP)) for t in types) and len(types) > 1:
+    found = {t for t, _ in decoded} - {types.NULL}
+    if any(isinstance(t, (types.LIST, types.MAP)) for t in found) and len(found) > 1:
         raise NoKeyTypeError("a collection of several types")  # a Row looks into these
-    empties = any(isinstance(t, OPTIONAL) for t in types)  # there None is Optional.empty()
-    if len(types) > 1 or (empties and any(t is NULL for t, _ in decoded)):
-        codes = [None if t is NULL else keygroups.hash_code(v, t) for t, v in decoded]
-        return INT, list(codes)
-    return (types.pop() if types else NULL), [v for _, v in decoded]
+    empties = any(isinstance(t, types.OPTIONAL) for t in found)  # there None is Optional.empty()
+    if len(found) > 1 or (empties and any(t is types.NULL for t, _ in decoded)):
+        codes = [None if t is types.NULL else keygroups.hash_code(v, t) for t, v in decoded]
+        return types.INT, list(codes)
+    return (found.pop() if found else types.NULL), [v for _, v in decoded]
 
 
 def by_formula(java_type: str, value: Any) -> int | None:
@@ -237,5 +213,5 @@ def by_formula(java_type: str, value: Any) -> int | None:
         local = value["local"]
         return date(local["date"]) ^ time(local["time"]) ^ int(value["offset_seconds"])
     if java_type.startswith("java.sql."):
-        return keygroups.hash_code(int(value["millis"]), LONG)
+        return keygroups.hash_code(int(value["millis"]), types.LONG)
     return None

@@ -11,46 +11,24 @@ from typing import Any
 
 from pyspark.sql import types as T
 
+from keygroups import types
 from keygroups.logical_types import LogicalType
-from keygroups.types import (
-    BIG_DEC,
-    BOOLEAN,
-    BYTE,
-    DOUBLE,
-    FLOAT,
-    INSTANT,
-    INT,
-    LIST,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LONG,
-    NULL,
-    PYFLINK,
-    ROW,
-    SHORT,
-    SQL_DATE,
-    SQL_TIMESTAMP,
-    STRING,
-    TUPLE,
-    UUID,
-    KeyType,
-)
 
-_SCALARS: dict[KeyType, T.DataType] = {
-    BOOLEAN: T.BooleanType(),
-    BYTE: T.ByteType(),
-    SHORT: T.ShortType(),
-    INT: T.IntegerType(),
-    LONG: T.LongType(),
-    FLOAT: T.FloatType(),
-    DOUBLE: T.DoubleType(),
-    STRING: T.StringType(),
-    LOCAL_DATE: T.DateType(),
-    LOCAL_DATE_TIME: T.TimestampNTZType(),
-    INSTANT: T.TimestampType(),
-    UUID: T.StringType(),
-    SQL_DATE("UTC"): T.DateType(),
-    SQL_TIMESTAMP("UTC"): T.TimestampType(),
+_SCALARS: dict[types.KeyType, T.DataType] = {
+    types.BOOLEAN: T.BooleanType(),
+    types.BYTE: T.ByteType(),
+    types.SHORT: T.ShortType(),
+    types.INT: T.IntegerType(),
+    types.LONG: T.LongType(),
+    types.FLOAT: T.FloatType(),
+    types.DOUBLE: T.DoubleType(),
+    types.STRING: T.StringType(),
+    types.LOCAL_DATE: T.DateType(),
+    types.LOCAL_DATE_TIME: T.TimestampNTZType(),
+    types.INSTANT: T.TimestampType(),
+    types.UUID: T.StringType(),
+    types.SQL_DATE("UTC"): T.DateType(),
+    types.SQL_TIMESTAMP("UTC"): T.TimestampType(),
 }
 
 
@@ -58,39 +36,39 @@ class NoSparkTypeError(Exception):
     """No Spark type holds this key: a lone surrogate, a decimal of 39 digits, a map, ..."""
 
 
-def in_spark(key_type: KeyType, key: Any) -> tuple[KeyType, T.DataType, Any]:
+def in_spark(key_type: types.KeyType, key: Any) -> tuple[types.KeyType, T.DataType, Any]:
     """Return key type, Spark type and Spark value; a NULL part becomes an INT that is null."""
-    if key_type is NULL:
-        return INT, T.IntegerType(), None
-    if isinstance(key_type, (TUPLE, ROW)):
+    if key_type is types.NULL:
+        return types.INT, T.IntegerType(), None
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
         values = key if key is not None else (None,) * len(key_type.fields)
         fields = [in_spark(field, value) for field, value in zip(key_type.fields, values)]
         if not fields:
             raise NoSparkTypeError(key_type)
         struct = T.StructType([T.StructField(f"f{i}", f[1]) for i, f in enumerate(fields)])
-        types = [f[0] for f in fields]
+        parts = [f[0] for f in fields]
         same = (
-            TUPLE(*types)
-            if isinstance(key_type, TUPLE)
-            else ROW(*types, kind=key_type.kind, names=key_type.names)
+            types.TUPLE(*parts)
+            if isinstance(key_type, types.TUPLE)
+            else types.ROW(*parts, kind=key_type.kind, names=key_type.names)
         )
         return same, struct, None if key is None else tuple(f[2] for f in fields)
-    if isinstance(key_type, PYFLINK):
-        if key_type.element == SQL_TIMESTAMP("UTC"):
+    if isinstance(key_type, types.PYFLINK):
+        if key_type.element == types.SQL_TIMESTAMP("UTC"):
             raise NoSparkTypeError(key_type)
         element, spark_type, value = in_spark(key_type.element, key)
-        return PYFLINK(element), spark_type, value
-    if isinstance(key_type, LIST):
+        return types.PYFLINK(element), spark_type, value
+    if isinstance(key_type, types.LIST):
         elements = [in_spark(key_type.element, element) for element in key or [None]]
         if any(element[:2] != elements[0][:2] for element in elements):
             raise NoSparkTypeError(key_type)
         array = T.ArrayType(elements[0][1])
         return (
-            LIST(elements[0][0]),
+            types.LIST(elements[0][0]),
             array,
             None if key is None else [e[2] for e in elements][: len(key)],
         )
-    if key_type is BIG_DEC:
+    if key_type is types.BIG_DEC:
         return key_type, _decimal(key), key
     if key_type not in _SCALARS:
         raise NoSparkTypeError(key_type)
@@ -141,10 +119,10 @@ def sql_value(logical_type: LogicalType, value: Any) -> Any:
         if struct.pack(">d", value) != bytes.fromhex("7ff8000000000000"):
             raise NoSparkTypeError("another NaN, which Spark's own functions do not tell")
         return value
-    return _value(STRING, value)
+    return _value(types.STRING, value)
 
 
-def _value(key_type: KeyType, key: Any) -> Any:
+def _value(key_type: types.KeyType, key: Any) -> Any:
     if isinstance(key, str) and any("\ud800" <= char <= "\udfff" for char in key):
         raise NoSparkTypeError("a lone surrogate")
     if isinstance(key, uuid.UUID):
@@ -153,7 +131,7 @@ def _value(key_type: KeyType, key: Any) -> Any:
         dt.datetime(9999, 12, 31)
     ):
         raise NoSparkTypeError("PySpark itself fails at the ends of the calendar")
-    if isinstance(key_type, SQL_TIMESTAMP) and key is not None:
+    if isinstance(key_type, types.SQL_TIMESTAMP) and key is not None:
         return key.replace(tzinfo=dt.timezone.utc)
     return key
 
