@@ -72,14 +72,14 @@ def from_numpy(value: object, scalar: str) -> object:
     return value
 
 
-def to_int(name: str, value: object, error: type[InvalidTypeError] = InvalidTypeError) -> int:
+def to_int(name: str, value: Any, error: type[InvalidTypeError] = InvalidTypeError) -> int:
     """Return `value` as an int, or raise `error` with `name` and value.
 
     Whatever has `__index__` is an int (NumPy's integers are), except bools and enums.
     """
     if not isinstance(from_numpy(value, "bool_"), (bool, Enum)):
         try:
-            number = operator.index(value)  # type: ignore[arg-type]  # its TypeError is the check
+            number = operator.index(value)  # its TypeError is the check
         except TypeError:
             pass
         else:

@@ -185,7 +185,7 @@ def _find(
     limit = -(-(2 * n + 50) * max_parallelism // (max_parallelism // parallelism))
     # Names of this function's own: this is the hot path.
     hasher, finish, tried = hasher_of(key_type), finalise, 0
-    for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # told below
+    for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # the error tells it
         subtask = finish(hasher(key)) % max_parallelism * parallelism // max_parallelism
         keys = found[subtask]
         if len(keys) < n:

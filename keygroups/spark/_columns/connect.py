@@ -120,6 +120,6 @@ def _replaced(key: KeyTree, texts: Iterator[Any]) -> KeyTree:
 
 def _too_deep() -> tuple[type[Exception], ...]:
     """Return what says that an expression is too deep; protobuf is there for Connect alone."""
-    from google.protobuf.message import Error  # type: ignore[import-untyped]  # it has no stubs
+    from google.protobuf.message import Error
 
     return Error, RecursionError
