@@ -13,6 +13,7 @@ __all__ = [
     "KeyGroupsError",
     "ParallelismError",
     "ParallelismTypeError",
+    "SavepointError",
     "UnsupportedKeyTypeError",
 ]
 __dir__ = __all__.copy
@@ -44,3 +45,7 @@ class ParallelismError(InvalidValueError):
 
 class ParallelismTypeError(ParallelismError, InvalidTypeError):
     """A parallelism or max parallelism that is not an int."""
+
+
+class SavepointError(KeyGroupsError, ValueError):
+    """A savepoint that is damaged, or that holds what is not read here; names file and offset."""

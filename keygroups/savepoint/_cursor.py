@@ -1,0 +1,97 @@
+"""A position in bytes from which the structures of `_metadata` and of headers are read."""
+
+from __future__ import annotations
+
+import struct
+
+from keygroups.errors import SavepointError
+
+_u16 = struct.Struct(">H").unpack_from
+_i32 = struct.Struct(">i").unpack_from
+_i64 = struct.Struct(">q").unpack_from
+
+
+class Cursor:
+    """Reads big-endian values one after another; what is not there raises with the offset.
+
+    `name` is that of the file, `start` the offset of `data` in it.
+    """
+
+    def __init__(self, data: bytes, name: str, start: int = 0) -> None:
+        self.data = data
+        self.pos = 0
+        self.name = name
+        self._start = start
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return len(self.data) - self.pos
+
+    def error(self, message: str) -> SavepointError:
+        """Return the error that says where it was."""
+        return SavepointError(f"{self.name}, offset {self._start + self.pos}: {message}")
+
+    def take(self, count: int) -> bytes:
+        """Read so many bytes."""
+        if not 0 <= count <= self.left:
+            raise self.error(f"{count} bytes were to follow, and {self.left} are left")
+        self.pos += count
+        return self.data[self.pos - count : self.pos]
+
+    def u8(self) -> int:
+        """Read one byte."""
+        return self.take(1)[0]
+
+    def bool(self) -> bool:
+        """Read a byte that is 0 or 1."""
+        value = self.u8()
+        if value > 1:
+            self.pos -= 1
+            raise self.error(f"{value} is neither true nor false")
+        return value == 1
+
+    def u16(self) -> int:
+        """Read an unsigned short."""
+        return int(_u16(self.take(2))[0])
+
+    def i32(self) -> int:
+        """Read an int."""
+        return int(_i32(self.take(4))[0])
+
+    def i64(self) -> int:
+        """Read a long."""
+        return int(_i64(self.take(8))[0])
+
+    def longs(self, count: int) -> tuple[int, ...]:
+        """Read so many longs."""
+        return struct.unpack(f">{count}q", self.take(8 * count if count >= 0 else count))
+
+    def count(self, size: int = 1) -> int:
+        """Read how many things follow, each of at least `size` bytes; no more than fit."""
+        count = self.i32()
+        if not 0 <= count * size <= self.left:
+            self.pos -= 4
+            raise self.error(f"a count of {count} cannot be, with {self.left - 4} bytes left")
+        return count
+
+    def expect(self, what: str, number: int, *allowed: int) -> int:
+        """Return a number that was just read if it is one of some."""
+        if number not in allowed:
+            known = ", ".join(map(str, allowed))
+            raise self.error(f"{what} {number} is not known, only {known}")
+        return number
+
+    def utf(self) -> str:
+        """Read a string of Java's DataOutput: its length in bytes, and modified UTF-8."""
+        return self.decode(self.take(self.u16()))
+
+    def decode(self, data: bytes) -> str:
+        """Return the text of modified UTF-8, where NUL and surrogates are written otherwise."""
+        if data.isascii():
+            return data.decode("ascii")
+        try:
+            units = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
+            return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+        except UnicodeError:
+            raise self.error("a text is not in modified UTF-8") from None

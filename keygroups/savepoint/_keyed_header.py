@@ -1,0 +1,114 @@
+"""The header of keyed state: the serializer of the key, and the states with theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keygroups._serializers import VOID_NAMESPACE, Serializer
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._files import OpenStream
+from keygroups.savepoint._snapshots import read_serializer
+from keygroups.types import KeyType
+
+__all__ = ["KeyedHeader", "StateDescriptor", "read_keyed_header"]
+
+_VERSIONS = (6,)  # Flink 1.7 to 2.3
+_BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
+_KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")
+
+
+@dataclass(frozen=True)
+class StateDescriptor:
+    """One keyed state: its name, its kind and its types.
+
+    `kind` is VALUE, LIST, MAP, REDUCING, AGGREGATING or, for timers, PRIORITY_QUEUE. `key_type`
+    is that of the operator's keyed stream as in `keygroups.types`, None where the job's own class
+    or a type without a stable hash is the key; `key_serializer` tells it in any case.
+    `value_serializer` is that of the value, of an element of a LIST, of a value in a MAP or of
+    the accumulator of an AGGREGATING state, None for timers; `user_key_serializer` that of the
+    keys in a MAP. `has_ttl` says whether each value has the time of its last access.
+    """
+
+    name: str
+    kind: str
+    key_serializer: Serializer
+    namespace_serializer: Serializer
+    value_serializer: Serializer | None
+    user_key_serializer: Serializer | None = None
+    has_ttl: bool = False
+
+    @property
+    def key_type(self) -> KeyType | None:
+        """The key type of the keyed stream."""
+        return self.key_serializer.key_type
+
+    def __str__(self) -> str:
+        kind = "timers" if self.value_serializer is None else self.kind
+        types = [str(self.key_serializer)]
+        if self.namespace_serializer is not VOID_NAMESPACE:
+            types.append(str(self.namespace_serializer))
+        for one in (self.user_key_serializer, self.value_serializer):
+            if one is not None:
+                types.append(str(one))
+        return f"{self.name}: {kind} <{', '.join(types)}>{' with TTL' if self.has_ttl else ''}"
+
+
+@dataclass(frozen=True)
+class KeyedHeader:
+    """A header: whether the streams are compressed, and the states by their numbers."""
+
+    is_compressed: bool
+    key_serializer: Serializer
+    states: tuple[StateDescriptor, ...]
+    size: int
+
+
+def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
+    """Read the header, which is at most `size` bytes long, at the start of a stream."""
+    cursor = Cursor(stream.read(0, size), stream.name)
+    cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
+    is_compressed = cursor.bool()
+    key = read_serializer(cursor)
+    states = []
+    for _ in range(cursor.u16()):
+        name, options, snapshots, backend_type = read_state(cursor)
+        states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
+    return KeyedHeader(is_compressed, key, tuple(states), cursor.pos)
+
+
+def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:
+    """Read what a header says of a state: name, options, serializers, backend type."""
+    name = cursor.utf()
+    backend_type = _BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
+    options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}
+    snapshots = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}
+    return name, options, snapshots, backend_type
+
+
+def _descriptor(
+    cursor: Cursor,
+    name: str,
+    backend_type: str,
+    options: dict[str, str],
+    snapshots: dict[str, Serializer],
+    key: Serializer,
+) -> StateDescriptor:
+    value = snapshots.get("VALUE_SERIALIZER")
+    if backend_type == "PRIORITY_QUEUE":
+        if value is None or value.name != "TIMER":
+            raise cursor.error(f"the timers {name!r} have no serializer of timers")
+        return StateDescriptor(name, backend_type, value.parts[0], value.parts[1], None)
+    kind = options.get("KEYED_STATE_TYPE", "")
+    namespace = snapshots.get("NAMESPACE_SERIALIZER")
+    if backend_type != "KEY_VALUE" or kind not in _KINDS or value is None or namespace is None:
+        raise cursor.error(f"state {name!r} is of no known kind: {backend_type} {kind}".rstrip())
+    user_key = None
+    if kind in ("LIST", "MAP"):
+        if value.name != kind:
+            raise cursor.error(f"{kind} state {name!r} has the serializer {value}")
+        *keys, value = value.parts
+        user_key = keys[0] if keys else None
+    has_ttl = value.name == "TTL"
+    if has_ttl:
+        value = value.parts[0]
+    return StateDescriptor(name, kind, key, namespace, value, user_key, has_ttl)

@@ -1,0 +1,333 @@
+"""The file `_metadata` of a savepoint or checkpoint: its operators, and where their state is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._java_stream import JavaEnum, JavaObject, read_java_object
+
+_MAGIC = 0x4960672D
+_MASTER_STATE_MAGIC = 0xC96B1696
+_VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
+_MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
+
+_MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StreamHandle:
+    """Where a stream of bytes is: `data` if it is in `_metadata`, else `size` bytes of a file.
+
+    The file is `path`, relative to the directory of `_metadata` if `is_relative`, from `start` on.
+    """
+
+    size: int
+    data: bytes | None = None
+    path: str = ""
+    is_relative: bool = False
+    start: int = 0
+
+
+@dataclass(frozen=True)
+class KeyGroupsHandle:
+    """Keyed state in one stream, an offset for each key group of `key_groups`."""
+
+    key_groups: KeyGroupRange
+    offsets: tuple[int, ...]
+    stream: StreamHandle
+    is_canonical: bool
+
+
+@dataclass(frozen=True)
+class RocksDBHandle:
+    """Keyed state in the files of RocksDB, by their local names; `meta` is the header."""
+
+    key_groups: KeyGroupRange
+    meta: StreamHandle
+    shared: tuple[tuple[str, StreamHandle], ...]
+    private: tuple[tuple[str, StreamHandle], ...]
+
+
+@dataclass(frozen=True)
+class ChangelogHandle:
+    """Keyed state of the changelog backend: what was materialized, and changes to replay."""
+
+    key_groups: KeyGroupRange
+    size: int
+
+
+KeyedHandle = KeyGroupsHandle | RocksDBHandle | ChangelogHandle
+
+
+@dataclass(frozen=True)
+class OperatorStateHandle:
+    """Operator state: for each state its name, its mode and the offsets of its elements."""
+
+    states: tuple[tuple[str, str, tuple[int, ...]], ...]
+    stream: StreamHandle
+
+
+@dataclass(frozen=True)
+class SubtaskState:
+    """What one subtask wrote."""
+
+    index: int
+    is_finished: bool = False
+    managed_operator: OperatorStateHandle | None = None
+    raw_operator: OperatorStateHandle | None = None
+    managed_keyed: KeyedHandle | None = None
+    raw_keyed: KeyedHandle | None = None
+
+
+@dataclass(frozen=True)
+class OperatorMetadata:
+    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them."""
+
+    operator_id: str
+    name: str
+    uid: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskState, ...]
+    is_fully_finished: bool = False
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint"."""
+
+    version: int
+    checkpoint_id: int
+    kind: str | None
+    operators: tuple[OperatorMetadata, ...]
+
+
+def read_metadata(data: bytes, name: str) -> Metadata:
+    """Read the bytes of `_metadata`; SavepointError where they are not such."""
+    cursor = Cursor(data, name)
+    if len(data) < 8 or cursor.i32() != _MAGIC:
+        cursor.pos = 0
+        raise cursor.error("this is not the _metadata of a Flink savepoint or checkpoint")
+    version = cursor.expect("version of _metadata", cursor.i32(), *_VERSIONS)
+    checkpoint_id = cursor.i64()
+    for _ in range(cursor.count(8)):
+        cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, _MASTER_STATE_MAGIC)
+        cursor.take(cursor.i32())
+    reader = _Reader(cursor, version)
+    operators = tuple(reader.operator() for _ in range(cursor.count(24)))
+    kind = _kind(cursor) if version >= 4 else None
+    if cursor.left:
+        raise cursor.error(f"{cursor.left} bytes are left after the end")
+    return Metadata(version, checkpoint_id, kind, operators)
+
+
+def _kind(cursor: Cursor) -> str | None:
+    properties = read_java_object(cursor)
+    kind = properties.fields.get("checkpointType") if isinstance(properties, JavaObject) else None
+    if not isinstance(kind, JavaObject):
+        return None
+    savepoint_format = kind.fields.get("formatType")
+    if isinstance(savepoint_format, JavaEnum):
+        return f"{savepoint_format.constant.lower()} savepoint"
+    return "checkpoint" if kind.fields.get("name") != "Savepoint" else "savepoint"
+
+
+class _Reader:
+    def __init__(self, cursor: Cursor, version: int) -> None:
+        self._cursor = cursor
+        self._version = version
+
+    def operator(self) -> OperatorMetadata:
+        cursor = self._cursor
+        name, uid = (cursor.utf(), cursor.utf()) if self._version >= 5 else ("", "")
+        operator_id = cursor.take(16).hex()
+        parallelism, max_parallelism = cursor.i32(), cursor.i32()
+        if not 1 <= parallelism <= max_parallelism <= 32768:
+            raise cursor.error(
+                f"operator {operator_id} cannot have parallelism {parallelism} and "
+                f"max parallelism {max_parallelism}"
+            )
+        if self._version == 2:
+            cursor.i32()  # the length of its chain
+        else:
+            self._stream()  # the state of its coordinator
+        count = cursor.i32()
+        if count == -1:
+            return OperatorMetadata(
+                operator_id, name, uid, parallelism, max_parallelism, (), is_fully_finished=True
+            )
+        cursor.pos -= 4
+        subtasks = tuple(
+            self._subtask(parallelism, max_parallelism) for _ in range(cursor.count(4))
+        )
+        return OperatorMetadata(operator_id, name, uid, parallelism, max_parallelism, subtasks)
+
+    def _subtask(self, parallelism: int, max_parallelism: int) -> SubtaskState:
+        cursor = self._cursor
+        index = cursor.i32()
+        is_finished = index < 0 and self._version >= 3
+        index = -index - 1 if is_finished else index
+        if not 0 <= index < parallelism:
+            raise cursor.error(f"subtask {index} cannot be, with parallelism {parallelism}")
+        if is_finished:
+            return SubtaskState(index, is_finished=True)
+        if self._version == 2:
+            cursor.i64()
+            cursor.expect("number of legacy states", cursor.i32(), 0)
+        operator_states = [self._operator_state() if cursor.i32() else None for _ in range(2)]
+        keyed_states = [self._keyed_state(max_parallelism) for _ in range(2)]
+        if self._version >= 3:
+            for _ in range(2):  # input channels, then result subpartitions
+                for _ in range(cursor.count(9)):
+                    self._skip_channel()
+        return SubtaskState(
+            index,
+            managed_operator=operator_states[0],
+            raw_operator=operator_states[1],
+            managed_keyed=keyed_states[0],
+            raw_keyed=keyed_states[1],
+        )
+
+    def _skip_channel(self) -> None:
+        cursor = self._cursor
+        code = (
+            cursor.expect("channel handle", cursor.u8(), 1, 2, 3, 4) if self._version >= 6 else 1
+        )
+        cursor.i32()
+        if code > 2:
+            cursor.i64()
+            self._stream()
+            cursor.take(cursor.i32())
+            return
+        cursor.take(8)
+        cursor.longs(cursor.count(8))
+        cursor.i64()
+        self._stream()
+
+    def _stream(self) -> StreamHandle | None:
+        cursor = self._cursor
+        code = cursor.u8()
+        if code == 0:
+            return None
+        if code == 1:
+            cursor.utf()
+            data = cursor.take(cursor.i32())
+            return StreamHandle(len(data), data)
+        if code == 2:
+            size = self._size()
+            return StreamHandle(size, path=cursor.utf())
+        if code == 6:
+            path = cursor.utf()
+            return StreamHandle(self._size(), path=path, is_relative=True)
+        if code == 15:
+            start, size = self._size(), self._size()
+            cursor.i32()
+            path = cursor.utf()
+            cursor.utf()
+            return StreamHandle(size, path=path, start=start)
+        if code == 16:
+            return StreamHandle(0, b"")
+        cursor.pos -= 1
+        raise cursor.error(f"stream handle {code} is not known")
+
+    def _some_stream(self) -> StreamHandle:
+        stream = self._stream()
+        if stream is None:
+            raise self._cursor.error("a stream handle was to come, and is null")
+        return stream
+
+    def _size(self) -> int:
+        size = self._cursor.i64()
+        if size < 0:
+            raise self._cursor.error(f"a size or offset of {size}")
+        return size
+
+    def _operator_state(self) -> OperatorStateHandle | None:
+        cursor = self._cursor
+        code = cursor.expect("operator state handle", cursor.u8(), 0, 4, 17)
+        if code == 0:
+            return None
+        states = []
+        for _ in range(cursor.count(7)):
+            name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
+            states.append((name, _MODES[mode], cursor.longs(cursor.count(8))))
+        if code == 17:
+            cursor.utf(), cursor.utf()
+            if cursor.bool():
+                return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
+        return OperatorStateHandle(tuple(states), self._some_stream())
+
+    def _keyed_state(self, max_parallelism: int, depth: int = 0) -> KeyedHandle | None:
+        cursor = self._cursor
+        if depth > _MAX_NESTING:
+            raise cursor.error("keyed state handles nest too deep")
+        code = cursor.u8()
+        if code == 0:
+            return None
+        if code in (3, 7, 12):
+            key_groups = self._key_groups(max_parallelism)
+            offsets = cursor.longs(len(key_groups))
+            stream = self._some_stream()
+            if code == 12:
+                cursor.utf()
+            return KeyGroupsHandle(key_groups, offsets, stream, code == 7)
+        if code in (5, 11):
+            return self._rocksdb(code, max_parallelism)
+        if code in (8, 14):
+            key_groups = self._key_groups(max_parallelism)
+            size = self._size()
+            for _ in range(2):  # what was materialized, then the changes
+                self._list(5, lambda: self._keyed_state(max_parallelism, depth + 1))
+            cursor.take(16 if code == 14 else 8)
+            cursor.utf()
+            return ChangelogHandle(key_groups, size)
+        if code in (9, 10, 13):
+            key_groups = self._key_groups(max_parallelism)
+            if code == 9:
+                cursor.take(16)
+                self._list(8, lambda: (cursor.i32(), cursor.take(cursor.i32())))
+            else:
+                self._list(9, lambda: (cursor.i64(), self._stream()))
+                cursor.take(16)
+            cursor.utf()
+            if code == 13:
+                cursor.utf()
+            return ChangelogHandle(key_groups, 0)
+        cursor.pos -= 1
+        raise cursor.error(f"keyed state handle {code} is not known")
+
+    def _rocksdb(self, code: int, max_parallelism: int) -> RocksDBHandle:
+        cursor = self._cursor
+        cursor.i64()
+        cursor.utf()
+        key_groups = self._key_groups(max_parallelism)
+        if code == 11:
+            cursor.i64()
+        meta = self._some_stream()
+        shared, private = (
+            self._list(3, lambda: (cursor.utf(), self._some_stream())) for _ in range(2)
+        )
+        if code == 11:
+            cursor.utf()
+        return RocksDBHandle(key_groups, meta, shared, private)
+
+    def _list(self, size: int, read: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(read() for _ in range(self._cursor.count(size)))
+
+    def _key_groups(self, max_parallelism: int) -> KeyGroupRange:
+        cursor = self._cursor
+        first, count = cursor.i32(), cursor.i32()
+        if count == 0:
+            return KeyGroupRange.EMPTY
+        if first < 0 or count < 0 or first + count > max_parallelism:
+            raise cursor.error(
+                f"{count} key groups from {first} on cannot be, with max parallelism "
+                f"{max_parallelism}"
+            )
+        return KeyGroupRange(first, first + count - 1)

@@ -1,0 +1,81 @@
+"""Operator state: the elements of list states and the entries of broadcast states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from keygroups._compound_serializers import map_of
+from keygroups._serializers import TRUNCATED, Serializer
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._files import Files
+from keygroups.savepoint._keyed_header import read_state
+from keygroups.savepoint._metadata import OperatorStateHandle
+
+_VERSIONS = (5, 6)  # Flink 1.13 to 2.3
+
+
+class OperatorStateEntry(NamedTuple):
+    """What one subtask holds of an operator state.
+
+    `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST. `elements` are those of the list in order; of
+    a broadcast state its entries, a dict. An element of a type that only the job's own classes
+    can read is bytes; of raw state all are.
+    """
+
+    state: str
+    mode: str
+    subtask: int
+    elements: Any
+
+
+def read_operator_state(
+    files: Files, handle: OperatorStateHandle, subtask: int, is_raw: bool
+) -> Iterator[OperatorStateEntry]:
+    """Yield each state of a handle."""
+    with files.open(handle.stream) as stream:
+        offsets = sorted({offset for _, _, starts in handle.states for offset in starts})
+        ends = dict(zip(offsets, [*offsets[1:], stream.size]))
+        header_size = min(offsets, default=stream.size)
+        serializers = {}
+        if not is_raw and stream.size:
+            serializers = _read_header(Cursor(stream.read(0, header_size), stream.name))
+        for name, mode, starts in handle.states:
+            serializer = serializers.get(name)
+            values = []
+            for start in starts:
+                data = stream.read(start, ends[start])
+                values.append(_read(serializer, Cursor(data, stream.name, start)))
+            elements: Any = values
+            if mode == "BROADCAST":
+                elements = values[0] if values else {}
+            yield OperatorStateEntry(name, mode, subtask, elements)
+
+
+def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
+    if serializer is None or serializer.read is None:
+        return cursor.data
+    try:
+        return serializer.read(cursor.data, 0)[0]
+    except (*TRUNCATED, ValueError) as error:
+        raise cursor.error(f"no {serializer}: {error}") from None
+
+
+def _read_header(cursor: Cursor) -> dict[str, Serializer]:
+    version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
+    if version >= 6 and cursor.bool():
+        raise cursor.error("operator state that is compressed is not read here")
+    found = {}
+    for _ in range(2):  # list states, then broadcast states
+        for _ in range(cursor.u16()):
+            name, _, snapshots, backend_type = read_state(cursor)
+            value = snapshots.get("VALUE_SERIALIZER")
+            if value is None:
+                raise cursor.error(f"operator state {name!r} has no serializer")
+            if backend_type == "BROADCAST":
+                key = snapshots.get("KEY_SERIALIZER")
+                if key is None:
+                    raise cursor.error(f"broadcast state {name!r} has no serializer of keys")
+                value = map_of(key, value)
+            found[name] = value
+    return found

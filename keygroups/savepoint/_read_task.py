@@ -1,0 +1,111 @@
+"""A part of an operator's keyed state that can be read by itself, on another machine too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from heapq import merge
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint import _key_group_streams, _raw_timers, _rocksdb
+from keygroups.savepoint._entries import StateEntry
+from keygroups.savepoint._files import Files
+from keygroups.savepoint._keyed_header import StateDescriptor, read_keyed_header
+from keygroups.savepoint._metadata import (
+    ChangelogHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    RocksDBHandle,
+)
+from keygroups.state_keys import key_group_prefix_bytes
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Reads some key groups of what one subtask wrote; it may be pickled.
+
+    `handles` are those of its keyed state, each with whether it is raw; `states` are the names
+    of those that are wanted, all if None.
+    """
+
+    files: Files
+    handles: tuple[tuple[KeyedHandle, bool], ...]
+    subtask: int
+    max_parallelism: int
+    key_groups: frozenset[int]
+    states: frozenset[str] | None
+
+    def entries(self) -> Iterator[StateEntry]:
+        """Return the entries, one key group after the other."""
+        parts = [self._entries(handle, is_raw) for handle, is_raw in self.handles]
+        return parts[0] if len(parts) == 1 else merge(*parts, key=lambda entry: entry.key_group)
+
+    def descriptors(self) -> Iterator[StateDescriptor]:
+        """Yield the states that the headers tell of."""
+        for handle, is_raw in self.handles:
+            if isinstance(handle, ChangelogHandle):
+                raise _changelog_error()
+            if isinstance(handle, RocksDBHandle):
+                with self.files.open(handle.meta) as stream:
+                    yield from read_keyed_header(stream, stream.size).states
+            elif is_raw:
+                yield from _raw_timers.read_timer_states(self.files, handle)
+            else:
+                with self.files.open(handle.stream) as stream:
+                    yield from _key_group_streams.read_header(handle, stream).states
+
+    @property
+    def has_offsets(self) -> bool:
+        """Whether `_metadata` tells where each key group is."""
+        return all(isinstance(handle, KeyGroupsHandle) for handle, _ in self.handles)
+
+    def key_group_sizes(self) -> Counter[int]:
+        """Return how many bytes each key group has that is not empty."""
+        sizes: Counter[int] = Counter()
+        for handle, is_raw in self.handles:
+            if isinstance(handle, KeyGroupsHandle):
+                sizes.update(self._sizes(handle, is_raw))
+            else:
+                for entry in self._entries(handle, is_raw):
+                    sizes[entry.key_group] += entry.bytes
+        return sizes
+
+    def _sizes(self, handle: KeyGroupsHandle, is_raw: bool) -> dict[int, int]:
+        spans = _key_group_streams.key_group_spans(handle)
+        sizes = {key_group: end - start for key_group, start, end in spans}
+        if handle.is_canonical or is_raw or not sizes:
+            return sizes
+        # In the hashmap backend's own format an empty key group has its number and, for each
+        # state, a count: how many states there are is in the header.
+        with self.files.open(handle.stream) as stream:
+            empty = _key_group_streams.empty_size(_key_group_streams.read_header(handle, stream))
+        return {key_group: size - empty for key_group, size in sizes.items() if size > empty}
+
+    def _entries(self, handle: KeyedHandle, is_raw: bool) -> Iterator[StateEntry]:
+        if isinstance(handle, ChangelogHandle):
+            raise _changelog_error()
+        key_groups = self.key_groups.intersection(handle.key_groups)
+        if is_raw and isinstance(handle, KeyGroupsHandle):
+            return _raw_timers.read_entries(
+                self.files, handle, self.subtask, self._wanted, key_groups
+            )
+        prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
+        if isinstance(handle, RocksDBHandle):
+            return _rocksdb.read_entries(
+                self.files, handle, self.subtask, prefix_bytes, self._wanted, key_groups
+            )
+        return _key_group_streams.read_entries(
+            self.files, handle, self.subtask, prefix_bytes, self._wanted, key_groups
+        )
+
+    def _wanted(self, state: str) -> bool:
+        return self.states is None or state in self.states
+
+
+def _changelog_error() -> SavepointError:
+    return SavepointError(
+        "a checkpoint of the changelog backend (state.changelog.enabled, before Flink 2.0 "
+        "state.backend.changelog.enabled) has changes that are to be replayed, which is not done "
+        "here: take a canonical savepoint, which has none"
+    )

@@ -1,0 +1,120 @@
+"""Keyed state in RocksDB's files: every checkpoint, and savepoints in native format.
+
+Each SST file holds records of one column family, which is one state. The newest record of a key
+counts; a ListState's merges are joined to what they were merged with; deletions of ranges, which
+a restore with another parallelism leaves, hide what is older.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack
+from heapq import merge
+
+from keygroups._serializers import TRUNCATED
+from keygroups.errors import SavepointError
+from keygroups.savepoint._entries import StateEntry, entry_decoder
+from keygroups.savepoint._files import Files
+from keygroups.savepoint._keyed_header import StateDescriptor, read_keyed_header
+from keygroups.savepoint._metadata import RocksDBHandle
+from keygroups.savepoint._sst import RangeDeletion, Record, SstFile
+
+_DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
+
+
+def read_entries(
+    files: Files,
+    handle: RocksDBHandle,
+    subtask: int,
+    prefix_bytes: int,
+    wanted: Callable[[str], bool],
+    key_groups: Collection[int],
+) -> Iterator[StateEntry]:
+    """Yield the entries of some states and key groups, one key group after the other."""
+    with ExitStack() as opened:
+        meta = opened.enter_context(files.open(handle.meta))
+        header = read_keyed_header(meta, meta.size)
+        tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
+        for name, stream in (*handle.shared, *handle.private):
+            if not name.endswith(".sst"):
+                continue
+            table = SstFile(opened.enter_context(files.open(stream)))
+            family = table.column_family.decode("utf-8", "replace")
+            if family not in tables:
+                raise SavepointError(f"{files.name_of(stream)}: {family!r} is no state")
+            tables[family].append(table)
+        runs = list(_runs(key_groups, prefix_bytes))
+        states = [
+            _state_entries(state, tables[state.name], subtask, prefix_bytes, runs)
+            for state in header.states
+            if wanted(state.name)
+        ]
+        yield from merge(*states, key=lambda entry: entry.key_group)
+
+
+def _runs(key_groups: Collection[int], prefix_bytes: int) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the bytes before which keys of key groups that follow one another start and end."""
+    start = end = -1
+    for key_group in sorted(key_groups):
+        if key_group != end:
+            if end >= 0:
+                yield start.to_bytes(prefix_bytes, "big"), end.to_bytes(prefix_bytes, "big")
+            start = key_group
+        end = key_group + 1
+    if end >= 0:
+        yield start.to_bytes(prefix_bytes, "big"), end.to_bytes(prefix_bytes, "big")
+
+
+def _state_entries(
+    state: StateDescriptor,
+    tables: list[SstFile],
+    subtask: int,
+    prefix_bytes: int,
+    runs: Iterable[tuple[bytes, bytes]],
+) -> Iterator[StateEntry]:
+    decode = entry_decoder(state, subtask)
+    deletions = [deletion for table in tables for deletion in table.range_deletions]
+    for start, end in runs:
+        records = [table.records(start, end) for table in tables]
+        one = records[0] if len(records) == 1 else merge(*records, key=_order)
+        for key, value in _live(one, deletions):
+            key_group = int.from_bytes(key[:prefix_bytes], "big")
+            try:
+                yield decode(key_group, key, prefix_bytes, len(key), value, 0, len(value))
+            except (*TRUNCATED, ValueError) as error:
+                raise SavepointError(
+                    f"the SST files of {state}: key {key.hex()} is no entry: {error}"
+                ) from None
+
+
+def _order(record: Record) -> tuple[bytes, int]:
+    return record.key, -record.sequence
+
+
+def _live(
+    records: Iterable[Record], deletions: list[RangeDeletion]
+) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys that are there with their values, from all versions, the newest first."""
+    current: bytes | None = None
+    operands: list[bytes] = []
+    is_done = False
+    for record in records:
+        if record.key != current:
+            if current is not None and operands:
+                yield current, b",".join(reversed(operands))
+            current, operands, is_done = record.key, [], False
+        if is_done:
+            continue
+        hidden = deletions and any(
+            one.start <= record.key < one.end and one.sequence > record.sequence
+            for one in deletions
+        )
+        if hidden or record.kind in (_DELETION, _SINGLE_DELETION):
+            is_done = True
+        elif record.kind in (_VALUE, _MERGE):
+            operands.append(record.value)
+            is_done = record.kind == _VALUE
+        else:
+            raise SavepointError(f"records of kind {record.kind} in SST files are not read here")
+    if current is not None and operands:
+        yield current, b",".join(reversed(operands))

@@ -1,0 +1,330 @@
+"""A savepoint or checkpoint as a whole, and its operators."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from heapq import nlargest
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from mmh3 import hash_bytes
+
+from keygroups._checks import check_int, check_str, iterate, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.load import KeyGroupLoad
+from keygroups.rescale import check_restore
+from keygroups.savepoint._entries import StateEntry
+from keygroups.savepoint._files import Files
+from keygroups.savepoint._keyed_header import StateDescriptor
+from keygroups.savepoint._metadata import (
+    ChangelogHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    OperatorMetadata,
+    SubtaskState,
+    read_metadata,
+)
+from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
+from keygroups.savepoint._read_task import ReadTask
+
+__all__ = ["KeySize", "Operator", "Savepoint", "Subtask", "read_savepoint"]
+
+_HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
+
+
+class Subtask(NamedTuple):
+    """What one subtask wrote: its key groups, None without keyed state, and how many bytes.
+
+    The bytes are those of keyed and operator state, of RocksDB only the SST files.
+    """
+
+    subtask_index: int
+    key_groups: KeyGroupRange | None
+    bytes: int
+    is_finished: bool
+
+
+class KeySize(NamedTuple):
+    """How many bytes of state, in how many entries, a key has."""
+
+    key: Any
+    key_group: int
+    subtask: int
+    entries: int
+    bytes: int
+
+
+class Operator:
+    """One operator of a savepoint; all of its state is read when it is asked for.
+
+    `operator_id` is hex as in Flink's web UI; `uid` is the one set in the job, None where neither
+    the savepoint (Flink before 2.0) nor the caller told it; `name` likewise. `parallelism` and
+    `max_parallelism` are those the savepoint was written under, `subtasks` who wrote state.
+    """
+
+    def __init__(self, metadata: OperatorMetadata, files: Files, uid: str | None = None) -> None:
+        self._subtasks = sorted(metadata.subtasks, key=lambda one: one.index)
+        self._files = files
+        self.operator_id = metadata.operator_id
+        self.uid = uid or metadata.uid or None
+        self.name = metadata.name or None
+        self.parallelism = metadata.parallelism
+        self.max_parallelism = metadata.max_parallelism
+        self.is_fully_finished = metadata.is_fully_finished
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.label}>"
+
+    @property
+    def label(self) -> str:
+        """The uid, else the name, else the id."""
+        return self.uid or self.name or self.operator_id
+
+    @cached_property
+    def subtasks(self) -> tuple[Subtask, ...]:
+        """The subtasks that the savepoint tells of, by index."""
+        return tuple(map(_subtask, self._subtasks))
+
+    @cached_property
+    def states(self) -> tuple[StateDescriptor, ...]:
+        """The keyed states, timers among them, of all subtasks.
+
+        Raises SavepointError where a header is damaged or names a serializer that is not known.
+        """
+        found: dict[str, StateDescriptor] = {}
+        for task in self.tasks():
+            for state in task.descriptors():
+                found.setdefault(state.name, state)
+        return tuple(found.values())
+
+    def key_group_bytes(self) -> KeyGroupLoad:
+        """Return how many bytes of keyed state each key group has, as they are in the files.
+
+        Canonical savepoints, the hashmap backend's and raw timers tell that in `_metadata`
+        (compressed if they are); of RocksDB's files the entries are read and their sizes added.
+        Raises SavepointError.
+        """
+        sizes: Counter[int] = Counter()
+        for task in self.tasks():
+            sizes.update(task.key_group_sizes())
+        return KeyGroupLoad(self.max_parallelism, sizes)
+
+    def entries(
+        self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
+    ) -> Iterator[StateEntry]:
+        """Return an iterator over the entries of keyed state, key group by key group.
+
+        `states` are names of `states`, `key_groups` some of 0..max_parallelism-1; None is all.
+        Nothing is held but what is being read. Raises InvalidValueError or InvalidTypeError for
+        an argument, SavepointError where the state is damaged or takes what is not read here.
+        """
+        tasks = self.tasks(states, key_groups)
+        return (entry for task in tasks for entry in task.entries())
+
+    def tasks(
+        self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
+    ) -> list[ReadTask]:
+        """Return the parts that `entries` reads one after the other."""
+        names = None if states is None else self._check_states(states)
+        groups = self._check_key_groups(key_groups)
+        tasks = [
+            ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
+            for index, handles in self._handles()
+            if (wanted := groups.intersection(*(handle.key_groups for handle, _ in handles)))
+        ]
+        return tasks
+
+    def key_sizes(self, top: int = 10) -> list[KeySize]:
+        """Return the keys with the most bytes of keyed state, the heaviest first.
+
+        `top` is how many, at least 1. All entries are read, and the keys of one key group held
+        at a time. Raises InvalidValueError, InvalidTypeError or SavepointError.
+        """
+        check_int("top", top, 1, 2**31 - 1)
+        return nlargest(top, self._key_sizes(), key=lambda one: one.bytes)
+
+    def _key_sizes(self) -> Iterator[KeySize]:
+        for task in self.tasks():
+            for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
+                sizes: dict[str, list[Any]] = {}
+                for entry in entries:
+                    # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+                    size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
+                    size[1] += 1
+                    size[2] += entry.bytes
+                for key, count, total in sizes.values():
+                    yield KeySize(key, key_group, task.subtask, count, total)
+
+    def operator_state(self) -> Iterator[OperatorStateEntry]:
+        """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
+
+        Raises SavepointError where they are damaged.
+        """
+        for subtask in self._subtasks:
+            for handle, is_raw in (
+                (subtask.managed_operator, False),
+                (subtask.raw_operator, True),
+            ):
+                if handle is not None:
+                    yield from read_operator_state(self._files, handle, subtask.index, is_raw)
+
+    def _handles(self) -> Iterator[tuple[int, tuple[tuple[KeyedHandle, bool], ...]]]:
+        """Yield the subtasks with keyed state, and it with whether it is raw."""
+        for subtask in self._subtasks:
+            both = ((subtask.managed_keyed, False), (subtask.raw_keyed, True))
+            handles = tuple((handle, is_raw) for handle, is_raw in both if handle is not None)
+            if handles:
+                yield subtask.index, handles
+
+    def _check_states(self, states: Iterable[str]) -> frozenset[str]:
+        known = [state.name for state in self.states]
+        names = [check_str("state", name) for name in iterate("states", "names", states)]
+        for name in names:
+            if name not in known:
+                raise InvalidValueError(
+                    f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
+                    f"got {show(name)}"
+                )
+        return frozenset(names)
+
+    def _check_key_groups(self, key_groups: Iterable[int] | None) -> frozenset[int]:
+        last = self.max_parallelism - 1
+        if key_groups is None:
+            return frozenset(range(last + 1))
+        return frozenset(
+            check_int("key group", one, 0, last)
+            for one in iterate("key_groups", "ints", key_groups)
+        )
+
+
+class Savepoint:
+    """A savepoint or checkpoint; `str()` lists its operators.
+
+    `path` is its folder, `version` that of its `_metadata`, `checkpoint_id` its number, `kind`
+    "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
+    did not say. `operators` are all of the job, those without state too.
+    """
+
+    def __init__(self, files: Files) -> None:
+        metadata = read_metadata(*files.metadata())
+        self.path = files.base
+        self.version = metadata.version
+        self.checkpoint_id = metadata.checkpoint_id
+        self.kind = metadata.kind
+        self.operators = tuple(Operator(one, files) for one in metadata.operators)
+
+    def operator(self, name: str) -> Operator:
+        """Return an operator by its uid, its name or its id in hex.
+
+        A uid is known in every version of Flink, as the id is its hash; the operator has it from
+        then on. Raises InvalidValueError where there is none, or more than one of that name.
+
+        Flink: StreamGraphHasherV2.generateUserSpecifiedHash, murmur3_128 with seed 0.
+        """
+        text = check_str("operator", name)
+        by_uid = hash_bytes(text.encode("utf-8", "replace"), 0, x64arch=True).hex()
+        for one in self.operators:
+            if by_uid == one.operator_id:
+                one.uid = text
+                return one
+        found = [one for one in self.operators if text in (one.operator_id, one.name)]
+        if len(found) == 1:
+            return found[0]
+        labels = ", ".join(one.label for one in found or self.operators)
+        problem = "one operator by its uid or id" if found else "an operator's uid, name or id"
+        raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+
+    def check_restore(
+        self, operator: Operator | str, parallelism: int, max_parallelism: int | None = None
+    ) -> int:
+        """Return the max parallelism that an operator runs with after a restore from here.
+
+        The arguments and what is raised are those of `keygroups.check_restore`; the savepoint's
+        max parallelism is the operator's.
+        """
+        one = operator if isinstance(operator, Operator) else self.operator(operator)
+        return check_restore(one.max_parallelism, parallelism, max_parallelism)
+
+    def __repr__(self) -> str:
+        return f"<Savepoint {self.path}>"
+
+    def __str__(self) -> str:
+        kind = self.kind or "savepoint or checkpoint"
+        rows = [_HEADINGS, *(_row(one) for one in self.operators)]
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = [f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"]
+        for first, *others in rows:
+            cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
+            lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        return "\n".join(lines)
+
+
+def read_savepoint(
+    path: str | os.PathLike[str], moved: Mapping[str, str] | None = None
+) -> Savepoint:
+    """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
+
+    `path` is its folder, the file `_metadata` in it, or the URL of either, which fsspec opens
+    (extra `savepoint`). `moved` maps what the paths of a checkpoint's files start with to where
+    these are now; the files of a savepoint need none. Canonical and native savepoints and
+    checkpoints of Flink 1.13 to 2.3 are read, of the hashmap and the RocksDB backend.
+
+    Raises SavepointError, naming file and offset, where there is no such file, where it is
+    damaged or of a kind that is not read; InvalidTypeError for what is no path.
+    """
+    try:
+        text = os.fspath(path)
+    except TypeError:
+        text = None
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"path must be a str or a path, got {show(path)}")
+    if not isinstance(moved, Mapping) and moved is not None:
+        raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
+    prefixes = {
+        check_str("path in moved", old): check_str("path in moved", os.fspath(new))
+        for old, new in (moved or {}).items()
+    }
+    return Savepoint(Files(text, prefixes))
+
+
+def _subtask(state: SubtaskState) -> Subtask:
+    handles = [one for one in (state.managed_keyed, state.raw_keyed) if one is not None]
+    size = sum(map(_keyed_bytes, handles))
+    for operator in (state.managed_operator, state.raw_operator):
+        size += operator.stream.size if operator else 0
+    key_groups = handles[0].key_groups if handles else None
+    return Subtask(state.index, key_groups, size, state.is_finished)
+
+
+def _keyed_bytes(handle: KeyedHandle) -> int:
+    if isinstance(handle, KeyGroupsHandle):
+        return handle.stream.size
+    if isinstance(handle, ChangelogHandle):
+        return handle.size
+    files = (*handle.shared, *handle.private)
+    return sum(stream.size for name, stream in files if name.endswith(".sst"))
+
+
+def _row(operator: Operator) -> tuple[str, ...]:
+    """Return the cells of an operator's line, "-" for what `_metadata` does not tell."""
+    in_use = imbalance = "-"
+    tasks = operator.tasks()
+    if tasks and all(task.has_offsets for task in tasks):
+        with suppress(SavepointError):  # of a file that is gone, which the rest does without
+            load = operator.key_group_bytes()
+            in_use = str(sum(weight > 0 for weight in load.weights))
+            imbalance = f"{load.imbalance(operator.parallelism):.2f}"
+    size = sum(one.bytes for one in operator.subtasks)
+    return (
+        operator.label,
+        str(operator.parallelism),
+        str(operator.max_parallelism),
+        f"{size:,}",
+        in_use,
+        imbalance,
+    )

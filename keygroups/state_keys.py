@@ -1,0 +1,268 @@
+"""Where an entry of keyed state lives: the bytes of its key in RocksDB and in savepoints.
+
+They are the key group in one byte, or in two above 128 key groups; the key; the namespace, such
+as a window; and, in a MapState, the key within the map. Where key and namespace are both of
+variable length, each is followed by how long it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keygroups import _compound_serializers as compounds
+from keygroups import _serializers as serializers
+from keygroups import types
+from keygroups._checks import check_int, check_max_parallelism, show
+from keygroups._compound_serializers import checked_write
+from keygroups._serializers import (
+    BYTES,
+    GLOBAL_WINDOW,
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+    GlobalWindow,
+    Row,
+    Serializer,
+    TimeWindow,
+)
+from keygroups.assignment import assign_to_key_group
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+
+__all__ = [
+    "BYTES",
+    "GLOBAL_WINDOW",
+    "TIME_WINDOW",
+    "VOID_NAMESPACE",
+    "CompositeKeySerializer",
+    "GlobalWindow",
+    "Row",
+    "Serializer",
+    "StateKey",
+    "TimeWindow",
+    "key_group_prefix",
+    "key_group_prefix_bytes",
+    "serializer_of",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+_ONE_BYTE = 128  # key groups that one byte is enough for: Byte.MAX_VALUE + 1
+
+
+class StateKey(NamedTuple):
+    """What the bytes of a state's key say; `user_key` is None but in a MapState."""
+
+    key_group: int
+    key: Any
+    namespace: Any
+    user_key: Any
+
+
+def key_group_prefix_bytes(max_parallelism: int) -> int:
+    """Return how many bytes the key group takes in front of a key: 1, or 2 above 128.
+
+    `max_parallelism` is the operator's, in 1..32768; ParallelismError otherwise.
+
+    Flink: CompositeKeySerializationUtils.computeRequiredBytesInKeyGroupPrefix.
+
+    >>> key_group_prefix_bytes(128), key_group_prefix_bytes(129)
+    (1, 2)
+    """
+    return 1 if check_max_parallelism(max_parallelism) <= _ONE_BYTE else 2
+
+
+def key_group_prefix(key_group: int, max_parallelism: int) -> bytes:
+    r"""Return the bytes of a key group, 0..max_parallelism-1, in front of a key.
+
+    Raises ParallelismError, InvalidValueError or InvalidTypeError.
+
+    Flink: CompositeKeySerializationUtils.serializeKeyGroup.
+
+    >>> key_group_prefix(3, 128), key_group_prefix(3, 256)
+    (b'\x03', b'\x00\x03')
+    """
+    size = key_group_prefix_bytes(max_parallelism)
+    return check_int("key_group", key_group, 0, max_parallelism - 1).to_bytes(size, "big")
+
+
+def serializer_of(key_type: types.KeyType) -> Serializer:
+    r"""Return the serializer that Flink takes for a key type.
+
+    Raises UnsupportedKeyTypeError for a key type whose serializer is not known here: the dates
+    and times, BIG_INT, BIG_DEC, UUID, SET, MAP and OPTIONAL, and a ROW with a row kind or names;
+    InvalidTypeError for what is no key type.
+
+    >>> serializer_of(types.TUPLE(types.STRING, types.LONG)).read(b"\x02a" + bytes(8), 0)
+    (('a', 0), 10)
+    """
+    if not isinstance(key_type, types.KeyType):
+        raise InvalidTypeError(f"key_type must be a key type such as INT, got {show(key_type)}")
+    if isinstance(key_type, types.ScalarType) and key_type.name in _SCALARS:
+        return _SCALARS[key_type.name]
+    if isinstance(key_type, types.SQL_ROW):
+        return compounds.sql_row(key_type.fields)
+    if isinstance(key_type, types.PYFLINK):
+        return compounds.pyflink_of(key_type, serializer_of(key_type.element))
+    if isinstance(key_type, types.LIST):
+        return compounds.list_of(serializer_of(key_type.element))
+    if isinstance(key_type, types.TUPLE):
+        return compounds.tuple_of([serializer_of(part) for part in key_type.parts])
+    if isinstance(key_type, types.ROW) and key_type == types.ROW(*key_type.parts):
+        return compounds.row_of([serializer_of(part) for part in key_type.parts])
+    raise UnsupportedKeyTypeError(f"the serializer of key type {key_type!r} is not known here")
+
+
+_SCALARS = {
+    one.name: one
+    for one in (
+        serializers.BOOLEAN,
+        serializers.BYTE,
+        serializers.SHORT,
+        serializers.INT,
+        serializers.LONG,
+        serializers.FLOAT,
+        serializers.DOUBLE,
+        serializers.CHAR,
+        serializers.STRING,
+    )
+}
+
+
+class CompositeKeySerializer:
+    """Writes and reads the keys of one state, `<K, N>` or, of a MapState, `<K, N, UK>`.
+
+    `max_parallelism` is the operator's; `key_type` the key type of its keyed stream;
+    `namespace_type` and `user_key_type` are key types too, or VOID_NAMESPACE, the one of state
+    without windows, TIME_WINDOW, GLOBAL_WINDOW or any other Serializer. A `user_key_type` makes
+    it the keys of a MapState.
+
+    Raises ParallelismError, InvalidTypeError, and UnsupportedKeyTypeError as `serializer_of`.
+
+    Flink: SerializedCompositeKeyBuilder, CompositeKeySerializationUtils.
+
+    >>> words = CompositeKeySerializer(128, types.STRING, TIME_WINDOW)
+    >>> words.serialize("flink", TimeWindow(0, 5_000)).hex(" ")
+    '62 06 66 6c 69 6e 6b 00 00 00 00 00 00 00 00 00 00 00 00 00 00 13 88'
+    >>> words.deserialize(words.serialize("flink", TimeWindow(0, 5_000)))
+    StateKey(key_group=98, key='flink', namespace=TimeWindow(start=0, end=5000), user_key=None)
+    """
+
+    def __init__(
+        self,
+        max_parallelism: int,
+        key_type: types.KeyType | Serializer,
+        namespace_type: types.KeyType | Serializer = VOID_NAMESPACE,
+        user_key_type: types.KeyType | Serializer | None = None,
+    ) -> None:
+        self._prefix_bytes = key_group_prefix_bytes(max_parallelism)
+        self._max_parallelism = check_max_parallelism(max_parallelism)
+        self._key = _serializer("key_type", key_type)
+        self._namespace = _serializer("namespace_type", namespace_type)
+        self._user_key = (
+            None if user_key_type is None else _serializer("user_key_type", user_key_type)
+        )
+        self.read = composite_key_reader(self._key, self._namespace, self._user_key)
+
+    def serialize(
+        self,
+        key: object,
+        namespace: object = None,
+        user_key: object = None,
+        *,
+        key_group: int | None = None,
+    ) -> bytes:
+        """Return the bytes of an entry's key.
+
+        `key_group` is given where the key's hash is not known here, as that of a Row of bytes,
+        PyFlink's key without a key type; elsewhere it is computed. Raises InvalidTypeError or
+        InvalidValueError for a value that is none of its type, or that Flink cannot write, such
+        as a null in a TUPLE.
+        """
+        if self._user_key is None and user_key is not None:
+            raise InvalidValueError(
+                f"user_key must be None where there is no user_key_type, got {show(user_key)}"
+            )
+        key_type = self._key.key_type
+        if key_group is None:
+            if key_type is None:
+                raise InvalidValueError(
+                    f"key_group must be given, as the hash of {self._key} is not known"
+                )
+            key_group = assign_to_key_group(key, self._max_parallelism, key_type)
+        parts = [checked_write(self._key, key), checked_write(self._namespace, namespace)]
+        if _is_ambiguous(self._key, self._namespace):
+            parts = [part + _length_bytes(len(part)) for part in parts]
+        if self._user_key is not None:
+            parts.append(checked_write(self._user_key, user_key))
+        return key_group_prefix(key_group, self._max_parallelism) + b"".join(parts)
+
+    def deserialize(self, data: bytes) -> StateKey:
+        """Return what the bytes say.
+
+        Raises InvalidValueError where they are not those of exactly one key, InvalidTypeError
+        where they are no bytes.
+        """
+        if not isinstance(data, bytes):
+            raise InvalidTypeError(f"data must be bytes, got {show(data)}")
+        try:
+            key_group = int.from_bytes(data[: self._prefix_bytes], "big")
+            check_int("key group", key_group, 0, self._max_parallelism - 1)
+            key, namespace, user_key, end = self.read(data, self._prefix_bytes, len(data))
+        except (*serializers.TRUNCATED, ValueError) as error:
+            raise InvalidValueError(f"data must be a key of the state: {error}") from None
+        if end != len(data):
+            raise InvalidValueError(f"data must end after {end} bytes, got {len(data)}")
+        return StateKey(key_group, key, namespace, user_key)
+
+
+def composite_key_reader(
+    key: Serializer, namespace: Serializer, user_key: Serializer | None
+) -> Callable[[bytes, int, int], tuple[Any, Any, Any, int]]:
+    """Make what reads the bytes after the key group, which have an end: key, namespace, user key.
+
+    What takes the job's classes to read comes as the bytes up to the end, and None for the rest.
+    """
+    read_key, read_namespace = key.read, namespace.read
+    read_user_key = None if user_key is None else user_key.read
+    is_ambiguous = _is_ambiguous(key, namespace)
+
+    def read(data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, int]:
+        if read_key is None:
+            return data[pos:end], None, None, end
+        key, after = read_key(data, pos)
+        if is_ambiguous:
+            after += len(_length_bytes(after - pos))
+        if read_namespace is None:
+            return key, data[after:end], None, end
+        pos = after
+        namespace, after = read_namespace(data, pos)
+        if is_ambiguous:
+            after += len(_length_bytes(after - pos))
+        if read_user_key is not None:
+            user_key_value, after = read_user_key(data, after)
+            return key, namespace, user_key_value, after
+        if user_key is not None:
+            return key, namespace, data[after:end], end
+        return key, namespace, None, after
+
+    return read
+
+
+def _is_ambiguous(key: Serializer, namespace: Serializer) -> bool:
+    return key.size is None and namespace.size is None
+
+
+def _length_bytes(length: int) -> bytes:
+    """Return a length in as few bytes as it takes, and at least one, the lowest first."""
+    return length.to_bytes((max(length, 1).bit_length() + 7) // 8, "little")
+
+
+def _serializer(name: str, given: types.KeyType | Serializer) -> Serializer:
+    if isinstance(given, Serializer):
+        return given
+    if not isinstance(given, types.KeyType):
+        raise InvalidTypeError(f"{name} must be a key type or a Serializer, got {show(given)}")
+    return serializer_of(given)
