@@ -210,8 +210,13 @@ def _sections(report: SkewReport) -> Iterator[_Section]:
     shown: Sequence[SubtaskRow] = report.subtasks
     texts = []
     if of > _LONGEST_TABLE:
-        shown = sorted(shown, key=lambda row: (-row.records, row.subtask))[:_LONGEST_TABLE]
-        texts = [f"The {_LONGEST_TABLE} heaviest subtasks of {of:,}"]
+        ranked = sorted(shown, key=lambda row: (-row.records, row.subtask))
+        shown, rest = ranked[:_LONGEST_TABLE], ranked[_LONGEST_TABLE:]
+        texts.append(f"The {_LONGEST_TABLE} heaviest subtasks of {of:,}")
+        texts.append(f"The others have {rest[-1].records:,} to {rest[0].records:,} records each")
+    idle = sum(not row.records for row in report.subtasks)
+    if idle and report.records:
+        texts.append(f"{idle:,} of {of:,} subtasks get no record")
     header = ("subtask", "records", "share", "x mean", "key groups", "keys", "sent")
     cells = [
         (

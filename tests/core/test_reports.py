@@ -175,7 +175,12 @@ def test_text_of_many_subtasks() -> None:
     lines = str(report).splitlines()
     assert max(map(len, lines)) <= 80
     assert len(lines) < 60
-    assert "The 20 heaviest subtasks of 2,000" in lines
+    table = lines.index("The 20 heaviest subtasks of 2,000")
+    records = sorted((row.records for row in report.subtasks), reverse=True)
+    assert lines[table + 1 : table + 3] == [
+        f"The others have {records[-1]} to {records[20]} records each",
+        f"{records.count(0):,} of 2,000 subtasks get no record",
+    ]
     assert f"{len(report.hot_subtasks) - 3} more subtasks are hot" in lines
     assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
     assert len(report.subtasks) == 2000
