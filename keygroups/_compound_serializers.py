@@ -79,13 +79,15 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
     `java_class` is that of a tuple which is none of Flink's own, and may hash otherwise.
     """
     reads = _readers(parts)
+    if reads is None:
+        return Serializer("TUPLE", parts=tuple(parts), java_class=java_class)
     sizes = [part.size for part in parts]
     key_type = None if java_class else _key_type(kt.TUPLE, parts)
     write = _part_writer(key_type)
 
     def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
         values = []
-        for read in reads or ():
+        for read in reads:
             value, pos = read(data, pos)
             values.append(value)
         return tuple(values), pos
@@ -95,7 +97,7 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
 
     return Serializer(
         "TUPLE",
-        read_tuple if reads else None,
+        read_tuple,
         write_tuple,
         None if None in sizes else sum(filter(None, sizes)),
         tuple(parts),
@@ -107,6 +109,8 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
 def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer:
     """Return the serializer of a Row: a bit for each null, then the other fields."""
     reads = _readers(parts)
+    if reads is None:
+        return Serializer("ROW", parts=tuple(parts))
     kind_bits = 2 if has_row_kind else 0
     bits = kind_bits + len(parts)
     mask_size = (bits + 7) // 8
@@ -121,7 +125,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
         kind = data[pos] >> 7 | data[pos] >> 5 & 2 if kind_bits else 0
         pos += mask_size
         values: list[Any] = []
-        for place, read in zip(places, reads or ()):
+        for place, read in zip(places, reads):
             value = None
             if not mask & place:
                 value, pos = read(data, pos)
@@ -141,7 +145,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
 
     return Serializer(
         "ROW",
-        None if reads is None else read_row,
+        read_row,
         write_row,
         parts=tuple(parts),
         key_type=key_type,
@@ -151,6 +155,8 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
 def list_of(element: Serializer) -> Serializer:
     """Return the serializer of a List: a count, then the elements."""
     read = element.read
+    if read is None:
+        return Serializer("LIST", parts=(element,))
     key_type = _key_type(kt.LIST, [element])
     write = _part_writer(key_type)
 
@@ -161,13 +167,13 @@ def list_of(element: Serializer) -> Serializer:
         count, pos = read_count(data, pos)
         values = []
         for _ in range(count):
-            value, pos = read(data, pos)  # type: ignore[misc]  # not None, see below
+            value, pos = read(data, pos)
             values.append(value)
         return values, pos
 
     return Serializer(
         "LIST",
-        read_list if read else None,
+        read_list,
         write_list,
         parts=(element,),
         key_type=key_type,
@@ -177,6 +183,8 @@ def list_of(element: Serializer) -> Serializer:
 def map_of(key: Serializer, value: Serializer) -> Serializer:
     """Return the serializer of a Map: a count, then key, whether the value is null, value."""
     read_key, read_value = key.read, value.read
+    if read_key is None or read_value is None:
+        return Serializer("MAP", parts=(key, value))
 
     def read_map(data: bytes, pos: int) -> tuple[Any, int]:
         count, pos = read_count(data, pos)
@@ -192,7 +200,7 @@ def map_of(key: Serializer, value: Serializer) -> Serializer:
 
     return Serializer(
         "MAP",
-        read_map if read_key and read_value else None,
+        read_map,
         parts=(key, value),
         key_type=_key_type(kt.MAP, [key, value]),
     )
@@ -250,33 +258,37 @@ def pyflink_of(key_type: kt.PYFLINK, element: Serializer) -> Serializer:
 def ttl_of(value: Serializer) -> Serializer:
     """Return the serializer of a value with the time of its last access before it."""
     read = value.read
+    if read is None:
+        return Serializer("TTL", parts=(value,))
 
     def read_ttl(data: bytes, pos: int) -> tuple[TtlValue, int]:
         last_access, pos = read_long(data, pos)
-        inner, pos = read(data, pos)  # type: ignore[misc]  # not None, see below
+        inner, pos = read(data, pos)
         return TtlValue(last_access, inner), pos
 
-    return Serializer("TTL", read_ttl if read else None, parts=(value,))
+    return Serializer("TTL", read_ttl, parts=(value,))
 
 
 def timer_of(key: Serializer, namespace: Serializer) -> Serializer:
     """Return the serializer of a timer: its time with the sign bit flipped, key, namespace."""
-    reads = _readers([key, namespace])
+    read_key, read_namespace = key.read, namespace.read
+    if read_key is None or read_namespace is None:
+        return Serializer("TIMER", parts=(key, namespace))
 
     def read_timer(data: bytes, pos: int) -> tuple[tuple[int, Any, Any], int]:
         flipped, pos = read_long(data, pos)
-        values = []
-        for read in reads or ():
-            value, pos = read(data, pos)
-            values.append(value)
-        return (flipped ^ -_SIGN, *values), pos  # type: ignore[return-value]  # as many as reads
+        found, pos = read_key(data, pos)
+        window, pos = read_namespace(data, pos)
+        return (flipped ^ -_SIGN, found, window), pos
 
-    return Serializer("TIMER", read_timer if reads else None, parts=(key, namespace))
+    return Serializer("TIMER", read_timer, parts=(key, namespace))
 
 
 def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) -> Serializer:
     """Return the serializer of a POJO: flags, then whether null and the value of each field."""
     reads = _readers(parts)
+    if reads is None:
+        return Serializer("POJO", parts=tuple(parts), names=tuple(names), java_class=java_class)
 
     def read_pojo(data: bytes, pos: int) -> tuple[dict[str, Any] | None, int]:
         flags = data[pos]
@@ -286,7 +298,7 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) 
         if flags != 2:
             raise UnreadableError(f"a POJO with flags {flags}: of a subclass of {java_class}")
         values = {}
-        for name, read in zip(names, reads or ()):
+        for name, read in zip(names, reads):
             value = None
             is_null = data[pos]
             pos += 1
@@ -297,7 +309,7 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) 
 
     return Serializer(
         "POJO",
-        None if reads is None else read_pojo,
+        read_pojo,
         parts=tuple(parts),
         names=tuple(names),
         java_class=java_class,
