@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from keygroups._checks import (
@@ -256,13 +257,8 @@ class RescalePlan:
             compute_operator_index_for_key_group(total, other_parallelism, key_group)
             for key_group in (own.start_key_group, own.end_key_group)
         )
-        return [
-            (
-                other,
-                own & compute_key_group_range_for_operator_index(total, other_parallelism, other),
-            )
-            for other in range(first, last + 1)
-        ]
+        range_of = partial(compute_key_group_range_for_operator_index, total, other_parallelism)
+        return [(other, own & range_of(other)) for other in range(first, last + 1)]
 
     def _count_keys(
         self, keys: Iterable[object], key_type: KeyType | None, scramble: Callable[[int], int]

@@ -226,16 +226,12 @@ def look_up_key(
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
     prefix = check_text("prefix", prefix)
     keys = keys_for_subtasks(max_parallelism, parallelism, key_type, prefix=prefix)
-    # One literal, which Spark parses once, when it optimises: thousands of them take seconds.
-    # A prefix may hold commas, so it is left out.
-    table = ",".join(str(key).removeprefix(prefix) for key in keys)
+    numbers = [str(key).removeprefix(prefix) for key in keys]  # a prefix may hold commas
 
     def key_of(path: Portable, subtask: Column) -> Column:
-        F = path.F
-        array = F.split(F.lit(table), ",").cast(f"array<{SPARK_TYPES[key_type]}>")
-        key: Column = F.get(array, subtask)
+        key = path.nth(numbers, SPARK_TYPES[key_type], subtask)
         if prefix:
-            key = F.concat(F.lit(prefix), key)
+            key = path.F.concat(path.F.lit(prefix), key)
         return key
 
     return key_of

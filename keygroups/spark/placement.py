@@ -167,14 +167,10 @@ def _lands_on(path: Portable, partition: Column, partitions: int) -> Column:
     int is murmur3 of its four bytes with seed 42. Every partition gets the first int that
     lands there.
     """
-    F = path.F
     ints: dict[int, int] = {}
     candidate = 0
     while len(ints) < partitions:
         landing = mmh3.hash(candidate.to_bytes(4, "little"), 42) % partitions
         ints.setdefault(landing, candidate)
         candidate += 1
-    # One literal, which Spark parses once, when it optimises: thousands of them take seconds.
-    table = F.lit(",".join(str(ints[i]) for i in range(partitions)))
-    landing_int: Column = F.get(F.split(table, ",").cast("array<int>"), partition)
-    return landing_int
+    return path.nth((ints[i] for i in range(partitions)), "int", partition)

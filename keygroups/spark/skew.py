@@ -135,12 +135,12 @@ def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: in
     """Return the keys of each hot subtask that have the most records, the first on top."""
     subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(hot))
     # One literal, where isin() would need one for each hot subtask.
-    flags = F.split(F.lit(",".join("1" if one else "0" for one in hot)), ",")
+    is_hot = PORTABLE.nth(map(int, hot), "int", F.col("subtask")) == 1
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
     place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
     return (
         per_key.withColumn("subtask", subtask)
-        .where(F.get(flags, F.col("subtask")) == "1")
+        .where(is_hot)
         .withColumn("place", place)
         .where(F.col("place") <= top)
         .orderBy("subtask", "place")

@@ -11,7 +11,7 @@ with `%h`, and the digits of a double with `%a`; nothing is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -85,6 +85,15 @@ class Portable:
         refused = self.refuse(f"{name} must be from 0 to {last}, got ", column)
         inside = self.F.when(column.between(0, last), value)
         return inside.when(column.isNotNull(), refused)
+
+    def nth(self, values: Iterable[object], spark_type: str, index: Column) -> Column:
+        """Return the value of an index, null out of bounds; their texts must have no commas.
+
+        All are one literal, which Spark parses once, when it optimises: thousands take seconds.
+        """
+        F = self.F
+        texts = F.split(F.lit(",".join(map(str, values))), ",")
+        return F.get(texts.cast(f"array<{spark_type}>"), index)
 
     def operator_index(
         self, key_group: Column, max_parallelism: Column | int, parallelism: Column | int
