@@ -196,7 +196,7 @@ def map_of(key: Serializer, value: Serializer) -> Serializer:
             if not is_null:
                 inner, pos = read_value(data, pos)
             items.append((found, inner))
-        return _as_dict(items), pos
+        return as_dict(items), pos
 
     return Serializer(
         "MAP",
@@ -206,7 +206,7 @@ def map_of(key: Serializer, value: Serializer) -> Serializer:
     )
 
 
-def _as_dict(items: list[tuple[Any, Any]]) -> Any:
+def as_dict(items: list[tuple[Any, Any]]) -> Any:
     """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
     try:
         found = dict(items)

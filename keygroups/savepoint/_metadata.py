@@ -56,10 +56,11 @@ class RocksDBHandle:
 
 @dataclass(frozen=True)
 class ChangelogHandle:
-    """Keyed state of the changelog backend: what was materialized, and changes to replay."""
+    """Keyed state of the changelog backend: `parts`, and `size` bytes of changes to replay."""
 
     key_groups: KeyGroupRange
     size: int
+    parts: tuple[KeyedHandle, ...] = ()
 
 
 KeyedHandle = KeyGroupsHandle | RocksDBHandle | ChangelogHandle
@@ -281,24 +282,31 @@ class _Reader:
             return self._rocksdb(code, max_parallelism)
         if code in (8, 14):
             key_groups = self._key_groups(max_parallelism)
-            size = self._size()
-            for _ in range(2):  # what was materialized, then the changes
-                self._list(5, lambda: self._keyed_state(max_parallelism, depth + 1))
+            cursor.i64()  # how much was new
+            parts = [  # what was materialized, then the changes
+                part
+                for _ in range(2)
+                for part in self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
+                if part is not None
+            ]
             cursor.take(16 if code == 14 else 8)
             cursor.utf()
-            return ChangelogHandle(key_groups, size)
+            return ChangelogHandle(key_groups, 0, tuple(parts))
         if code in (9, 10, 13):
             key_groups = self._key_groups(max_parallelism)
             if code == 9:
                 cursor.take(16)
-                self._list(8, lambda: (cursor.i32(), cursor.take(cursor.i32())))
+                size = sum(
+                    self._list(8, lambda: len(cursor.take(4) and cursor.take(cursor.i32())))
+                )
             else:
                 self._list(9, lambda: (cursor.i64(), self._stream()))
-                cursor.take(16)
+                size = self._size()
+                cursor.i64()  # how much was new
             cursor.utf()
             if code == 13:
                 cursor.utf()
-            return ChangelogHandle(key_groups, 0)
+            return ChangelogHandle(key_groups, size)
         cursor.pos -= 1
         raise cursor.error(f"keyed state handle {code} is not known")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from keygroups._compound_serializers import map_of
+from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._files import Files
@@ -49,6 +49,8 @@ def read_operator_state(
             elements: Any = values
             if mode == "BROADCAST":
                 elements = values[0] if values else {}
+                if isinstance(elements, list):
+                    elements = as_dict(elements)
             yield OperatorStateEntry(name, mode, subtask, elements)
 
 
@@ -56,9 +58,12 @@ def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
     if serializer is None or serializer.read is None:
         return cursor.data
     try:
-        return serializer.read(cursor.data, 0)[0]
+        value, end = serializer.read(cursor.data, 0)
     except (*TRUNCATED, ValueError) as error:
         raise cursor.error(f"no {serializer}: {error}") from None
+    if end != len(cursor.data):
+        raise cursor.error(f"a {serializer} of {end} bytes in {len(cursor.data)}")
+    return value
 
 
 def _read_header(cursor: Cursor) -> dict[str, Serializer]:
@@ -76,6 +81,6 @@ def _read_header(cursor: Cursor) -> dict[str, Serializer]:
                 key = snapshots.get("KEY_SERIALIZER")
                 if key is None:
                     raise cursor.error(f"broadcast state {name!r} has no serializer of keys")
-                value = map_of(key, value)
+                value = list_of(tuple_of([key, value]))  # unlike a Map, without marks of null
             found[name] = value
     return found

@@ -305,7 +305,7 @@ def _keyed_bytes(handle: KeyedHandle) -> int:
     if isinstance(handle, KeyGroupsHandle):
         return handle.stream.size
     if isinstance(handle, ChangelogHandle):
-        return handle.size
+        return handle.size + sum(map(_keyed_bytes, handle.parts))
     files = (*handle.shared, *handle.private)
     return sum(stream.size for name, stream in files if name.endswith(".sst"))
 
