@@ -1,0 +1,262 @@
+"""Real savepoints and checkpoints of Flink, with what Flink's own classes read in them.
+
+`tests/vectors/savepoints.jsonl` says which; the points are in `savepoints.tar.xz` beside it. What
+the library reads and what Flink read are both turned into hashable values of one form, in which
+an int and a long, or two rows of different kinds, are not the same.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from golden import FOLDER, lines
+
+from keygroups.binary_row import binary_row
+from keygroups.logical_types import LogicalType
+from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry, read_savepoint
+from keygroups.savepoint._files import Files
+from keygroups.state_keys import Serializer
+from keygroups.types import SQL_ROW
+
+
+@lru_cache
+def corpus() -> Path:
+    """Return the folder of the points, unpacked once in a run."""
+    folder = TemporaryDirectory(prefix="keygroups-savepoints-")
+    atexit.register(folder.cleanup)
+    root = Path(folder.name)
+    with tarfile.open(FOLDER / "savepoints.tar.xz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            assert content is not None
+            path = root / member.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.read())
+    return root
+
+
+@dataclass(frozen=True)
+class Point:
+    """One savepoint or checkpoint; `kind` is canonical, native or checkpoint."""
+
+    name: str
+    flink: str
+    kind: str
+    point: str
+    moved_folders: tuple[tuple[str, str], ...]
+    entries: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def path(self) -> Path:
+        """The directory of `_metadata`."""
+        return corpus() / self.point
+
+    @property
+    def moved(self) -> dict[str, str]:
+        """Where the folders are now that its files name."""
+        return {old: str(corpus() / new) for old, new in self.moved_folders}
+
+    @property
+    def is_changelog_checkpoint(self) -> bool:
+        """Whether its entries are refused."""
+        return self.name.endswith("-changelog-checkpoint")
+
+    @property
+    def files(self) -> Files:
+        """What opens its streams."""
+        return Files(str(self.path), self.moved)
+
+    def read(self) -> Savepoint:
+        """Read it."""
+        return read_savepoint(self.path, self.moved)
+
+    def truth(self, what: str) -> Iterator[dict[str, Any]]:
+        """Yield the lines of `metadata`, `states`, `operator_state` or `put`."""
+        return _lines(corpus() / self.name / f"{what}.jsonl")
+
+    def has(self, what: str) -> bool:
+        """Whether there is such a file."""
+        return (corpus() / self.name / f"{what}.jsonl").exists()
+
+
+POINTS = [
+    Point(
+        line["name"],
+        line["flink"],
+        line["kind"],
+        line["point"],
+        tuple(line["moved"].items()),
+        line["entries"],
+    )
+    for line in lines("savepoints")
+]
+
+
+def point(name: str) -> Point:
+    """Return a point by its name."""
+    (found,) = (one for one in POINTS if one.name == name)
+    return found
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+@lru_cache
+def true_entries(file: str) -> list[tuple[Any, ...]]:
+    """Return the entries that Flink read, as `seen_entry` has them."""
+    return [
+        (
+            line["operator"],
+            line["subtask"],
+            line["state"],
+            line["kind"],
+            line["key_group"],
+            true_value(line["key"], line.get("key_fields")),
+            true_value(line["namespace"]),
+            true_value(line.get("user_key"), line.get("user_key_fields")),
+            true_value(line.get("value"), line.get("value_fields")),
+            line.get("ttl_timestamp"),
+            line.get("timestamp"),
+        )
+        for line in _lines(corpus() / file)
+    ]
+
+
+def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
+    """Return what Flink read in one form; `fields` are those of an SQL row."""
+    if isinstance(value, list):
+        return tuple(map(true_value, value))
+    if not isinstance(value, dict):
+        return value
+    if fields is not None:
+        known = None if "RAW" in str(fields) else value["binary_row"]
+        return "sql_row", known, tuple((name, true_value(field)) for name, field in fields)
+    if "map" in value:
+        return "map", frozenset((true_value(key), true_value(one)) for key, one in value["map"])
+    if "pojo" in value:
+        members = {name: true_value(one) for name, one in value["fields"].items()}
+        return "pojo", value["pojo"], tuple(sorted(members.items()))
+    if "double" in value:
+        return "double", float.fromhex(value["double"]).hex()
+    if "row" in value:
+        return "row", value["row_kind"], true_value(value["row"])
+    if "ttl" in value:
+        return "ttl", value["ttl"], true_value(value["value"])
+    if "class" in value:
+        return "kryo", value["class"]  # its text is what Java's toString says, not its bytes
+    ((name, inner),) = value.items()
+    return name, true_value(inner)
+
+
+ROW_KINDS = ["+I", "-U", "+U", "-D"]
+
+
+def seen_value(serializer: Serializer, value: Any) -> Any:
+    """Return what the library read, with a serializer, in the form of `true_value`."""
+    name, parts = serializer.name, serializer.parts
+    if name == "VOID_NAMESPACE":
+        assert value is None
+        return "void", True
+    if name == "GLOBAL_WINDOW":
+        return "global", value == ()
+    if name == "KRYO":
+        assert isinstance(value, bytes)
+        return "kryo", serializer.java_class
+    if value is None or name in ("BOOLEAN", "STRING", "SQL_STRING"):
+        return value
+    if name in ("TUPLE", "ROW"):
+        assert len(parts) == len(value)
+        inner = tuple(map(seen_value, parts, value))
+        return ("tuple", inner) if name == "TUPLE" else ("row", _kind(value), inner)
+    if name == "LIST":
+        return "list", tuple(seen_value(parts[0], one) for one in value)
+    if name == "MAP":
+        pairs = value.items() if isinstance(value, dict) else value
+        key, of = parts
+        return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
+    if name == "SQL_ROW":
+        key_type = serializer.key_type
+        row = binary_row(value, key_type).hex() if isinstance(key_type, SQL_ROW) else None
+        return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
+    if name == "POJO":
+        members = dict(zip(serializer.names, parts))
+        seen = {field: seen_value(members[field], one) for field, one in value.items()}
+        return "pojo", serializer.java_class, tuple(sorted(seen.items()))
+    if name == "DOUBLE":
+        return "double", value.hex()
+    return {
+        "TIME_WINDOW": "window",
+        "RAW": "raw_value",
+        **{one: one.lower() for one in ("BYTE", "SHORT", "INT", "LONG", "BYTES")},
+    }[name], value.hex() if isinstance(value, bytes) else value
+
+
+def _kind(row: Any) -> int:
+    return ROW_KINDS.index(row.row_kind)
+
+
+def _seen_field(field: LogicalType, value: Any) -> tuple[str, Any]:
+    if field.name == "RAW":
+        assert isinstance(value, bytes)
+        return "RAW('org.apache.flink.table.api.dataview.MapView', '...')", ("raw_value", True)
+    seen = {"BIGINT": ("long", value), "INT": ("int", value), "VARCHAR": value}[field.name]
+    return str(field), None if value is None else seen
+
+
+def seen_entry(operator: Operator, state: StateDescriptor, entry: StateEntry) -> tuple[Any, ...]:
+    """Return an entry that the library read, in the form of `true_entries`."""
+    value: Any = None
+    if state.value_serializer is not None:
+        if state.kind == "LIST":
+            value = "list", tuple(_seen_element(state, one) for one in entry.value)
+        else:
+            value = seen_value(state.value_serializer, entry.value)
+    user_key = state.user_key_serializer
+    return (
+        operator.operator_id,
+        entry.subtask,
+        entry.state,
+        entry.kind,
+        entry.key_group,
+        seen_value(state.key_serializer, entry.key),
+        seen_value(state.namespace_serializer, entry.namespace),
+        None if user_key is None else seen_value(user_key, entry.user_key),
+        value,
+        entry.last_access,
+        entry.timestamp,
+    )
+
+
+def _seen_element(state: StateDescriptor, element: Any) -> Any:
+    assert state.value_serializer is not None
+    if not state.has_ttl:
+        return seen_value(state.value_serializer, element)
+    return "ttl", element.last_access, seen_value(state.value_serializer, element.value)
+
+
+def plain(value: Any) -> Any:
+    """Return a value of Flink's operator state as Python has it."""
+    if isinstance(value, list):
+        return list(map(plain, value))
+    if not isinstance(value, dict):
+        return value
+    ((name, inner),) = value.items()
+    if name == "map":
+        return {plain(key): plain(one) for key, one in inner}
+    if name == "bytes":
+        return bytes.fromhex(inner)
+    assert name in ("int", "long")
+    return inner
