@@ -21,7 +21,10 @@ class Files:
 
     def __init__(self, path: str, moved: Mapping[str, str]) -> None:
         """Take the folder of `_metadata`, that file, or the URL of either."""
-        self.base = path.removesuffix(METADATA).rstrip("/") or "/"
+        folder, slash, name = path.rpartition("/")
+        if name == METADATA:
+            path = folder or slash or "."
+        self.base = path.rstrip("/") or slash or "."
         self._moved = dict(moved)
 
     def metadata(self) -> tuple[bytes, str]:
