@@ -175,8 +175,8 @@ def _text(path: Portable, column: Column, logical_type: LogicalType) -> _Value:
     F, limit = path.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
         message = f"key of type {logical_type} must not be longer, got length "
-        refused = path.refuse(message, F.length(column))
-        column = F.when(F.length(column) <= limit, column).when(column.isNotNull(), refused)
+        length = F.length(column)
+        column = path.accept(length <= limit, column, length, message)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
     marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
@@ -243,8 +243,7 @@ def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key
             f"key of type {logical_type} must have at most {precision} digits of a fraction of "
             "a second, got "
         )
-        refused = path.refuse(message, column)
-        millis = F.when(finer == 0, millis).when(column.isNotNull(), refused)
+        millis = path.accept(finer == 0, millis, column, message)
     if not logical_type.reserved:
         return _Value(millis)
     tail = F.when(column.isNotNull(), path.words([F.coalesce(millis, F.lit(0))]))

@@ -167,9 +167,8 @@ def _hash_sql_date(path: Portable, date: Column, key_type: types.SQL_DATE) -> Co
     for start, end in doubtful:  # long ones, of which there are few
         if start != end:
             certain = certain & ~date.between(F.lit(start), F.lit(end))
-    refused = path.refuse(f"key of type {key_type} must be one certain instant, got ", date)
-    code = path.hash_long(F.unix_millis(midnight))
-    return F.when(certain, code).when(date.isNotNull(), refused)
+    message = f"key of type {key_type} must be one certain instant, got "
+    return path.accept(certain, path.hash_long(F.unix_millis(midnight)), date, message)
 
 
 @lru_cache(maxsize=64)

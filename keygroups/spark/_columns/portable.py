@@ -75,16 +75,19 @@ class Portable:
         group = self.finalise(code) % max_parallelism
         return group if key is None else self.F.when(key.isNotNull(), group)
 
-    def refuse(self, message: str, value: Column) -> Column:
-        """Return what fails the query with a message, behind which the value is shown."""
+    def accept(self, condition: Column, value: Column, column: Column, message: str) -> Column:
+        """Return a value where a condition holds, and null where a column is.
+
+        Else the query fails with the message and the column behind it.
+        """
         F = self.F
-        return F.raise_error(F.concat(F.lit(message), value.cast("string")))
+        refused = F.raise_error(F.concat(F.lit(message), column.cast("string")))
+        return F.when(condition, value).when(column.isNotNull(), refused)
 
     def bounded(self, name: str, column: Column, last: int, value: Column) -> Column:
         """Return a value where a column is in 0..last; null gives null, else the query fails."""
-        refused = self.refuse(f"{name} must be from 0 to {last}, got ", column)
-        inside = self.F.when(column.between(0, last), value)
-        return inside.when(column.isNotNull(), refused)
+        message = f"{name} must be from 0 to {last}, got "
+        return self.accept(column.between(0, last), value, column, message)
 
     def nth(self, values: Iterable[object], spark_type: str, index: Column) -> Column:
         """Return the value of an index, null out of bounds; their texts must have no commas.
@@ -293,8 +296,8 @@ class Portable:
         ]
         bits = words[0].bitwiseXOR(words[1]).bitwiseXOR(words[2]).bitwiseXOR(words[3])
         canonical = column.rlike("^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
-        refused = self.refuse("key of type UUID must be its canonical text, got ", column)
-        return F.when(column.isNull(), None).when(canonical, self.as_code(bits)).otherwise(refused)
+        message = "key of type UUID must be its canonical text, got "
+        return self.accept(canonical, self.as_code(bits), column, message)
 
     def words(self, numbers: list[Column]) -> Column:
         """Return bigints that are not null as bytes, 8 each, the least significant first."""
