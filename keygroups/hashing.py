@@ -32,6 +32,7 @@ from keygroups._checks import (
 )
 from keygroups._inference import infer_key_type
 from keygroups._java_lang import fold, signed
+from keygroups._serializers import Row
 from keygroups.binary_row import row_encoder
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.types import KeyType, ScalarType
@@ -157,6 +158,10 @@ def _row_hasher(key_type: types.ROW) -> Hasher:
 
     def hash_row(key: object) -> int:
         codes = each("field", fields, expect_fields(name, len(fields), key))
+        if isinstance(key, Row) and key.row_kind != key_type.kind:
+            raise InvalidValueError(
+                f"{name} must be a row of kind {key_type.kind}, got {show(key)}"
+            )
         if key_type.names is None:
             return signed(start + fold(codes, 1))
         return signed(start + 1 + sum(n ^ code for n, code in zip(name_codes, codes)))

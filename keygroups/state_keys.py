@@ -177,21 +177,25 @@ class CompositeKeySerializer:
         """Return the bytes of an entry's key.
 
         `key_group` is given where the key's hash is not known here, as that of a Row of bytes,
-        PyFlink's key without a key type; elsewhere it is computed. Raises InvalidTypeError or
-        InvalidValueError for a value that is none of its type, or that Flink cannot write, such
-        as a null in a TUPLE.
+        PyFlink's key without a key type; elsewhere it is computed, and no other may be given.
+        Raises InvalidTypeError or InvalidValueError for a value that is none of its type, or that
+        Flink cannot write, such as a null in a TUPLE.
         """
         if self._user_key is None and user_key is not None:
             raise InvalidValueError(
                 f"user_key must be None where there is no user_key_type, got {show(user_key)}"
             )
-        key_type = self._key.key_type
-        if key_group is None:
-            if key_type is None:
+        if self._key.key_type is not None:
+            computed = assign_to_key_group(key, self._max_parallelism, self._key.key_type)
+            if key_group not in (None, computed):
                 raise InvalidValueError(
-                    f"key_group must be given, as the hash of {self._key} is not known"
+                    f"key_group must be {computed}, that of the key, got {show(key_group)}"
                 )
-            key_group = assign_to_key_group(key, self._max_parallelism, key_type)
+            key_group = computed
+        elif key_group is None:
+            raise InvalidValueError(
+                f"key_group must be given, as the hash of {self._key} is not known"
+            )
         parts = [checked_write(self._key, key), checked_write(self._namespace, namespace)]
         if _is_ambiguous(self._key, self._namespace):
             parts = [part + _length_bytes(len(part)) for part in parts]
