@@ -29,6 +29,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from command_line import (
+    OneLineParser,
+    add_parallelisms,
+    check_parallelisms,
+    local_spark,
+    progress,
+)
 from event_files import (
     SPARK_ERRORS,
     InputError,
@@ -40,13 +47,6 @@ from event_files import (
 )
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from route_events import (
-    OneLineParser,
-    add_parallelisms,
-    check_java,
-    check_parallelisms,
-    progress,
-)
 
 from keygroups import KeyGroupsError
 from keygroups.spark import pre_aggregate, with_routing
@@ -142,25 +142,14 @@ def run(options: argparse.Namespace) -> None:
     for file in (file for files in counted.values() for file in files):
         if file.parent != options.input:
             raise InputError(f"--input: the output has the counts of {file.parent}")
-    caller_has_spark = SparkSession.getActiveSession() is not None
-    if not caller_has_spark:
-        check_java()
-        progress("starting Spark")
-    spark = (
-        SparkSession.builder.appName("streaming_page_views")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.log.level", "FATAL")  # an error comes back to main()
-        .config("spark.sql.shuffle.partitions", os.cpu_count() or 1)
-        .getOrCreate()
-    )
-    try:
+    settings = {
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    }
+    with local_spark("streaming_page_views", settings) as spark:
         count_views(spark, options, counted)
         check_counted(found, counted)
         print_totals(spark, options)
-    finally:
-        if not caller_has_spark:
-            spark.stop()
 
 
 def count_views(spark: SparkSession, options: argparse.Namespace, counted: Counted) -> None:

@@ -12,7 +12,7 @@ import random
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,8 +110,18 @@ def number(text: str) -> int:
 
 
 def header(out: str) -> dict[str, str]:
-    lines = out.partition("\n\n")[0].splitlines()
-    return dict(re.split(r"\s{2,}", line, maxsplit=1) for line in lines)
+    """What was read, and what the report says before its tables."""
+    read, said, _ = out.split("\n\n", 2)
+    found = re.fullmatch(
+        r"(?P<verdict>.+): the heaviest of (?P<parallelism>\d+) subtasks "
+        r"has (?P<imbalance>[\d.]+) times the mean remedy: (?P<remedy>.+?) "
+        r"(?P<routed>[\d,]+) records, (?P<distinct>[\d,]+) distinct keys "
+        r"of type (?P<type>.+), max parallelism (?P<max>[\d,]+)",
+        " ".join(said.split()),
+    )
+    assert found
+    lines = (re.split(r"\s{2,}", line, maxsplit=1) for line in read.splitlines())
+    return dict(lines) | found.groupdict()
 
 
 def numbers_under(out: str, heading: str) -> Iterator[list[str]]:
@@ -121,7 +131,7 @@ def numbers_under(out: str, heading: str) -> Iterator[list[str]]:
         pass
     for line in lines:
         cells = line.split()
-        if not cells or not re.fullmatch(r"[\d,.%\[\]]+", "".join(cells)):
+        if not cells or not re.fullmatch(r"[\d,.%-]+", "".join(cells)):
             return
         yield cells
 
@@ -139,6 +149,14 @@ def expected_subtasks(
     return dict(enumerate(zip(records, distinct)))
 
 
+def expected_imbalance(
+    keys: Keys, max_parallelism: int, parallelism: int, key_type: KeyType
+) -> float:
+    expected = expected_subtasks(keys, max_parallelism, parallelism, key_type)
+    loads = [records for records, _ in expected.values()]
+    return max(loads) * parallelism / sum(loads)
+
+
 def expected_key_groups(keys: Keys, max_parallelism: int, key_type: KeyType) -> list[int]:
     records = [0] * max_parallelism
     for key, count in keys.items():
@@ -154,26 +172,22 @@ def check_subtasks(
     total = sum(records for records, _ in expected.values())
     rows = list(numbers_under(out, "subtask  "))
     assert len(rows) == min(parallelism, 20)
-    for subtask, records, share, times_mean, start, end, groups, distinct in rows:
+    for subtask, records, share, times_mean, groups, distinct in rows:
         wanted = expected.pop(int(subtask))
         assert (number(records), number(distinct)) == wanted
         assert share == f"{wanted[0] / total:.1%}"
         assert times_mean == f"{wanted[0] * parallelism / total:.2f}"
-        first, last = int(start.strip("[,")), int(end.strip("]"))
-        assert last - first + 1 == int(groups)
         own = [
             group
             for group in range(max_parallelism)
             if compute_operator_index_for_key_group(max_parallelism, parallelism, group)
             == int(subtask)
         ]
-        assert (first, last) == (own[0], own[-1])
+        assert groups == f"{own[0]}-{own[-1]}"
     if expected:
         left_out = [records for records, _ in expected.values()]
-        spread = (
-            f"{min(left_out):,} to {max(left_out):,} records each" if any(left_out) else "none"
-        )
-        assert f"\n{len(left_out)} more have {spread}\n" in out
+        assert f"\nThe 20 heaviest subtasks of {parallelism}\n" in out
+        assert f"\nThe others have {min(left_out):,} to {max(left_out):,} records each\n" in out
         assert min(number(row[1]) for row in rows) >= max(left_out)
 
 
@@ -265,15 +279,20 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
     result = run_script(cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert header(result.stdout) == {
+    said = header(result.stdout)
+    assert said.pop("remedy") == "nothing to do"
+    assert said == {
         "input": "nycflights13.parquet",
         "records": "336,776",
         "key": "tailnum",
-        "key type": "STRING",
         "null keys": "2,512 records, left out below: Flink would fail on them",
-        "distinct keys": "4,043",
-        "max parallelism": "128 (has to be that of the Flink job)",
+        "verdict": "even",
         "parallelism": "4",
+        "imbalance": f"{expected_imbalance(flights['tailnum'], 128, 4, STRING):.2f}",
+        "routed": "334,264",
+        "distinct": "4,043",
+        "type": "STRING",
+        "max": "128",
     }
     check_subtasks(result.stdout, flights["tailnum"], 128, 4, STRING)
     check_moves(result.stdout, flights["tailnum"], 128, 4, 5, STRING)
@@ -306,34 +325,54 @@ def test_report_agrees_with_plain_python(
     arguments = ["--max-parallelism", sizes[0], "--parallelism", sizes[1]]
     out = report("--key", key, *arguments, "--rescale-to", rescale_to)
     keys = flights[key]
-    assert header(out)["key type"] == repr(key_type)
+    assert header(out)["type"] == repr(key_type)
     check_subtasks(out, keys, *sizes, key_type)
     check_moves(out, keys, *sizes, rescale_to, key_type)
     check_recommendation(out, keys, *sizes, rescale_to, key_type)
 
     loads = expected_subtasks(keys, *sizes, key_type)
-    hottest = max(loads, key=lambda subtask: loads[subtask][0])
-    records = loads[hottest][0]
-    total = sum(load for load, _ in loads.values())
-    assert f"imbalance {records * parallelism / total:.2f}: " in out
-    idle = sum(not load for load, _ in loads.values())
-    assert (f"{idle} of {parallelism} subtasks get no record at all" in out) == (idle > 0)
+    total = sum(records for records, _ in loads.values())
+    assert number(header(out)["routed"]) == total
+    assert number(header(out)["distinct"]) == sum(distinct for _, distinct in loads.values())
+    assert header(out)["imbalance"] == f"{expected_imbalance(keys, *sizes, key_type):.2f}"
+    idle = sum(not records for records, _ in loads.values())
+    assert (f"\n{idle} of {parallelism} subtasks get no record\n" in out) == (idle > 0)
+    check_hot_keys(out, keys, *sizes, key_type)
 
-    assert f"Hottest keys of subtask {hottest}, the heaviest\n" in out
-    shown = out.partition("of the subtask\n")[2].partition("\n\n")[0].splitlines()
-    own = {
-        repr(key): count
-        for key, count in keys.items()
-        if key is not None and assign_key_to_parallel_operator(key, *sizes, key_type) == hottest
-    }
-    assert len(shown) == min(5, len(own))
-    for line in shown:
-        cells = re.split(r"\s{2,}", line)
-        assert own[cells[0]] == number(cells[2])
-        assert cells[3] == f"{own[cells[0]] / records:.1%}"
-    assert [number(re.split(r"\s{2,}", line)[2]) for line in shown] == sorted(
-        own.values(), reverse=True
-    )[:5]
+
+def check_hot_keys(
+    out: str, keys: Keys, max_parallelism: int, parallelism: int, key_type: KeyType
+) -> None:
+    """Hot is a subtask with 1.5 times the mean; the keys of the three hottest are shown."""
+    own = defaultdict[int, Keys](Counter)
+    for key, count in keys.items():
+        if key is not None:
+            subtask = assign_key_to_parallel_operator(key, max_parallelism, parallelism, key_type)
+            own[subtask][key] = count
+    total = sum(counts.total() for counts in own.values())
+    hot = sorted(
+        (-counts.total(), subtask)
+        for subtask, counts in own.items()
+        if 2 * counts.total() * parallelism >= 3 * total
+    )
+    sections = re.findall(
+        r"^subtask (\d+): [^:]*?(?:\nremedy: [^|]*?)?\nrecords  of the subtask  key group  key\n"
+        r"(.*?)(?=\n\n)",
+        out,
+        re.M | re.S,
+    )
+    assert [int(subtask) for subtask, _ in sections] == [subtask for _, subtask in hot[:3]]
+    assert (f"\n{len(hot) - 3:,} more subtasks are hot\n" in out) == (len(hot) > 3)
+    for subtask, table in sections:
+        counts = own[int(subtask)]
+        lines = [line.split(maxsplit=3) for line in table.splitlines()]
+        assert [number(line[0]) for line in lines] == sorted(counts.values(), reverse=True)[:5]
+        by_text = {repr(key): key for key in counts}
+        for records, share, group, text in lines:
+            key = by_text[text]
+            assert counts[key] == number(records)
+            assert share == f"{counts[key] / counts.total():.1%}"
+            assert int(group) == assign_to_key_group(key, max_parallelism, key_type)
 
 
 def test_names_a_better_parallelism(flights: dict[str, Keys], report: Report) -> None:
@@ -369,12 +408,13 @@ def test_csv_is_read_as_flink_reads_it(report: Report, tmp_path: Path) -> None:
     keys: Keys = Counter([*texts, long_key, "7"])
     out = report("--input", path, "--key", "user.id", "--parallelism", 1)
     assert header(out)["input"] == "some events.csv (CSV: all text)"
-    assert header(out)["key type"] == "STRING"
+    assert header(out)["type"] == "STRING"
     assert header(out)["null keys"] == "0"
-    assert header(out)["distinct keys"] == "9"
-    assert re.search(r"^'' +\d+ +2 +18\.2%$", out, re.M)
+    assert header(out)["distinct"] == "9"
     out = report("--input", path, "--key", "user.id", "--parallelism", 20)
     check_subtasks(out, keys, 128, 20, STRING)
+    check_hot_keys(out, keys, 128, 20, STRING)
+    assert re.search(r"^ +2 +100\.0% +\d+  ''$", out, re.M)
 
 
 @pytest.mark.slow
@@ -384,16 +424,16 @@ def test_keys_of_other_types(spark: SparkSession, report: Report, tmp_path: Path
     spark.createDataFrame(rows, "records long, key string").write.parquet(str(path))
 
     out = report("--input", path, "--key", "records", "--parallelism", 7)
-    assert header(out)["key type"] == "LONG"
+    assert header(out)["type"] == "LONG"
     assert header(out)["null keys"].startswith("2 records, left out")
     check_subtasks(out, Counter([-1, -1, 2**40]), 128, 7, LONG)
-    assert re.search(r"^-1  ", out, re.M)
+    assert re.search(r"^ +2 +\S+ +\d+  -1$", out, re.M)
 
     # A null field of a tuple is a key like any other.
     out = report("--input", path, "--key", "records,key", "--parallelism", 7)
     assert header(out)["null keys"] == "0"
     check_subtasks(out, Counter(rows), 128, 7, TUPLE(LONG, STRING))
-    assert re.search(r"^\(-1, 'a'\)  ", out, re.M)
+    assert re.search(r"^ +2 +\S+ +\d+  \(-1, 'a'\)$", out, re.M)
 
 
 def test_output_is_the_table_with_its_routing(
@@ -663,10 +703,10 @@ def test_names_of_columns(report: Report, refusal: Report, tmp_path: Path) -> No
     path = tmp_path / "events.csv"
     path.write_text('"a,b",c,"say ""hi""",,"x\ny"\n1,2,3,4,5\n')
     for key, value in {'"a,b"': "1", '"say ""hi"""': "3", "_c3": "4", '"x\ny"': "5"}.items():
-        assert f"\n{value!r:36} " in report("--input", path, "--key", key)
+        assert f"  {value!r}\n" in report("--input", path, "--key", key)
     out = report("--input", path, "--key", 'c,"a,b"')
-    assert header(out)["key type"] == "TUPLE(STRING, STRING)"
-    assert "\n('2', '1') " in out
+    assert header(out)["type"] == "TUPLE(STRING, STRING)"
+    assert "  ('2', '1')\n" in out
     message = refusal("--input", path, "--key", "a,b")
     assert message.startswith("--key: no column 'a'; the columns are: \"a,b\", c, ")
     for key in ("", '"a,b', '"a"b', "a\nb"):
@@ -774,8 +814,7 @@ def test_script_says_that_pyspark_is_missing(tmp_path: Path) -> None:
     ],
 )
 def test_verdict(report: Report, key: str, verdict: str) -> None:
-    out = report("--key", key)
-    assert f"\nVerdict: {verdict}\nremedy: " in out
+    assert header(report("--key", key))["verdict"] == verdict
 
 
 def test_fix(report: Report, spark: SparkSession, tmp_path: Path) -> None:
