@@ -28,6 +28,13 @@ def read_timer_states(files: Files, handle: KeyGroupsHandle) -> list[StateDescri
     return []
 
 
+def empty_size(handle: KeyGroupsHandle, stream: OpenStream) -> int:
+    """Return how many bytes a key group without timers has."""
+    _, start, end = next(key_group_spans(handle))
+    services = _services(stream, start, end)
+    return end - start - sum(size for _, timers in services for _, size in timers)
+
+
 def read_entries(
     files: Files,
     handle: KeyGroupsHandle,

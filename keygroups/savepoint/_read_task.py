@@ -74,12 +74,16 @@ class ReadTask:
     def _sizes(self, handle: KeyGroupsHandle, is_raw: bool) -> dict[int, int]:
         spans = _key_group_streams.key_group_spans(handle)
         sizes = {key_group: end - start for key_group, start, end in spans}
-        if handle.is_canonical or is_raw or not sizes:
+        if handle.is_canonical or not sizes:
             return sizes
-        # In the hashmap backend's own format an empty key group has its number and, for each
-        # state, a count: how many states there are is in the header.
+        # An empty key group has its number and, for each state, a count in the hashmap backend's
+        # own format, and what tells of the timer services in raw state.
         with self.files.open(handle.stream) as stream:
-            empty = _key_group_streams.empty_size(_key_group_streams.read_header(handle, stream))
+            if is_raw:
+                empty = _raw_timers.empty_size(handle, stream)
+            else:
+                header = _key_group_streams.read_header(handle, stream)
+                empty = _key_group_streams.empty_size(header)
         return {key_group: size - empty for key_group, size in sizes.items() if size > empty}
 
     def _entries(self, handle: KeyedHandle, is_raw: bool) -> Iterator[StateEntry]:
