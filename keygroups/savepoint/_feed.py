@@ -24,7 +24,7 @@ class Feed:
         self._what = f"offset {start}, after decompression " if is_compressed else "offset "
         if is_compressed:
             self._base = 0
-            self._chunks = _decompressed(stream, start, end)
+            self._chunks = decompressed(stream, start, end)
         else:
             self._chunks = stream.chunks(start, end)
 
@@ -66,7 +66,7 @@ class Feed:
         return SavepointError(f"{self._name}, {self._what}{self._base + self.pos}: {message}")
 
 
-def _decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
+def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
     """Yield the chunks of framed streams of Snappy that follow one another."""
     pos = start
     while pos < end:

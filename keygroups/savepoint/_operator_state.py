@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._feed import decompressed
 from keygroups.savepoint._files import Files
 from keygroups.savepoint._keyed_header import read_state
 from keygroups.savepoint._metadata import OperatorStateHandle
@@ -37,14 +38,19 @@ def read_operator_state(
         offsets = sorted({offset for _, _, starts in handle.states for offset in starts})
         ends = dict(zip(offsets, [*offsets[1:], stream.size]))
         header_size = min(offsets, default=stream.size)
-        serializers = {}
+        serializers: dict[str, Serializer] = {}
+        is_compressed = False
         if not is_raw and stream.size:
-            serializers = _read_header(Cursor(stream.read(0, header_size), stream.name))
+            header = Cursor(stream.read(0, header_size), stream.name)
+            serializers, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
             values = []
             for start in starts:
-                data = stream.read(start, ends[start])
+                if is_compressed:  # with a chunk of its own for each
+                    data = b"".join(decompressed(stream, start, ends[start]))
+                else:
+                    data = stream.read(start, ends[start])
                 values.append(_read(serializer, Cursor(data, stream.name, start)))
             elements: Any = values
             if mode == "BROADCAST":
@@ -66,10 +72,10 @@ def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
     return value
 
 
-def _read_header(cursor: Cursor) -> dict[str, Serializer]:
+def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], bool]:
+    """Read the serializers of the states, and whether what follows is compressed."""
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
-    if version >= 6 and cursor.bool():
-        raise cursor.error("operator state that is compressed is not read here")
+    is_compressed = version >= 6 and cursor.bool()
     found = {}
     for _ in range(2):  # list states, then broadcast states
         for _ in range(cursor.u16()):
@@ -83,4 +89,4 @@ def _read_header(cursor: Cursor) -> dict[str, Serializer]:
                     raise cursor.error(f"broadcast state {name!r} has no serializer of keys")
                 value = list_of(tuple_of([key, value]))  # unlike a Map, without marks of null
             found[name] = value
-    return found
+    return found, is_compressed
