@@ -30,6 +30,7 @@ from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.local_key_by import LocalKeyBy
 from keygroups.rescale import RescalePlan, check_restore
+from keygroups.routing_inference import infer_routing
 from keygroups.subtask_keys import SubtaskKeySelector, keys_for_subtasks
 
 __version__ = "0.2.0"
@@ -58,6 +59,7 @@ __all__ = [
     "compute_key_group_range_for_operator_index",
     "compute_operator_index_for_key_group",
     "hash_code",
+    "infer_routing",
     "keys_for_subtasks",
     "murmur_hash",
     "trace_key",

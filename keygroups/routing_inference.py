@@ -1,0 +1,315 @@
+"""Which job is this: the max parallelism and key type that explain where keys were seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import NamedTuple
+
+from keygroups import types
+from keygroups._checks import (
+    UPPER_BOUND_MAX_PARALLELISM,
+    check_bounds,
+    check_class,
+    check_int,
+    iterate,
+    show,
+)
+from keygroups._inference import infer_key_type
+from keygroups.assignment import compute_default_max_parallelism
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.hashing import finalise, hasher_of
+from keygroups.types import KeyType
+
+__all__ = ["RoutingCandidate", "RoutingInference", "infer_routing"]
+__dir__ = __all__.copy
+
+
+_SHOWN = 10  # candidates in a text
+_COMPARED = 200  # candidates that a deciding key is asked to tell apart
+_TRIED_KEYS = 400
+_DECIDING = 5  # keys at most: each leaves a fraction of the candidates
+_FIELD_TYPES = 16  # that a tuple's fields may have together
+_SQL_TYPES: dict[KeyType, str] = {
+    types.INT: "INT",
+    types.LONG: "BIGINT",
+    types.STRING: "STRING",
+    types.BOOLEAN: "BOOLEAN",
+    types.DOUBLE: "DOUBLE",
+}
+_MISSES = 0.05  # of the pairs, that the nearest candidates may leave unexplained
+
+
+class RoutingCandidate(NamedTuple):
+    """A job that sends every observed key to the subtask where it was seen."""
+
+    max_parallelism: int
+    key_type: KeyType
+
+    def __str__(self) -> str:
+        return f"max parallelism {self.max_parallelism}, {self.key_type!r}"
+
+
+class _Hashed(NamedTuple):
+    """The observed keys as one key type hashes them."""
+
+    key_type: KeyType
+    hash_key: Callable[[object], int]
+    hashes: list[int]
+
+
+@dataclass(frozen=True)
+class RoutingInference:
+    """What `infer_routing` found; `str()` says it.
+
+    `candidates` explain all pairs, the most usual first: the max parallelism that Flink gives a
+    job of this parallelism by default, then powers of two, then multiples of the parallelism,
+    then the others, each from the lowest on. `tried` is how many were asked, `by_chance` how many
+    of these would pass if keys were dealt out at random: far below 1, what was found is no
+    chance. `deciding_keys` tell the candidates apart: look where they go. Where nothing explains
+    all, `nearest` is the candidate that a few pairs contradict, and they are `unexplained`; None
+    where nothing comes near.
+    """
+
+    parallelism: int
+    candidates: tuple[RoutingCandidate, ...]
+    tried: int
+    by_chance: float
+    deciding_keys: tuple[object, ...]
+    nearest: RoutingCandidate | None
+    unexplained: tuple[tuple[object, int], ...]
+
+    def __str__(self) -> str:
+        if not self.candidates:
+            text = f"not one of these: none of {self.tried:,} candidates explains all pairs"
+            if self.nearest is not None:
+                pairs = ", ".join(map(show, self.unexplained[:_SHOWN]))
+                text += f"\nnearest: {self.nearest}, but for {pairs}"
+            return text
+        lines = [
+            f"{len(self.candidates):,} of {self.tried:,} candidates explain all pairs; "
+            f"{self.by_chance:.2g} would by chance"
+        ]
+        lines += [f"  {one}" for one in self.candidates[:_SHOWN]]
+        if len(self.candidates) > _SHOWN:
+            lines.append(f"  and {len(self.candidates) - _SHOWN:,} more")
+        if self.deciding_keys:
+            lines.append(f"keys that decide: {', '.join(map(show, self.deciding_keys))}")
+        return "\n".join(lines)
+
+
+def infer_routing(
+    observed: Iterable[tuple[object, int]],
+    parallelism: int,
+    key_types: Iterable[KeyType] | None = None,
+) -> RoutingInference:
+    """Find the max parallelisms and key types that explain in which subtasks keys were seen.
+
+    `observed` are pairs of a key and its subtask, 0..parallelism-1, from logs, the partitions of a
+    sink or the web UI: at least one. Twenty are mostly enough. `parallelism` is the operator's,
+    1..32768; every max parallelism from it to 32768 is tried. `key_types` are tried beside
+    those that the keys suggest: of ints INT and LONG, of text STRING, of any other key the one
+    that is inferred, and each of these as PYFLINK and, of ints and text, as a SQL_ROW of one
+    column. The keys of a SQL_ROW of one column may be given without the tuple around them.
+
+    Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, and for a key
+    that was seen in two subtasks, which no job does.
+
+    >>> seen = [("user-1", 15), ("user-2", 2), ("user-3", 5), ("user-4", 14), ("user-5", 0)]
+    >>> infer_routing(seen + [("user-6", 11), ("user-7", 4), ("user-8", 13)], 16).candidates
+    (RoutingCandidate(max_parallelism=128, key_type=STRING),)
+    """
+    check_bounds("parallelism", parallelism)
+    pairs = _check_pairs(observed, parallelism)
+    given = () if key_types is None else tuple(iterate("key_types", "key types", key_types))
+    for key_type in given:
+        check_class("key type", key_type, KeyType, "a key type such as INT")
+    keys = list(pairs)
+    hashed = [
+        one
+        for key_type in dict.fromkeys((*given, *_suggested(keys)))
+        if (one := _hash_all(key_type, keys)) is not None
+    ]
+    if not hashed:
+        raise InvalidTypeError(
+            f"key_types must have a key type of all keys, of which {show(keys[0])} is one"
+        )
+    subtasks = list(pairs.values())
+    candidates = [
+        RoutingCandidate(max_parallelism, one.key_type)
+        for one in hashed
+        for max_parallelism in _explaining(one.hashes, subtasks, parallelism)
+    ]
+    order = {one.key_type: index for index, one in enumerate(hashed)}
+    candidates.sort(
+        key=lambda one: (*_usual(one.max_parallelism, parallelism), order[one.key_type])
+    )
+    tried = len(hashed) * (UPPER_BOUND_MAX_PARALLELISM - parallelism + 1)
+    nearest = None if candidates else _nearest(hashed, subtasks, parallelism)
+    unexplained = () if nearest is None else _unexplained(*nearest, pairs, parallelism)
+    return RoutingInference(
+        parallelism,
+        tuple(candidates),
+        tried,
+        tried * float(parallelism) ** -len(set(hashed[0].hashes)),
+        tuple(_deciding_keys(candidates, hashed, keys, parallelism)),
+        None if nearest is None else RoutingCandidate(nearest[1], nearest[0].key_type),
+        unexplained,
+    )
+
+
+def _check_pairs(observed: Iterable[tuple[object, int]], parallelism: int) -> dict[Hashable, int]:
+    pairs: dict[Hashable, int] = {}
+    given: Iterator[object] = iterate("observed", "pairs of a key and its subtask", observed)
+    for pair in given:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise InvalidTypeError(
+                f"observed must be pairs of a key and its subtask, got {show(pair)}"
+            )
+        key, seen = pair
+        subtask = check_int("subtask of an observed pair", seen, 0, parallelism - 1)
+        try:
+            known = pairs.setdefault(key, subtask)
+        except TypeError:
+            raise InvalidTypeError(f"observed keys must be hashable, got {show(key)}") from None
+        if known != subtask:
+            raise InvalidValueError(
+                f"observed key {show(key)} is in subtask {known} and in {subtask}: "
+                "a job sends a key to one subtask"
+            )
+    if not pairs:
+        raise InvalidValueError("observed must have at least one pair, got none")
+    return pairs
+
+
+def _suggested(keys: Sequence[Hashable]) -> Iterator[KeyType]:
+    """Yield the key types that such keys may have, the plain ones first."""
+    plain = _plain(keys)
+    yield from plain
+    for key_type in plain:
+        with suppress(KeyGroupsError):  # of a type that PyFlink cannot declare
+            yield types.PYFLINK(key_type)
+    for key_type in plain:
+        fields = key_type.parts if isinstance(key_type, types.TUPLE) else (key_type,)
+        if all(field in _SQL_TYPES for field in fields):
+            yield types.SQL_ROW(*(_SQL_TYPES[field] for field in fields))
+
+
+def _plain(keys: Sequence[Hashable]) -> list[KeyType]:
+    classes = set(map(type, keys))
+    if classes == {int}:
+        return [types.INT, types.LONG]
+    if classes == {tuple}:
+        rows = [key for key in keys if isinstance(key, tuple)]
+        if len(set(map(len, rows))) == 1:
+            fields = product(*map(_plain, zip(*rows)))
+            return [types.TUPLE(*one) for one in islice(fields, _FIELD_TYPES)]
+        return []
+    try:
+        return [infer_key_type(keys[0])]
+    except KeyGroupsError:
+        return []
+
+
+def _hash_all(key_type: KeyType, keys: Sequence[Hashable]) -> _Hashed | None:
+    """Return the scrambled hashes of the keys, None where one is not of the type."""
+    hash_one = hasher_of(key_type)
+    is_column = isinstance(key_type, types.SQL_ROW) and len(key_type.fields) == 1
+
+    def hash_key(key: object) -> int:
+        return finalise(hash_one((key,) if is_column and not isinstance(key, tuple) else key))
+
+    try:
+        return _Hashed(key_type, hash_key, list(map(hash_key, keys)))
+    except KeyGroupsError:
+        return None
+
+
+def _explaining(hashes: Sequence[int], subtasks: Sequence[int], parallelism: int) -> Iterator[int]:
+    """Yield the max parallelisms under which every hash goes to its subtask."""
+    pairs = list(zip(hashes, subtasks))
+    for max_parallelism in range(parallelism, UPPER_BOUND_MAX_PARALLELISM + 1):
+        for code, subtask in pairs:
+            if code % max_parallelism * parallelism // max_parallelism != subtask:
+                break
+        else:
+            yield max_parallelism
+
+
+def _usual(max_parallelism: int, parallelism: int) -> tuple[bool, bool, bool, int]:
+    """Return what sorts a max parallelism by how usual it is, the most usual first."""
+    return (
+        max_parallelism != compute_default_max_parallelism(parallelism),
+        max_parallelism.bit_count() != 1,
+        max_parallelism % parallelism != 0,
+        max_parallelism,
+    )
+
+
+def _nearest(
+    hashed: Sequence[_Hashed], subtasks: Sequence[int], parallelism: int
+) -> tuple[_Hashed, int] | None:
+    """Return the key type and max parallelism that the fewest pairs contradict, if few do."""
+    fewest, found = int(len(subtasks) * _MISSES) + 1, None
+    for one in hashed:
+        for max_parallelism in range(parallelism, UPPER_BOUND_MAX_PARALLELISM + 1):
+            misses = 0
+            for code, subtask in zip(one.hashes, subtasks):
+                if code % max_parallelism * parallelism // max_parallelism != subtask:
+                    misses += 1
+                    if misses >= fewest:
+                        break
+            else:
+                fewest, found = misses, (one, max_parallelism)
+    return found
+
+
+def _unexplained(
+    one: _Hashed, max_parallelism: int, pairs: Mapping[Hashable, int], parallelism: int
+) -> tuple[tuple[object, int], ...]:
+    return tuple(
+        (key, subtask)
+        for code, (key, subtask) in zip(one.hashes, pairs.items())
+        if code % max_parallelism * parallelism // max_parallelism != subtask
+    )
+
+
+def _deciding_keys(
+    candidates: Sequence[RoutingCandidate],
+    hashed: Sequence[_Hashed],
+    keys: Sequence[Hashable],
+    parallelism: int,
+) -> Iterator[Hashable]:
+    """Yield keys that split the candidates, each as many as it can, until none does."""
+    if parallelism == 1:
+        return  # every key goes to the one subtask
+    hashers = {one.key_type: one.hash_key for one in hashed}
+    places: dict[object, list[int]] = {}
+    for key in _new_keys(keys):
+        with suppress(KeyGroupsError):  # of a key that is not of every candidate's type
+            codes = {one: hashers[one](key) for one in {one.key_type for one in candidates}}
+            places[key] = [
+                codes[key_type] % groups * parallelism // groups
+                for groups, key_type in candidates[:_COMPARED]
+            ]
+    parts: list[object] = [None] * min(len(candidates), _COMPARED)
+    for _ in range(_DECIDING):
+        best = max(places, key=lambda key: len(set(zip(parts, places[key]))), default=None)
+        if best is None or len(set(zip(parts, places[best]))) == len(set(parts)):
+            return
+        parts = list(zip(parts, places[best]))
+        yield best
+
+
+def _new_keys(keys: Sequence[Hashable]) -> Iterator[Hashable]:
+    """Yield keys like the observed ones, with ints below zero, where Integer and Long differ."""
+    if all(type(key) is str for key in keys):
+        yield from (f"key-{number}" for number in range(_TRIED_KEYS))
+    elif all(type(key) is int for key in keys):
+        yield from range(-_TRIED_KEYS // 2, _TRIED_KEYS // 2)
+    else:
+        tuples = (key for key in keys if isinstance(key, tuple))
+        for key in islice(tuples, _TRIED_KEYS):
+            yield tuple(~field if type(field) is int else field for field in key)

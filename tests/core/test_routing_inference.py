@@ -1,0 +1,200 @@
+"""Which job is this: the recorded streams of Flink, and what tells candidates apart.
+
+The key groups are Flink's own, of the golden vectors; the subtask of a key group follows by the
+formula of KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+from golden import lines, read
+from key_encoding import decode_key, decode_key_type
+
+from keygroups import InvalidTypeError, InvalidValueError, ParallelismError, infer_routing
+from keygroups.routing_inference import RoutingCandidate
+from keygroups.types import (
+    BIG_INT,
+    DOUBLE,
+    INT,
+    LONG,
+    PYFLINK,
+    SHORT,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+Pairs = list[tuple[object, int]]
+
+
+def is_hashable(key: object) -> bool:
+    try:
+        hash(key)
+    except TypeError:
+        return False
+    return True
+
+
+def recorded_streams() -> dict[tuple[str, int], Pairs]:
+    """Return, by key type and max parallelism, the keys of the vectors with their key groups."""
+    streams: dict[tuple[str, int], dict[object, int]] = defaultdict(dict)
+    header, rest = read("keys")
+    for line in rest:
+        key = decode_key(decode_key_type(line["type"]), line["key"])
+        if is_hashable(key) and key == key:
+            for groups, key_group in zip(header["max_parallelisms"], line["key_groups"]):
+                streams[line["type"], groups].setdefault(key, key_group)
+    for line in lines("independent/keys"):
+        name = {"Integer": "INT", "Long": "LONG", "String": "STRING"}.get(line["type"])
+        if name is not None:
+            key = line["value"] if name == "STRING" else int(line["value"])
+            for groups, key_group in line["kg"].items():
+                streams[f"{name} of the other vectors", int(groups)][key] = key_group
+    return {name: list(found.items()) for name, found in streams.items() if len(found) >= 50}
+
+
+STREAMS = recorded_streams()
+
+
+def subtasks(pairs: Pairs, max_parallelism: int, parallelism: int) -> Pairs:
+    return [(key, group * parallelism // max_parallelism) for key, group in pairs]
+
+
+def test_there_are_streams_of_many_types() -> None:
+    assert len({name for name, _ in STREAMS}) >= 12
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
+def test_finds_the_job_of_every_recorded_stream(name: str) -> None:
+    key_type = decode_key_type(name.removesuffix(" of the other vectors"))
+    for (of, groups), pairs in STREAMS.items():
+        if of != name or groups == 1:
+            continue
+        some = random.Random(groups).sample(pairs, 50)
+        parallelism = {10: 10, 128: 24}.get(groups, 37)
+        found = infer_routing(subtasks(some, groups, parallelism), parallelism, [key_type])
+        assert RoutingCandidate(groups, key_type) in found.candidates
+        assert {one.max_parallelism for one in found.candidates} == {groups}
+        assert found.by_chance < 1e-9
+        assert found.nearest is None
+        assert found.unexplained == ()
+
+
+@pytest.mark.parametrize("name", ["INT", "LONG", "STRING"])
+def test_finds_plain_types_without_being_told(name: str) -> None:
+    pairs = subtasks(STREAMS[f"{name} of the other vectors", 4096][:50], 4096, 5)
+    [found] = infer_routing(pairs, 5).candidates
+    assert found == RoutingCandidate(4096, decode_key_type(name))
+
+
+@pytest.mark.parametrize(
+    ("key_type", "keys"),
+    [
+        (PYFLINK(LONG), [-(7**number) for number in range(1, 20)]),
+        (SQL_ROW("BIGINT"), [-(7**number) for number in range(1, 20)]),
+        (SQL_ROW("STRING"), [f"user-{number}" for number in range(20)]),
+        (TUPLE(STRING, LONG), [(f"user-{number}", -number) for number in range(1, 21)]),
+        (SQL_ROW("STRING", "INT"), [(f"user-{number}", -number) for number in range(1, 21)]),
+        (DOUBLE, [number / 7 for number in range(20)]),
+    ],
+    ids=repr,
+)
+def test_suggests_the_key_types_that_the_keys_may_have(
+    key_type: KeyType, keys: list[object]
+) -> None:
+    """The job is the library's own here, which other tests hold against Flink."""
+    from keygroups import assign_key_to_parallel_operator as subtask_of
+
+    is_column = isinstance(key_type, SQL_ROW) and len(key_type.fields) == 1
+    pairs = [(key, subtask_of((key,) if is_column else key, 720, 40, key_type)) for key in keys]
+    assert infer_routing(pairs, 40).candidates == (RoutingCandidate(720, key_type),)
+
+
+def test_keys_that_decide_between_integer_and_long() -> None:
+    pairs = [(key, group) for key, group in STREAMS["INT of the other vectors", 128]]
+    positive = [
+        pair for pair in subtasks(pairs, 128, 16) if isinstance(pair[0], int) and pair[0] >= 0
+    ]
+    found = infer_routing(positive[:50], 16)
+    assert [one.key_type for one in found.candidates] == [INT, LONG]
+    key = found.deciding_keys[0]
+    assert isinstance(key, int)
+    assert key < 0
+    assert "keys that decide: " in str(found)
+
+
+def test_keys_that_decide_between_max_parallelisms() -> None:
+    """With three pairs many explain them; the most usual come first, and more keys help."""
+    pairs = subtasks(STREAMS["STRING of the other vectors", 128], 128, 2)
+    few = infer_routing(pairs[:3], 2)
+    assert few.candidates[0].max_parallelism == 128  # the default for a parallelism of 2
+    assert len(few.candidates) > 1000
+    assert few.by_chance == pytest.approx(few.tried / 8)
+    assert "more" in str(few)
+    assert len(few.deciding_keys) == 5
+    powers = [one.max_parallelism for one in few.candidates if one.key_type == STRING][:3]
+    assert all(groups & groups - 1 == 0 for groups in powers)
+
+
+def test_not_one_of_these() -> None:
+    dealt = random.Random(0)
+    pairs = [(f"user-{number}", dealt.randrange(4)) for number in range(50)]
+    found = infer_routing(pairs, 4)
+    assert found.candidates == ()
+    assert found.nearest is None
+    assert str(found).startswith("not one of these")
+
+
+def test_names_the_pairs_that_contradict() -> None:
+    pairs = subtasks(STREAMS["STRING of the other vectors", 128][:50], 128, 24)
+    key, subtask = pairs[7]
+    pairs[7] = (key, (subtask + 1) % 24)
+    found = infer_routing(pairs, 24)
+    assert found.candidates == ()
+    assert found.nearest == RoutingCandidate(128, STRING)
+    assert found.unexplained == (pairs[7],)
+    assert repr(key)[:20] in str(found)
+
+
+def test_one_subtask_says_nothing() -> None:
+    found = infer_routing([("a", 0)], 1)
+    assert len(found.candidates) == found.tried == 3 * 32768
+    assert found.deciding_keys == ()
+
+
+def test_keys_of_no_type_that_decides() -> None:
+    """Keys of which none can be made up, and tuples of unlike sizes, go by the types given."""
+    assert infer_routing([(0.5, 0)], 2).deciding_keys == ()
+    with pytest.raises(InvalidTypeError, match="key_types must have a key type of all keys"):
+        infer_routing([((1,), 0), ((1, 2), 0)], 2)
+    with pytest.raises(InvalidTypeError, match="key_types must have"):
+        infer_routing([(b"bytes", 0)], 2)
+    assert infer_routing([(2**70, 0), (1, 1)], 2, [BIG_INT, SHORT]).tried == 32767
+
+
+@pytest.mark.parametrize(
+    ("observed", "parallelism", "error", "message"),
+    [
+        ([], 2, InvalidValueError, "observed must have at least one pair"),
+        ([("a", 2)], 2, InvalidValueError, "subtask of an observed pair must be from 0 to 1"),
+        ([("a", 0), ("a", 1)], 2, InvalidValueError, "'a' is in subtask 0 and in 1"),
+        (["ab"], 2, InvalidTypeError, "pairs of a key and its subtask, got 'ab'"),
+        ([([], 0)], 2, InvalidTypeError, "observed keys must be hashable"),
+        ([("a", 0)], 0, ParallelismError, "parallelism must be from 1"),
+        (7, 2, InvalidTypeError, "observed must be an iterable"),
+    ],
+)
+def test_refusals(
+    observed: object, parallelism: int, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        infer_routing(observed, parallelism)  # type: ignore[arg-type]
+
+
+def test_refuses_what_is_no_key_type() -> None:
+    with pytest.raises(InvalidTypeError, match="key type must be a key type such as INT"):
+        infer_routing([("a", 0)], 2, ["STRING"])  # type: ignore[list-item]
