@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 from keygroups._checks import EPOCH
 from keygroups.logical_types import LogicalType
 
-__all__ = ["TimestampData", "row_reader"]
-
 Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
 
 _FORMATS = {"FLOAT": "<f", "DOUBLE": "<d", "INTERVAL_YEAR_MONTH": "<i", "INTERVAL_DAY_TIME": "<q"}

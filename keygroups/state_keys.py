@@ -43,10 +43,7 @@ __all__ = [
     "key_group_prefix_bytes",
     "serializer_of",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy
 
 
 _ONE_BYTE = 128  # key groups that one byte is enough for: Byte.MAX_VALUE + 1

@@ -27,7 +27,4 @@ __all__ = [
     "TtlValue",
     "read_savepoint",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy

@@ -10,8 +10,6 @@ from keygroups._serializers import TtlValue, UnreadableError, read_long
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.state_keys import composite_key_reader
 
-__all__ = ["Decode", "StateEntry", "entry_decoder"]
-
 _COMMA = 0x2C
 
 

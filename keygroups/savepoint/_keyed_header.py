@@ -10,8 +10,6 @@ from keygroups.savepoint._files import OpenStream
 from keygroups.savepoint._snapshots import read_serializer
 from keygroups.types import KeyType
 
-__all__ = ["KeyedHeader", "StateDescriptor", "read_keyed_header"]
-
 _VERSIONS = (6,)  # Flink 1.7 to 2.3
 _BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
 _KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")

@@ -32,8 +32,6 @@ from keygroups.savepoint._metadata import (
 from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._read_task import ReadTask
 
-__all__ = ["KeySize", "Operator", "Savepoint", "Subtask", "read_savepoint"]
-
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 

@@ -10,16 +10,16 @@ A column whose type does not hold the key type fails when the query is analysed,
 message that names both: nothing is cast in silence.
 
 The portable path is made of public Spark functions and runs anywhere, Spark Connect and managed
-platforms included. On a classic session a fast path uses Catalyst's own expressions, which call the
-JDK's `hashCode` in generated code (`explain()` shows `hive-hash` and `invoke`). They are internals of
-Spark, so they are first tried on known keys, and the portable path is used where anything differs.
-The setting `spark.keygroups.path` (`auto`, `fast` or `portable`), read when an expression is built,
-forces one: that of the DataFrame's session, in any thread, or for bare columns of the active session,
-else the default one.
+platforms included. On a classic session a fast path uses Catalyst's own expressions, which call
+the JDK's `hashCode` in generated code (`explain()` shows `hive-hash` and `invoke`). They are
+internals of Spark, so they are first tried on known keys, and the portable path is used where
+anything differs. The setting `spark.keygroups.path` (`auto`, `fast` or `portable`), read when an
+expression is built, forces one: that of the DataFrame's session, in any thread, or for bare
+columns of the active session, else the default one.
 
-On Spark Connect a key that comes near the depth that it takes, such as a tuple of tuples, goes as SQL
-text instead, which takes the server a second or more, with a DOUBLE in it several. One whose own
-expression is too deep raises: make it a column with `df.withColumn()` first.
+On Spark Connect a key that comes near the depth that it takes, such as a tuple of tuples, goes as
+SQL text instead, which takes the server a second or more, with a DOUBLE in it several. One whose
+own expression is too deep raises: make it a column with `df.withColumn()` first.
 """
 
 from __future__ import annotations
