@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from explain_jobs import explain_task, hashing_exchanges
 from flink_oracle import flink_jar
-from flink_sql import FlinkSql
+from flink_sql import FlinkSql, in_java, in_sql
 from golden import FOLDER
 from random_rows import BULK, random_rows
 
@@ -292,16 +292,6 @@ def ship_strategies(node: dict[str, Any]) -> set[str]:
 
 def subtask(key: object, key_type: KeyType) -> int:
     return assign_key_to_parallel_operator(key, MAX_PARALLELISM, PARALLELISM, key_type)
-
-
-def in_java(text: str) -> str:
-    """Return a string as it comes back from Java, pairs of surrogates joined."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-
-def in_sql(text: str | None) -> str | None:
-    """Return a string as SQL has it, a question mark for each lone surrogate."""
-    return None if text is None else in_java(text).encode("utf-8", "replace").decode()
 
 
 def record(record_property: Record, what: object, count: int) -> None:

@@ -53,6 +53,13 @@ class FlinkSql:
         jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", given=json.dumps(task)))
         return jobs
 
+    def savepoints(self, task: dict[str, object]) -> dict[str, dict[str, Any]]:
+        """Run jobs in a local cluster, and return what `java/Savepoints.java` says of each."""
+        jobs: dict[str, dict[str, Any]] = json.loads(
+            self._run("Savepoints", given=json.dumps(task))
+        )
+        return jobs
+
     def _run(self, program: str, *arguments: str, given: str) -> str:
         if not Path(self._folder, f"{program}.class").exists():
             self._jdk_run("javac", "-d", str(self._folder), str(JAVA_FOLDER / f"{program}.java"))
@@ -67,6 +74,16 @@ class FlinkSql:
         if done.returncode:
             raise RuntimeError(f"{tool} {' '.join(arguments)}: {done.stderr}")
         return done.stdout
+
+
+def in_java(text: str) -> str:
+    """Return a string as it comes back from Java, pairs of surrogates joined."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def in_sql(text: str | None) -> str | None:
+    """Return a string as SQL has it, a question mark for each lone surrogate."""
+    return None if text is None else in_java(text).encode("utf-8", "replace").decode()
 
 
 def _text(value: object) -> str:
