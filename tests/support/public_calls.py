@@ -25,6 +25,8 @@ RECORDS = {
     "PointwiseEdge",
     "Recommendation",
     "RescalePiece",
+    "RoutingCandidate",
+    "RoutingInference",
     "SkewReport",
     "SubtaskRow",
 }
