@@ -183,7 +183,7 @@ GROWING: dict[str, Callable[[int], object]] = {
     "RescalePlan.__iter__": lambda n: list(plan_of(n)),
     "RescalePlan.__str__": lambda n: str(plan_of(n)),
     "SubtaskKeySelector.key_for_value": lambda n: SubtaskKeySelector(8, 4).key_for_value("a" * n),
-    "routing_inference.infer_routing": lambda n: infer_routing([(i, i % 2) for i in range(n)], 2),
+    "routing_inference.infer_routing": lambda n: infer_routing(enumerate(range(n)), 32_700),
     **{
         f"partitioners.subtask_state_mapping {mapper}": partial(
             lambda mapper, n: partitioners.subtask_state_mapping(mapper, n, n), mapper
