@@ -123,9 +123,10 @@ def infer_routing(
     """
     check_bounds("parallelism", parallelism)
     pairs = _check_pairs(observed, parallelism)
-    given = () if key_types is None else tuple(iterate("key_types", "key types", key_types))
-    for key_type in given:
+    given = [
         check_class("key type", key_type, KeyType, "a key type such as INT")
+        for key_type in iterate("key_types", "key types", () if key_types is None else key_types)
+    ]
     keys = list(pairs)
     hashed = [
         one
