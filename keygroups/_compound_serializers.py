@@ -120,7 +120,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
 
     def read_row(data: bytes, pos: int) -> tuple[Row, int]:
         if pos + mask_size > len(data):
-            raise IndexError
+            raise IndexError("too few bytes")
         mask = int.from_bytes(data[pos : pos + mask_size], "big")
         kind = data[pos] >> 7 | data[pos] >> 5 & 2 if kind_bits else 0
         pos += mask_size

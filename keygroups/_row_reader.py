@@ -108,7 +108,7 @@ def _get_bytes(row: bytes, slot: int) -> bytes:
 def _part(row: bytes, slot: int) -> bytes:
     size, offset = _pair(row, slot)
     if offset + size > len(row):
-        raise IndexError
+        raise IndexError("too few bytes")
     return row[offset : offset + size]
 
 

@@ -146,13 +146,13 @@ def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
     if not text.isascii():
         return _read_units(data, pos, length - 1)
     if end > len(data):
-        raise IndexError
+        raise IndexError("too few bytes")
     return text.decode("ascii"), end
 
 
 def _read_units(data: bytes, pos: int, count: int) -> tuple[str, int]:
     if pos + count > len(data):  # before any room is made for them
-        raise IndexError
+        raise IndexError("too few bytes")
     units = bytearray()
     for _ in range(count):
         unit = data[pos]
@@ -216,7 +216,7 @@ def read_count(data: bytes, pos: int) -> tuple[int, int]:
     if count < 0:
         raise ValueError(f"a count of {count}")
     if count > len(data) - pos:
-        raise IndexError
+        raise IndexError("too few bytes")
     return count, pos
 
 

@@ -275,6 +275,7 @@ class _Reader:
             key_groups = self._key_groups(max_parallelism)
             offsets = cursor.longs(len(key_groups))
             stream = self._some_stream()
+            self._check_offsets(offsets, stream.size, lowest=0 if code == 7 else -1)
             if code == 12:
                 cursor.utf()
             return KeyGroupsHandle(key_groups, offsets, stream, code == 7)
@@ -309,6 +310,14 @@ class _Reader:
             return ChangelogHandle(key_groups, size)
         cursor.pos -= 1
         raise cursor.error(f"keyed state handle {code} is not known")
+
+    def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
+        """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""
+        last = 0
+        for offset in offsets:
+            if not (lowest <= offset <= 0 or last <= offset <= size):
+                raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
+            last = max(last, offset)
 
     def _rocksdb(self, code: int, max_parallelism: int) -> RocksDBHandle:
         cursor = self._cursor

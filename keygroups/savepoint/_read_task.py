@@ -45,7 +45,7 @@ class ReadTask:
         """Yield the states that the headers tell of."""
         for handle, is_raw in self.handles:
             if isinstance(handle, ChangelogHandle):
-                raise _changelog_error()
+                raise _changelog_error(self.files.base)
             if isinstance(handle, RocksDBHandle):
                 with self.files.open(handle.meta) as stream:
                     yield from read_keyed_header(stream, stream.size).states
@@ -88,7 +88,7 @@ class ReadTask:
 
     def _entries(self, handle: KeyedHandle, is_raw: bool) -> Iterator[StateEntry]:
         if isinstance(handle, ChangelogHandle):
-            raise _changelog_error()
+            raise _changelog_error(self.files.base)
         key_groups = self.key_groups.intersection(handle.key_groups)
         if is_raw and isinstance(handle, KeyGroupsHandle):
             return _raw_timers.read_entries(
@@ -107,9 +107,9 @@ class ReadTask:
         return self.states is None or state in self.states
 
 
-def _changelog_error() -> SavepointError:
+def _changelog_error(folder: str) -> SavepointError:
     return SavepointError(
-        "a checkpoint of the changelog backend (state.changelog.enabled, before Flink 2.0 "
-        "state.backend.changelog.enabled) has changes that are to be replayed, which is not done "
-        "here: take a canonical savepoint, which has none"
+        f"{folder}: a checkpoint of the changelog backend (state.changelog.enabled, before Flink "
+        "2.0 state.backend.changelog.enabled) has changes that are to be replayed, which is not "
+        "done here: take a canonical savepoint, which has none"
     )

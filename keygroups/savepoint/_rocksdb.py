@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import merge
 
+from keygroups._checks import show
 from keygroups._serializers import TRUNCATED
 from keygroups.errors import SavepointError
 from keygroups.savepoint._entries import StateEntry, entry_decoder
@@ -45,7 +46,14 @@ def read_entries(
             tables[family].append(table)
         runs = list(_runs(key_groups, prefix_bytes))
         states = [
-            _state_entries(state, tables[state.name], subtask, prefix_bytes, runs)
+            _state_entries(
+                f"{files.base}, the SST files of {state}",
+                state,
+                tables[state.name],
+                subtask,
+                prefix_bytes,
+                runs,
+            )
             for state in header.states
             if wanted(state.name)
         ]
@@ -66,6 +74,7 @@ def _runs(key_groups: Collection[int], prefix_bytes: int) -> Iterator[tuple[byte
 
 
 def _state_entries(
+    name: str,
     state: StateDescriptor,
     tables: list[SstFile],
     subtask: int,
@@ -77,14 +86,12 @@ def _state_entries(
     for start, end in runs:
         records = [table.records(start, end) for table in tables]
         one = records[0] if len(records) == 1 else merge(*records, key=_order)
-        for key, value in _live(one, deletions):
+        for key, value in _live(name, one, deletions):
             key_group = int.from_bytes(key[:prefix_bytes], "big")
             try:
                 yield decode(key_group, key, prefix_bytes, len(key), value, 0, len(value))
             except (*TRUNCATED, ValueError) as error:
-                raise SavepointError(
-                    f"the SST files of {state}: key {key.hex()} is no entry: {error}"
-                ) from None
+                raise SavepointError(f"{name}: key {show(key)} is no entry: {error}") from None
 
 
 def _order(record: Record) -> tuple[bytes, int]:
@@ -92,7 +99,7 @@ def _order(record: Record) -> tuple[bytes, int]:
 
 
 def _live(
-    records: Iterable[Record], deletions: list[RangeDeletion]
+    name: str, records: Iterable[Record], deletions: list[RangeDeletion]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys that are there with their values, from all versions, the newest first."""
     current: bytes | None = None
@@ -115,6 +122,6 @@ def _live(
             operands.append(record.value)
             is_done = record.kind == _VALUE
         else:
-            raise SavepointError(f"records of kind {record.kind} in SST files are not read here")
+            raise SavepointError(f"{name}: records of kind {record.kind} are not read here")
     if current is not None and operands:
         yield current, b",".join(reversed(operands))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from heapq import nlargest
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from mmh3 import hash_bytes
@@ -133,7 +133,9 @@ class Operator:
         tasks = [
             ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
             for index, handles in self._handles()
-            if (wanted := groups.intersection(*(handle.key_groups for handle, _ in handles)))
+            if (
+                wanted := groups.intersection(chain(*(handle.key_groups for handle, _ in handles)))
+            )
         ]
         return tasks
 
