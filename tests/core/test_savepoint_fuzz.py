@@ -1,0 +1,121 @@
+"""Damaged savepoints: whatever byte is another or missing, no exception but a KeyGroupsError.
+
+Four small savepoints of real bytes (`tests/support/small_savepoints.py`). Each byte of each file
+is changed, and each file cut at each place; then all is read that there is. It may be refused,
+by an error that names the file, or be the same, or another value; and it takes no more than ten
+times the memory of the undamaged one. `pytest -rP` shows what came of how many.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from small_savepoints import HEADERS, SMALL
+
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import Operator, read_savepoint
+
+pytest.importorskip("cramjam", reason="one is compressed: the extra savepoint")
+
+Record = Callable[[str, object], None]
+
+FLIPS = (0x01, 0x80, 0xFF)
+SAMPLE = 61  # of how many damages the default suite takes one; a prime, so all flips have a turn
+MEASURED = 13  # of how many damages the memory of one is measured, which is slow; a prime too
+FLOOR = 1 << 20  # bytes, below which ten times is not asked
+
+PARTS: dict[str, Callable[[Operator], object]] = {
+    "states": lambda operator: list(map(str, operator.states)),
+    "subtasks": lambda operator: operator.subtasks,
+    "entries": lambda operator: list(operator.entries()),
+    "operator state": lambda operator: list(operator.operator_state()),
+    "bytes": lambda operator: operator.key_group_bytes().weights,
+    "key sizes": lambda operator: operator.key_sizes(2),
+}
+
+
+def read_all(folder: Path) -> dict[str, str]:
+    """Return all that a savepoint says, or the error in the place of what it does not."""
+    try:
+        savepoint = read_savepoint(folder)
+    except KeyGroupsError as error:
+        return {"savepoint": refusal(folder, error)}
+    found = {"str": str(savepoint)}
+    for index, operator in enumerate(savepoint.operators):
+        for name, part in PARTS.items():
+            try:
+                said = repr(part(operator))
+            except KeyGroupsError as error:
+                said = refusal(folder, error)
+            found[f"{name} of operator {index}"] = said
+    return found
+
+
+def refusal(folder: Path, error: KeyGroupsError) -> str:
+    """Return what an error says, which names the file, or at least the savepoint, in one line."""
+    message = str(error)
+    assert folder.name in message
+    assert "\n" not in message
+    assert len(message) < 1000
+    return f"error: {message}"
+
+
+def peak(folder: Path) -> tuple[int, dict[str, str]]:
+    """Return the most memory that reading takes, and what was read."""
+    tracemalloc.start()
+    try:
+        found = read_all(folder)
+        return tracemalloc.get_traced_memory()[1], found
+    finally:
+        tracemalloc.stop()
+
+
+def damages(content: bytes, first: int) -> Iterator[tuple[str, bytes]]:
+    for pos in range(first, len(content)):
+        byte = content[pos]
+        for flip in FLIPS:
+            yield f"{pos} ^ {flip:#x}", content[:pos] + bytes([byte ^ flip]) + content[pos + 1 :]
+    for size in range(first, len(content)):
+        yield f"cut at {size}", content[:size]
+
+
+@pytest.mark.parametrize("small", SMALL)
+@pytest.mark.parametrize("every", [SAMPLE, pytest.param(1, marks=pytest.mark.slow)])
+def test_damage(small: str, every: int, tmp_path: Path, record_property: Record) -> None:
+    folder = SMALL[small](tmp_path / small)
+    read_all(folder)  # so that what Python makes once is there
+    most, intact = peak(folder)
+    assert not [said for said in intact.values() if said.startswith("error")]
+    limit = max(10 * most, FLOOR)
+    counts: Counter[str] = Counter()
+    highest, number = 0, 0
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        first = HEADERS.get(small, {}).get(path.name, 0)
+        for what, damaged in damages(content, first):
+            number += 1
+            if number % every:
+                continue
+            path.write_bytes(damaged)
+            try:
+                memory, found = peak(folder) if number % MEASURED == 0 else (0, read_all(folder))
+            except Exception as error:
+                raise AssertionError(f"{path.name}, {what}: {error!r}") from error
+            assert memory <= limit, (path.name, what, memory, most)
+            highest = max(highest, memory)
+            if found == intact:
+                counts["the same"] += 1
+            elif any(said.startswith("error") for said in found.values()):
+                counts["an error"] += 1
+            else:
+                counts["another value"] += 1
+        path.write_bytes(content)
+    shown = f"{dict(counts)}, memory at most {highest / most:.1f} times"
+    record_property(small, shown)
+    print(f"{small}, {sum(counts.values()):,} damages: {shown}")
+    assert counts["an error"] > counts.total() / 4
+    assert counts["another value"] > 0

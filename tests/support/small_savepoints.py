@@ -1,0 +1,162 @@
+"""Small savepoints for the fuzz: handles and streams of real ones, with most of them left out.
+
+What is kept is Flink's own bytes; `_metadata`, and the count of states in a header, are new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import savepoint_bytes as sb
+from savepoints import Point, point
+
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._key_group_streams import header_size, key_group_spans
+from keygroups.savepoint._keyed_header import read_state
+from keygroups.savepoint._metadata import (
+    KeyedHandle,
+    KeyGroupsHandle,
+    OperatorMetadata,
+    RocksDBHandle,
+    StreamHandle,
+    SubtaskState,
+    read_metadata,
+)
+from keygroups.savepoint._snapshots import read_serializer
+from keygroups.savepoint._sst import SstFile
+
+
+def content(one: Point, stream: StreamHandle) -> bytes:
+    with one.files.open(stream) as opened:
+        return opened.read(0, stream.size)
+
+
+def operators(one: Point) -> dict[str, OperatorMetadata]:
+    found = read_metadata((one.path / "_metadata").read_bytes(), one.name).operators
+    return {operator.uid or operator.name: operator for operator in found}
+
+
+def first_subtask(one: Point, operator: str) -> SubtaskState:
+    subtasks = operators(one)[operator].subtasks
+    return min(subtasks, key=lambda subtask: subtask.index)
+
+
+def fewer_states(header: bytes, kept: Collection[str]) -> bytes:
+    """Return a keyed header with some of its states."""
+    cursor = Cursor(header, "header")
+    cursor.take(5)
+    read_serializer(cursor)
+    start = header[: cursor.pos]
+    states = []
+    for _ in range(cursor.u16()):
+        pos = cursor.pos
+        name = read_state(cursor)[0]
+        if name in kept:
+            states.append(header[pos : cursor.pos])
+    assert len(states) == len(kept)
+    return start + len(states).to_bytes(2, "big") + b"".join(states)
+
+
+def fewer_key_groups(one: Point, handle: KeyedHandle | None) -> bytes:
+    """Return the handle of canonical state with its heaviest and lightest key group, inline."""
+    assert isinstance(handle, KeyGroupsHandle)
+    data = content(one, handle.stream)
+    spans = sorted(key_group_spans(handle), key=lambda span: span[1] - span[2])
+    kept = sorted([spans[0], spans[-1]])
+    offsets = dict.fromkeys(handle.key_groups, 0)
+    out = data[: header_size(handle)]
+    for key_group, start, end in kept:
+        offsets[key_group] = len(out)
+        out += data[start:end]
+    return sb.canonical(handle.key_groups[0], list(offsets.values()), sb.inline(out))
+
+
+def run_of_key_groups(one: Point, handle: KeyedHandle | None, first: int, count: int) -> bytes:
+    """Return the handle of the hashmap backend, or of raw state, with some key groups, inline."""
+    assert isinstance(handle, KeyGroupsHandle)
+    data = content(one, handle.stream)
+    kept = [span for span in key_group_spans(handle) if first <= span[0] < first + count]
+    assert len(kept) == count
+    is_raw = header_size(handle) == 0
+    out = b"" if is_raw else data[: header_size(handle)]
+    offsets = []
+    for _, start, end in kept:
+        offsets.append(len(out))
+        out += data[start:end]
+    return sb.native(first, offsets, sb.inline(out))
+
+
+def canonical(folder: Path) -> Path:
+    """Windows with timers, a merging window set, list, union and broadcast state: one file."""
+    one = point("2.3.0-heap-canonical")
+    session = first_subtask(one, "session").managed_keyed
+    keyed = fewer_key_groups(one, session)
+    parts = [sb.operator([sb.subtask(managed_keyed=keyed)], parallelism=3, uid="session")]
+    for uid in ("offsets", "broadcast"):
+        handle = next(
+            subtask.managed_operator
+            for subtask in operators(one)[uid].subtasks
+            if subtask.managed_operator
+            and all(starts for _, _, starts in subtask.managed_operator.states)
+        )
+        modes = {"SPLIT_DISTRIBUTE": 0, "UNION": 1, "BROADCAST": 2}
+        states = [(name, modes[mode], starts) for name, mode, starts in handle.states]
+        stream = sb.inline(content(one, handle.stream))
+        state = sb.operator_state(states, stream)
+        parts.append(sb.operator([sb.subtask(managed_operator=state)], uid=uid))
+    return sb.write(folder, parts)
+
+
+def rocksdb(folder: Path) -> Path:
+    """A value and a list with a time to live in SST files, range deletions; timers on the heap."""
+    one = point("2.3.0-rocksresc-native")
+    handle = first_subtask(one, "by-string").managed_keyed
+    assert isinstance(handle, RocksDBHandle)
+    kept = ("visits", "count")
+    header = fewer_states(content(one, handle.meta), kept)
+    folder.mkdir()
+    shared = []
+    for local, stream in handle.shared:
+        with one.files.open(stream) as opened:
+            family = SstFile(opened).column_family.decode()
+        if family in kept:
+            data = content(one, stream)
+            (folder / local).write_bytes(data)
+            shared.append((local, sb.relative(local, len(data))))
+    assert len(shared) >= 4
+    (folder / "meta").write_bytes(header)
+    meta = sb.relative("meta", len(header))
+    keyed = sb.rocksdb(handle.key_groups[0], len(handle.key_groups), meta, shared)
+    timers = point("2.3.0-heaptimers-checkpoint")
+    raw = run_of_key_groups(timers, first_subtask(timers, "by-string").raw_keyed, 13, 3)
+    tasks = [sb.subtask(managed_keyed=keyed, raw_keyed=raw)]
+    return sb.write(folder, [sb.operator(tasks, parallelism=3, uid="by-string")])
+
+
+def sql(folder: Path) -> Path:
+    """An SQL GROUP BY with a time to live, in the hashmap backend's own format."""
+    one = point("2.3.0-sqlheap-native")
+    keyed = first_subtask(one, "GroupAggregate[9]").managed_keyed
+    tasks = [sb.subtask(managed_keyed=run_of_key_groups(one, keyed, 2, 4))]
+    return sb.write(folder, [sb.operator(tasks, parallelism=3, name="GroupAggregate[9]")])
+
+
+def snappy(folder: Path) -> Path:
+    """All kinds of state, compressed; the stream is a file, its header like the others'."""
+    one = point("2.3.0-snappy-canonical")
+    handle = first_subtask(one, "by-int").managed_keyed
+    assert isinstance(handle, KeyGroupsHandle)
+    data = content(one, handle.stream)
+    span = next(iter(key_group_spans(handle)))
+    folder.mkdir()
+    header = data[: header_size(handle)]
+    (folder / "keyed").write_bytes(header + data[span[1] : span[2]])
+    stream = sb.relative("keyed", len(header) + span[2] - span[1])
+    tasks = [sb.subtask(managed_keyed=sb.canonical(span[0], [len(header)], stream))]
+    return sb.write(folder, [sb.operator(tasks, parallelism=3, uid="by-int")])
+
+
+SMALL = {"canonical": canonical, "rocksdb": rocksdb, "sql": sql, "snappy": snappy}
+HEADERS = {"snappy": {"keyed": 5281}}
+"""How much of a file is like what is in another savepoint here, and needs no second fuzz."""
