@@ -27,6 +27,7 @@ __all__ = ["RoutingCandidate", "RoutingInference", "infer_routing"]
 __dir__ = __all__.copy
 
 
+_MOST_KEY_TYPES = 100
 _SHOWN = 10  # candidates in a text
 _COMPARED = 200  # candidates that a deciding key is asked to tell apart
 _TRIED_KEYS = 400
@@ -109,9 +110,9 @@ def infer_routing(
 
     `observed` are pairs of a key and its subtask, 0..parallelism-1, from logs, the partitions of a
     sink or the web UI: at least one. Twenty are mostly enough. `parallelism` is the operator's,
-    1..32768; every max parallelism from it to 32768 is tried. `key_types` are tried beside
-    those that the keys suggest: of ints INT and LONG, of text STRING, of any other key the one
-    that is inferred, and each of these as PYFLINK and, of ints and text, as a SQL_ROW of one
+    1..32768; every max parallelism from it to 32768 is tried. `key_types`, at most 100, are tried
+    beside those that the keys suggest: of ints INT and LONG, of text STRING, of any other key the
+    one that is inferred, and each of these as PYFLINK and, of ints and text, as a SQL_ROW of one
     column. The keys of a SQL_ROW of one column may be given without the tuple around them.
 
     Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, and for a key
@@ -123,10 +124,7 @@ def infer_routing(
     """
     check_bounds("parallelism", parallelism)
     pairs = _check_pairs(observed, parallelism)
-    given = [
-        check_class("key type", key_type, KeyType, "a key type such as INT")
-        for key_type in iterate("key_types", "key types", () if key_types is None else key_types)
-    ]
+    given = _check_key_types(() if key_types is None else key_types)
     keys = list(pairs)
     hashed = [
         one
@@ -183,6 +181,15 @@ def _check_pairs(observed: Iterable[tuple[object, int]], parallelism: int) -> di
     if not pairs:
         raise InvalidValueError("observed must have at least one pair, got none")
     return pairs
+
+
+def _check_key_types(key_types: Iterable[KeyType]) -> list[KeyType]:
+    given = list(islice(iterate("key_types", "key types", key_types), _MOST_KEY_TYPES + 1))
+    for key_type in given:
+        check_class("key type", key_type, KeyType, "a key type such as INT")
+    if len(given) > _MOST_KEY_TYPES:
+        raise InvalidValueError(f"key_types must be at most {_MOST_KEY_TYPES}, got more")
+    return given
 
 
 def _suggested(keys: Sequence[Hashable]) -> Iterator[KeyType]:

@@ -26,7 +26,7 @@ from keygroups import (
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 # Read to their end, however long that takes, and held no longer than needed.
-STREAMS = {"keys", "entries", "names"}
+STREAMS = {"keys", "entries", "names", "observed"}
 
 VALID: dict[str, list[Any]] = {
     "batch_size": [3],

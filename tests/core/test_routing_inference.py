@@ -164,6 +164,7 @@ def test_one_subtask_says_nothing() -> None:
     found = infer_routing([("a", 0)], 1)
     assert len(found.candidates) == found.tried == 3 * 32768
     assert found.deciding_keys == ()
+    assert "decide" not in str(found)
 
 
 def test_keys_of_no_type_that_decides() -> None:
@@ -198,3 +199,5 @@ def test_refusals(
 def test_refuses_what_is_no_key_type() -> None:
     with pytest.raises(InvalidTypeError, match="key type must be a key type such as INT"):
         infer_routing([("a", 0)], 2, ["STRING"])  # type: ignore[list-item]
+    with pytest.raises(InvalidValueError, match="key_types must be at most 100"):
+        infer_routing([("a", 0)], 2, [STRING] * 101)
