@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,7 +15,9 @@ from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Row, SparkSession
+
+FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("any machine", deadline=None)
@@ -30,6 +33,16 @@ def spark() -> Iterator[SparkSession]:
     session = local_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def flight_rows(spark: SparkSession) -> list[tuple[int, Row]]:
+    """Every flight of the examples with its Spark partition, in the order of that partition."""
+    from pyspark.sql import functions as F
+
+    flights = spark.read.parquet(str(FLIGHTS)).drop("time_hour")
+    # collect() returns partition after partition, each in its order.
+    return [(row[-1], row) for row in flights.withColumn("p", F.spark_partition_id()).collect()]
 
 
 def _ansi_modes() -> list[Any]:

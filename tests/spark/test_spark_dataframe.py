@@ -145,7 +145,9 @@ def test_bad_weights(spark: SparkSession, ddl: str, weight: Any) -> None:
         key_group_load(df, "key", 128, weight="w")
 
 
-@pytest.mark.parametrize("weight", [["n"], ("n",), 5, object()], ids=str)
+@pytest.mark.parametrize(
+    "weight", [["n"], ("n",), 5, object()], ids=["list", "tuple", "int", "object"]
+)
 def test_weight_that_is_no_column(spark: SparkSession, weight: Any) -> None:
     df = spark.createDataFrame([("A", 1)], "key string, n int")
     with pytest.raises(InvalidTypeError, match="weight must be a column or a column name, got"):

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
 
@@ -251,16 +252,18 @@ def test_sql_timestamp(spark: SparkSession, ansi: None, path: None) -> None:
     assert found == [*(keygroups.hash_code(m, SQL_TIMESTAMP("UTC")) for m in moments), None]
 
 
-@pytest.mark.parametrize("kind", ["+I", "-U", "+U", "-D"])
-@pytest.mark.parametrize("names", [None, ("name", "\u00e9", "items")])
-def test_row(
-    spark: SparkSession, ansi: None, path: None, kind: str, names: tuple[str, ...] | None
-) -> None:
-    key_type = ROW(STRING, LONG, LIST(STRING), kind=kind, names=names)
+def test_row(spark: SparkSession, ansi: None, path: None) -> None:
+    key_types = [
+        ROW(STRING, LONG, LIST(STRING), kind=kind, names=names)
+        for kind in ("+I", "-U", "+U", "-D")
+        for names in (None, ("name", "\u00e9", "items"))
+    ]
     keys = [("a", -1, ["x", None]), (None, 2**40, []), ("\U0001f600", None, None), (None,) * 3]
     df = spark.createDataFrame(keys, "a string, b bigint, c array<string>")
-    found = [row[0] for row in df.select(KF.hash_code(["a", "b", "c"], key_type)).collect()]
-    assert found == [keygroups.hash_code(key, key_type) for key in keys]
+    codes = [KF.hash_code(["a", "b", "c"], key_type) for key_type in key_types]
+    for key, row in zip(keys, df.select(codes).collect(), strict=True):
+        expected = [keygroups.hash_code(key, key_type) for key_type in key_types]
+        assert list(row) == expected, key
 
 
 LISTS: list[tuple[KeyType, str, list[Any]]] = [
@@ -520,18 +523,21 @@ def test_key_too_deep(spark: SparkSession, depth: int) -> None:
 NAMES = ["x0", "X1", "key", "c0", "a b", "a`b", "x.y", "${x}", "\u00e9", "1", "select"]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_names_of_columns(spark: SparkSession, path: None, name: str) -> None:
+def test_names_of_columns(spark: SparkSession, path: None) -> None:
     """Whatever a column is called, and however its expression is sent, it is that column."""
     keys = [Decimal("1.50"), Decimal("-12345678901234567890.25"), None]
-    df = spark.createDataFrame([(key,) for key in keys], "k decimal(38,2)")
-    df = df.withColumnRenamed("k", name)
-    quoted = "`" + name.replace("`", "``") + "`"
-    for column in (quoted, F.col(quoted), df[quoted]):
-        found = df.select(KF.assign_to_key_group([column], 1000, ROW(BIG_DEC))).collect()
-        assert [row[0] for row in found] == [
-            keygroups.assign_to_key_group((key,), 1000, ROW(BIG_DEC)) for key in keys
-        ]
+    # A key of its own in each column, so that none is taken for another.
+    moved = {name: [key and key + i for key in keys] for i, name in enumerate(NAMES)}
+    schema = T.StructType([T.StructField(name, T.DecimalType(38, 2)) for name in NAMES])
+    df = spark.createDataFrame(list(zip(*moved.values())), schema)
+    for write in (str, F.col, df.__getitem__):
+        quoted = ("`" + name.replace("`", "``") + "`" for name in NAMES)
+        groups = [KF.assign_to_key_group([write(name)], 1000, ROW(BIG_DEC)) for name in quoted]
+        found = zip(*df.select(groups).collect())
+        for name, column, own in zip(NAMES, found, moved.values(), strict=True):
+            assert list(column) == [
+                keygroups.assign_to_key_group((key,), 1000, ROW(BIG_DEC)) for key in own
+            ], name
 
 
 # --- bad input -----------------------------------------------------------------------------

@@ -109,6 +109,7 @@ def names(call: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(call).parameters)
 
 
+@pytest.mark.slow
 def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
     """Each hostile value as each argument, beside valid ones."""
     calls = 0

@@ -178,13 +178,20 @@ def ask(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.sql(query).collect()))
 
 
-@pytest.mark.parametrize("function", TO_SUBTASK)
+# Each call in each place takes long: by default the simplest call, and the deepest.
+CALLS = [
+    pytest.param(call, marks=[pytest.mark.slow] if 0 < i < len(TO_SUBTASK) - 1 else [])
+    for i, call in enumerate(TO_SUBTASK)
+]
+
+
+@pytest.mark.parametrize("function", CALLS)
 def test_where_spark_takes_them(spark: SparkSession, texts: None, function: str) -> None:
     for query, expected in ALLOWED:
         assert ask(spark, query.replace("{f}", function)) == sorted(expected), query
 
 
-@pytest.mark.parametrize("function", TO_SUBTASK)
+@pytest.mark.parametrize("function", CALLS)
 def test_where_spark_refuses_them(spark: SparkSession, texts: None, function: str) -> None:
     """The README says so: if one of these works some day, it says too little."""
     literal = re.sub(r"\bkey\b", "'5'", function)
@@ -333,7 +340,11 @@ def test_before_4(spark: SparkSession) -> None:
         register(spark)
 
 
-@pytest.mark.parametrize("spark", ["spark", None, 5, SparkSession, object()], ids=repr)
+@pytest.mark.parametrize(
+    "spark",
+    ["spark", None, 5, SparkSession, object()],
+    ids=["text", "None", "int", "class", "object"],
+)
 def test_what_is_no_session(spark: Any) -> None:
     with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
         register(spark)

@@ -133,23 +133,28 @@ def test_parallelisms(spark: SparkSession) -> None:
             rebalance_keys(spark.range(1), "id", max_parallelism, parallelism)
 
 
-@pytest.mark.parametrize(("substitute_type", "prefix"), [(INT, ""), (STRING, "k,")])
-def test_every_flight_gets_the_key_of_the_core(
-    spark: SparkSession, substitute_type: KeyType, prefix: str
-) -> None:
-    flights = spark.read.parquet(str(FLIGHTS)).select("tailnum", "origin", "flight").distinct()
-    selector = SubtaskKeySelector(720, 11, substitute_type, prefix=prefix)
-    by: Any
-    for by, key_type in (("tailnum", STRING), (["origin", "flight"], TUPLE(STRING, INT))):
+def test_every_flight_gets_the_key_of_the_core(spark: SparkSession) -> None:
+    keyed = spark.read.parquet(str(FLIGHTS)).select("tailnum", "origin", "flight").distinct()
+    keys: list[tuple[Any, KeyType]] = [
+        ("tailnum", STRING),
+        (["origin", "flight"], TUPLE(STRING, INT)),
+    ]
+    kinds = [
+        (by, key_type, *kind) for by, key_type in keys for kind in ((INT, ""), (STRING, "k,"))
+    ]
+    for i, (by, _, substitute_type, prefix) in enumerate(kinds):
         keyed = rebalance_keys(
-            flights, by, 720, 11, substitute_type=substitute_type, prefix=prefix
+            keyed, by, 720, 11, None, substitute_type, column=f"key{i}", prefix=prefix
         )
-        rows = keyed.collect()
-        assert len(rows) > 100_000
-        for row in rows:
-            value = row.tailnum if by == "tailnum" else (row.origin, row.flight)
-            expected = None if value is None else selector.key_for_value(value, key_type)
-            assert row.substitute_key == expected
+    rows = [tuple(row) for row in keyed.collect()]
+    assert len(rows) > 100_000
+    for i, (_, key_type, substitute_type, prefix) in enumerate(kinds, 3):
+        selector = SubtaskKeySelector(720, 11, substitute_type, prefix=prefix)
+        found = {(row[0] if key_type == STRING else row[1:3], row[i]) for row in rows}
+        assert found == {
+            (value, None if value is None else selector.key_for_value(value, key_type))
+            for value, _ in found
+        }
 
 
 def test_the_job_that_reads_it_is_even(spark: SparkSession) -> None:

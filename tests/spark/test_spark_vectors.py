@@ -105,8 +105,9 @@ def test_compounds(spark: SparkSession, path: str, source: str) -> None:
     assert check(spark, groups, f"{source} {path} compounds") > (30 if source == "own" else 100)
 
 
-def test_sql_rows(spark: SparkSession, path: str) -> None:
-    """Every row that Spark can hold; of the portable path, slow to analyse, a sample."""
+@pytest.mark.parametrize("sample", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_sql_rows(spark: SparkSession, path: str, sample: bool) -> None:
+    """Every row that Spark can hold; of the portable path, slow to analyse, every third type."""
     groups: dict[SQL_ROW, Group] = {}
     for line in lines("independent/binaryrow"):
         key_type = SQL_ROW(*(sql_values.SCHEMA.get(text, text) for text in line["schema"]))
@@ -120,8 +121,9 @@ def test_sql_rows(spark: SparkSession, path: str) -> None:
             continue
         group = groups.setdefault(key_type, Group(key_type, types, []))
         group.vectors.append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
-    chosen = list(groups.values())[:: 1 if path == "fast" else 8 if is_remote() else 3]
-    assert check(spark, chosen, f"{path} SQL rows") > (1500 if path == "fast" else 100)
+    step = 8 if sample or is_remote() else 3 if path == "portable" else 1
+    chosen = list(groups.values())[::step]
+    assert check(spark, chosen, f"{path} SQL rows") > (1500 if step == 1 else 100)
 
 
 def check(spark: SparkSession, groups: list[Group], what: str) -> int:

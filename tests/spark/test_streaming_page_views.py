@@ -184,7 +184,11 @@ def seconds(days: float) -> float:
     return time.time() + days * DAY
 
 
-@pytest.mark.parametrize("first", [0.0, 500.0], ids=["now", "in the future"])
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(0.0, marks=pytest.mark.slow), 500.0],
+    ids=["now", "in the future"],
+)
 def test_age_of_a_file_does_not_matter(
     spark: SparkSession, tmp_path: Path, run: Callable[..., tuple[str, str]], first: float
 ) -> None:
