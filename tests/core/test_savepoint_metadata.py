@@ -47,7 +47,7 @@ def keyed(handle: bytes) -> KeyedHandle:
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5, 6])
 def test_versions(version: int) -> None:
-    """Name and uid from 5 on, properties from 4 on, the coordinator from 3 on (FORMAT.md, 1)."""
+    """Name and uid from 5 on, properties from 4 on, the coordinator from 3 on."""
     tasks = [sb.subtask(index, version=version) for index in (2, 0)]
     metadata = parsed(tasks, version=version)
     assert (metadata.version, metadata.checkpoint_id, metadata.kind) == (version, 7, None)

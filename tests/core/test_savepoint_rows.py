@@ -74,7 +74,7 @@ def number(value: int) -> str:
     return struct.pack("<q", value).hex()
 
 
-# FORMAT.md: little endian inside; a slot of eight bytes a field; TIME is milliseconds of the day,
+# BinaryRowData: little endian; a slot of eight bytes a field; TIME is milliseconds of the day,
 # DATE days since the epoch. Beyond Python's own classes the number stays.
 @pytest.mark.parametrize(
     ("text", "slot", "expected"),

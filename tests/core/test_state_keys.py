@@ -169,7 +169,7 @@ def test_prefix_vectors() -> None:
     assert (sizes, widths) == (6, 12)
 
 
-# Values at their edges: the bytes are what java.io.DataOutput and FORMAT.md's table of values say,
+# Values at their edges: the bytes are what java.io.DataOutput and Flink's serializers write,
 # with a namespace of one byte 0 after them.
 @pytest.mark.parametrize(
     ("key_type", "key", "expected"),
@@ -217,7 +217,7 @@ def test_values(key_type: KeyType, key: Any, expected: str) -> None:
     ("kind", "bits"), [("+I", "00"), ("-U", "80"), ("+U", "40"), ("-D", "c0")]
 )
 def test_row_kinds(kind: str, bits: str) -> None:
-    """RowKind's number, its low bit first, in the two highest bits (FORMAT.md, mask)."""
+    """RowKind's number, its low bit first, in the two highest bits (RowSerializer)."""
     serializer = CompositeKeySerializer(128, row_of([BYTES]))
     data = serializer.serialize(Row((b"\7",), kind), key_group=3)
     assert data.hex() == f"03{bits}000000010700"
@@ -275,7 +275,7 @@ def test_namespaces(
     ("size", "length"), [(0, "01"), (126, "7e"), (254, "ff"), (255, "0001"), (256, "0101")]
 )
 def test_lengths_of_both(size: int, length: str) -> None:
-    """Each after its value in as few bytes as it takes, the lowest first (FORMAT.md, 4)."""
+    """Each after its value in as few bytes as it takes, the lowest first (CompositeKeySerializationUtils)."""
     namespace = "b" * max(size - 1, 0)  # whose count takes a byte, or from 127 on two
     serializer = CompositeKeySerializer(128, STRING, STRING)
     data = serializer.serialize("a", namespace)
@@ -475,7 +475,7 @@ def test_bad_input(number: int) -> None:
 
 
 def test_enums_and_pojos() -> None:
-    """FORMAT.md, 6: an enum is the index of its constant; a POJO flags, then a mark a field."""
+    """EnumSerializer, PojoSerializer: an enum is the index of its constant; a POJO flags, then a mark a field."""
     enum = enum_of("a.E", ["RED", "GREEN"])
     pojo = pojo_of("a.P", ["color", "n"], [enum, serializer_of(SHORT)])
     assert enum.read is not None

@@ -1,0 +1,422 @@
+"""Headers of keyed state: every snapshot of a serializer, and what is refused by name.
+
+The bytes are written by `support/savepoint_bytes.py` and `java_bytes.py`, as Flink's snapshot
+classes and the Java Object Serialization Specification have them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import java_bytes as java
+import pytest
+import savepoint_bytes as sb
+
+from keygroups import types
+from keygroups.errors import SavepointError
+from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._files import OpenStream
+from keygroups.savepoint._java_stream import JavaEnum, JavaObject, read_java_object
+from keygroups.savepoint._keyed_header import read_keyed_header
+from keygroups.savepoint._logical_types import read_logical_type
+from keygroups.savepoint._metadata import StreamHandle
+from keygroups.savepoint._snapshots import read_serializer, read_versioned_snapshot
+from keygroups.state_keys import Serializer
+
+INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
+
+
+def read_snapshot(data: bytes) -> Serializer:
+    cursor = Cursor(data, "a file", 100)
+    found = read_versioned_snapshot(cursor)
+    assert cursor.left == 0
+    return found
+
+
+def external(inner: bytes) -> bytes:
+    data_type = java.stream(java.instance("org.apache.flink.table.types.AtomicDataType"))
+    name = f"{sb.TABLE}ExternalSerializer$ExternalSerializerSnapshot"
+    return sb.composite(name, 1, [inner], data_type + b"\1")
+
+
+def row_data(*fields: bytes) -> bytes:
+    contents = sb.i32(len(fields)) + b"".join(map(java.stream, fields)) + sb.nested([])
+    return sb.snapshot(f"{sb.TABLE}RowDataSerializer$RowDataSerializerSnapshot", 3, contents)
+
+
+def row(outer_version: int, *parts: bytes, kind: bytes = b"") -> bytes:
+    name = f"{sb.JAVA}RowSerializer$RowSerializerSnapshot"
+    return sb.composite(name, outer_version, parts, kind)
+
+
+ENUM = sb.snapshot(
+    f"{sb.BASE}EnumSerializer$EnumSerializerSnapshot",
+    3,
+    sb.utf("a.E") + sb.i32(2) + sb.utf("RED") + sb.utf("GREEN"),
+)
+BYTES = f"{sb.BASE}array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerSnapshot"
+RAW = f"{sb.TABLE}RawValueDataSerializer$RawValueDataSerializerSnapshot"
+WINDOW = f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot"
+GLOBAL = f"{sb.WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+SQL_STRING = f"{sb.TABLE}StringDataSerializer$StringDataSerializerSnapshot"
+NULL = "org.apache.flink.table.dataview.NullSerializer$NullSerializerSnapshot"
+WRAPPED = (
+    "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer"
+    "$ByteArrayWrapperSerializerSnapshot"
+)
+SNAPSHOTS = [
+    *((sb.simple(name), name.upper()) for name in ("Boolean", "Byte", "Char", "Double", "Float")),
+    *((sb.simple(name), name.upper()) for name in ("Int", "Long", "Short", "String")),
+    (sb.snapshot(f"{sb.BASE}IntSerializer$IntSerializerSnapshot", 2, sb.utf("name")), "INT"),
+    (sb.NONE, "VOID_NAMESPACE"),
+    (sb.snapshot(WINDOW, 3), "TIME_WINDOW"),
+    (sb.snapshot(GLOBAL, 3), "GLOBAL_WINDOW"),
+    (sb.snapshot(SQL_STRING, 3), "SQL_STRING"),
+    (sb.snapshot(BYTES, 3), "BYTES"),
+    (sb.snapshot(WRAPPED, 3), "BYTES"),
+    (sb.snapshot(NULL, 3), "NULL"),
+    (sb.composite(RAW, 0, [sb.kryo_of("a.B")]), "RAW"),
+    (ENUM, "ENUM(a.E)"),
+    (sb.list_of(INT), "LIST(INT)"),
+    (sb.map_of(STRING, sb.ttl_of(LONG)), "MAP(STRING, TTL(LONG))"),
+    (sb.timer_of(STRING, sb.NONE), "TIMER(STRING, VOID_NAMESPACE)"),
+    (sb.tuple_of(INT, sb.tuple_of(STRING)), "TUPLE(INT, TUPLE(STRING))"),
+    (sb.tuple_of(INT, java_class="a.Pair"), "TUPLE(a.Pair, INT)"),
+    (external(sb.simple("Double")), "DOUBLE"),
+    (row(3, INT, STRING), "ROW(INT, STRING)"),
+    (row(4, INT, kind=b"\1"), "ROW(INT)"),
+    (row(4, INT, kind=b"\0"), "ROW(INT)"),
+    (sb.kryo_of("a.B"), "KRYO(a.B)"),
+    (sb.pojo_of("a.P", {"id": INT, "e": ENUM}), "POJO(a.P, id INT, e ENUM(a.E))"),
+    (sb.pojo_of("a.P", {"id": None}), "POJO(a.P)"),
+    (row_data(), "SQL_ROW"),
+    (
+        row_data(
+            java.logical_type("VARCHAR", ("length", 2147483647), nullable=False),
+            java.logical_type("DECIMAL", ("precision", 10), ("scale", 2)),
+        ),
+        "SQL_ROW(STRING NOT NULL, DECIMAL(10, 2))",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(SNAPSHOTS)))
+def test_snapshots(number: int) -> None:
+    data, name = SNAPSHOTS[number]
+    assert str(read_snapshot(data)) == name
+
+
+def test_before_the_mark_of_composites() -> None:
+    """Version 2 of a composite's snapshot has no 911108."""
+    old = sb.list_of(INT).replace(sb.i32(3, 911108), sb.i32(2), 1)
+    assert str(read_snapshot(old)) == "LIST(INT)"
+
+
+def test_optional_map_skips_keys() -> None:
+    """A map's key may be there in its own bytes, which only Flink needs."""
+    keyed = sb.optional_map({"id": INT}).replace(b"\x02id\0", b"\x02id\1" + sb.i32(3) + b"abc")
+    contents = sb.utf("a.P") + keyed + sb.optional_map({}) * 2
+    found = read_snapshot(sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, contents))
+    assert str(found) == "POJO(a.P, id INT)"
+
+
+def deep_list(depth: int) -> bytes:
+    return sb.list_of(deep_list(depth - 1)) if depth else INT
+
+
+BAD_SNAPSHOTS = [
+    (sb.snapshot("a.Other", 1), "the serializer with the snapshot 'a.Other' is not known"),
+    (sb.snapshot(BYTES, 4), "version of .*BytePrimitive.* 4 is not known, only 2, 3"),
+    (sb.snapshot(f"{sb.BASE}ListSerializerSnapshot", 1), "version of .* 1 is not known"),
+    (sb.composite(f"{sb.BASE}ListSerializerSnapshot", 2, [INT]), "outer version 2 is not known"),
+    (sb.composite(f"{sb.BASE}ListSerializerSnapshot", 1, []), "nested serializers 0 is not"),
+    (sb.list_of(INT).replace(sb.i32(911108), sb.i32(7)), "mark of a composite serializer 7"),
+    (sb.list_of(INT).replace(sb.i32(1333245), sb.i32(7)), "mark of nested serializers 7"),
+    (sb.list_of(INT).replace(sb.i32(1333245, 1), sb.i32(1333245, 2)), "version of nested"),
+    (external(INT).replace(sb.nested([INT]), sb.nested([INT, INT])), "nested serializers 2"),
+    (row(4, INT, kind=b"\2"), "2 is neither true nor false"),
+    (sb.kryo_of("a.B").replace(b"\x04\xf2", b"\x05\xf2"), "a map of a POJO's or Kryo's"),
+    (deep_list(101), "serializers nest more than 50 deep"),
+    (row_data(java.logical_type("SYMBOL")), "logical type SYMBOL is not known"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_SNAPSHOTS)))
+def test_refused_snapshots(number: int) -> None:
+    data, message = BAD_SNAPSHOTS[number]
+    with pytest.raises(SavepointError, match=rf"a file, offset \d+: .*{message}"):
+        read_snapshot(data)
+
+
+def test_version_of_a_serializer_in_a_header() -> None:
+    with pytest.raises(SavepointError, match="version of a serializer's snapshot 1"):
+        read_serializer(Cursor(sb.i32(1) + INT, "a file"))
+
+
+# Logical types
+
+
+ROW_FIELDS = java.instance(
+    "java.util.Arrays$ArrayList",
+    [
+        (
+            "[",
+            "a",
+            b"\x75"
+            + java.class_of("[Lorg.apache.flink.RowField;")
+            + sb.i32(2)
+            + b"".join(
+                java.instance("RowField", [("L", "type", java.logical_type(root))])
+                for root in ("INTEGER", "BIGINT")
+            ),
+        )
+    ],
+)
+
+
+def with_member(root: str, name: str, member: bytes) -> bytes:
+    kind = java.enum("LogicalTypeRoot", root)
+    return java.instance("T", [("L", "typeRoot", kind), ("L", name, member)])
+
+
+def wrapped(field: str, inner: bytes) -> bytes:
+    return java.instance("java.util.Collections$UnmodifiableList", [("L", field, inner)])
+
+
+LISTED = java.instance(
+    "java.util.ArrayList",
+    [("I", "size", sb.i32(1))],
+    flags=3,
+    after=b"\x77\x04"
+    + sb.i32(1)
+    + java.instance("F", [("L", "type", java.logical_type("DATE"))])
+    + java.END,
+)
+NUMBER = [("length", 5)]
+LOGICAL = [
+    (java.logical_type("CHAR", *NUMBER), "CHAR(5)"),
+    (java.logical_type("VARCHAR", *NUMBER, nullable=False), "VARCHAR(5) NOT NULL"),
+    (java.logical_type("BINARY", *NUMBER), "BINARY(5)"),
+    (java.logical_type("VARBINARY", ("length", 2**31 - 1)), "BYTES"),
+    (java.logical_type("BOOLEAN"), "BOOLEAN"),
+    (java.logical_type("TINYINT"), "TINYINT"),
+    (java.logical_type("SMALLINT"), "SMALLINT"),
+    (java.logical_type("INTEGER"), "INT"),
+    (java.logical_type("BIGINT"), "BIGINT"),
+    (java.logical_type("FLOAT"), "FLOAT"),
+    (java.logical_type("DOUBLE"), "DOUBLE"),
+    (java.logical_type("DATE"), "DATE"),
+    (java.logical_type("TIME_WITHOUT_TIME_ZONE", ("precision", 3)), "TIME(3)"),
+    (java.logical_type("TIMESTAMP_WITHOUT_TIME_ZONE", ("precision", 9)), "TIMESTAMP(9)"),
+    (java.logical_type("TIMESTAMP_WITH_LOCAL_TIME_ZONE", ("precision", 0)), "TIMESTAMP_LTZ(0)"),
+    (java.logical_type("INTERVAL_YEAR_MONTH"), "INTERVAL_YEAR_MONTH"),
+    (java.logical_type("INTERVAL_DAY_TIME"), "INTERVAL_DAY_TIME"),
+    (java.logical_type("MAP"), "MAP"),
+    (java.logical_type("MULTISET"), "MULTISET"),
+    (java.logical_type("RAW"), "RAW"),
+    (with_member("ARRAY", "elementType", java.logical_type("DOUBLE")), "ARRAY<DOUBLE>"),
+    (with_member("ROW", "fields", wrapped("list", ROW_FIELDS)), "ROW<INT, BIGINT>"),
+    (with_member("STRUCTURED_TYPE", "attributes", wrapped("list", LISTED)), "ROW<DATE>"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(LOGICAL)))
+def test_logical_types(number: int) -> None:
+    data, name = LOGICAL[number]
+    cursor = Cursor(java.stream(data), "a file")
+    found = str(read_logical_type(cursor))
+    assert found.replace("f0 ", "").replace("f1 ", "") == name
+    assert cursor.left == 0
+
+
+BAD_LOGICAL = [
+    (java.text("INT"), "logical type what is none is not known"),
+    (java.instance("T"), "logical type what is none is not known"),
+    (with_member("ARRAY", "other", java.NULL), "logical type what is none is not known"),
+    (java.logical_type("CHAR", ("length", -1)), "the length of a CHAR cannot be -1"),
+    (java.logical_type("CHAR"), "the length of a CHAR cannot be None"),
+    (with_member("CHAR", "length", java.text("5")), "the length of a CHAR cannot be '5'"),
+    (java.logical_type("UNRESOLVED"), "logical type UNRESOLVED is not known"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_LOGICAL)))
+def test_refused_logical_types(number: int) -> None:
+    data, message = BAD_LOGICAL[number]
+    with pytest.raises(SavepointError, match=message):
+        read_logical_type(Cursor(java.stream(data), "a file"))
+
+
+# Java object streams
+
+
+def java_object(content: bytes) -> Any:
+    cursor = Cursor(java.stream(content), "a file")
+    found = read_java_object(cursor)
+    assert cursor.left == 0
+    return found
+
+
+def test_java_values() -> None:
+    """All types of fields; parents first; what a class writes besides; nothing instantiated."""
+    fields = [
+        ("B", "b", b"\xff"),
+        ("C", "c", b"\0a"),
+        ("D", "d", bytes.fromhex("3ff8000000000000")),
+        ("F", "f", bytes.fromhex("3fc00000")),
+        ("I", "i", sb.i32(-1)),
+        ("J", "j", sb.i64(-1)),
+        ("S", "s", b"\xff\xfe"),
+        ("Z", "z", b"\1"),
+        ("L", "o", java.text("text")),
+    ]
+    parent = java.class_of("P", [("I", "size")], flags=3)
+    more = b"\x77\x02ab" + b"\x7a" + sb.i32(3) + b"cde" + java.NULL + java.END
+    found = java_object(java.instance("C", fields, parent=parent, before=sb.i32(4) + more))
+    assert isinstance(found, JavaObject)
+    assert found.java_class == "C"
+    values = {"b": -1, "c": 97, "d": 1.5, "f": 1.5, "i": -1, "j": -1, "s": -2, "z": True}
+    assert found.fields == {"size": 4, "o": "text", **values}
+    assert found.written == [b"ab", b"cde", None]
+
+
+def test_java_references() -> None:
+    """By numbers from 0x7e0000 on, in the order in which classes, texts and objects came."""
+    array = b"\x75" + java.class_of("[Ljava.lang.String;") + sb.i32(3)
+    texts = java.text("a") + b"\x71" + sb.i32(0x7E0002) + b"\x7c" + sb.i64(1) + b"b"
+    assert java_object(array + texts) == ["a", "a", "b"]
+    assert java_object(b"\x75" + java.class_of("[I") + sb.i32(2) + sb.i32(5, 6)) == [5, 6]
+    assert java_object(java.NULL) is None
+
+
+def test_java_classes_and_enums() -> None:
+    """A class object is read over; the constant of an enum may be named again."""
+    array = b"\x75" + java.class_of("[Ljava.lang.Object;") + sb.i32(3)
+    enum = java.enum("E", "ONE")
+    # Handles: array's class, array, class C, C's object, class E, class Enum, constant, text.
+    found = java_object(array + b"\x76" + java.class_of("C") + enum + b"\x71" + sb.i32(0x7E0006))
+    assert found[1:] == [JavaEnum("E", "ONE"), JavaEnum("E", "ONE")]
+
+
+def test_java_annotated_class() -> None:
+    assert java_object(b"\x73" + java.class_of("C", annotation=b"\x77\x01x")).java_class == "C"
+
+
+OWN_PARENT = b"\x72" + sb.utf("C") + sb.i64(1) + b"\2\0\0" + java.END + b"\x71" + sb.i32(0x7E0000)
+BAD_JAVA = [
+    (b"\x79", "type code 0x79 of a Java object stream is not known"),
+    (b"\x7b", "type code 0x7b"),  # an exception
+    (b"\x7d", "type code 0x7d"),  # a proxy
+    (b"\x71" + sb.i32(0x7E0000), "no Java object has the handle 0"),
+    (b"\x71" + sb.i32(5), "no Java object has the handle -8257531"),
+    (b"\x73" + java.text("C"), "the description of a Java class was to come"),
+    (b"\x73" + java.class_of("C", parent=java.text("P")), "the description of a Java class was"),
+    (b"\x73" + java.class_of("C", [("Q", "q")]), "a Java field of type 'Q'"),
+    (java.instance("C", flags=4), "Java class C writes itself in its own way"),
+    (java.instance("C", flags=0), "Java class C writes itself in its own way"),
+    (b"\x73" + OWN_PARENT, "Java class C has no top"),
+    (b"\x7e" + java.class_of("E") + java.NULL, "a constant of E was to come"),
+    (b"\x75" + java.class_of("[I") + sb.i32(2**31 - 1), "a count of 2147483647 cannot be"),
+    (b"\x74\0\x05abc", "5 bytes were to follow, and 3 are left"),
+    (b"\x7c" + sb.i64(-1), "-1 bytes were to follow"),
+    (b"\x74\0\x01\xff", "a text is not in modified UTF-8"),
+    ((b"\x75" + java.class_of("[L") + sb.i32(1)) * 101, "Java objects nest more than 100 deep"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_JAVA)))
+def test_refused_java(number: int) -> None:
+    data, message = BAD_JAVA[number]
+    with pytest.raises(SavepointError, match=rf"a file, offset \d+: {message}"):
+        read_java_object(Cursor(java.stream(data), "a file"))
+
+
+# Headers
+
+
+def states_of(*states: bytes, key: bytes = STRING) -> tuple[StateDescriptor, ...]:
+    data = sb.keyed_header(key, states)
+    stream = OpenStream(StreamHandle(len(data), data), None, "a file")
+    header = read_keyed_header(stream, len(data))
+    assert header.size == len(data)
+    return header.states
+
+
+def test_states() -> None:
+    """Each kind, its types taken out of lists, maps and times to live; and how it is shown."""
+    found = states_of(
+        sb.state("v", "VALUE", LONG),
+        sb.state("vt", "VALUE", sb.ttl_of(LONG)),
+        sb.state("l", "LIST", sb.list_of(INT)),
+        sb.state("lt", "LIST", sb.list_of(sb.ttl_of(INT))),
+        sb.state("m", "MAP", sb.map_of(STRING, sb.ttl_of(INT))),
+        sb.state("r", "REDUCING", INT, namespace=sb.snapshot(WINDOW, 3)),
+        sb.state("a", "AGGREGATING", sb.tuple_of(INT), namespace=STRING),
+        sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3),
+    )
+    assert [str(state) for state in found] == [
+        "v: VALUE <STRING, LONG>",
+        "vt: VALUE <STRING, LONG> with TTL",
+        "l: LIST <STRING, INT>",
+        "lt: LIST <STRING, INT> with TTL",
+        "m: MAP <STRING, STRING, INT> with TTL",
+        "r: REDUCING <STRING, TIME_WINDOW, INT>",
+        "a: AGGREGATING <STRING, STRING, TUPLE(INT)>",
+        "t: timers <STRING>",
+    ]
+    assert {state.key_type for state in found} == {types.STRING}
+
+
+BAD_STATES: list[tuple[Callable[[], object], str]] = [
+    (lambda: states_of(sb.state("v", "OTHER", INT)), "'v' is of no known kind: KEY_VALUE OTHER"),
+    (
+        lambda: states_of(sb.state("v", "VALUE", INT, backend_type=1)),
+        "'v' is of no known kind: OPERATOR VALUE",
+    ),
+    (lambda: states_of(sb.meta_info("v", 0, {}, {})), "'v' is of no known kind: KEY_VALUE$"),
+    (
+        lambda: states_of(sb.meta_info("v", 0, {"KEYED_STATE_TYPE": "VALUE"}, {})),
+        "'v' is of no known kind: KEY_VALUE VALUE",
+    ),
+    (
+        lambda: states_of(
+            sb.meta_info("v", 0, {"KEYED_STATE_TYPE": "VALUE"}, {"VALUE_SERIALIZER": INT})
+        ),
+        "'v' is of no known kind: KEY_VALUE VALUE",
+    ),
+    (lambda: states_of(sb.state("l", "LIST", INT)), "LIST state 'l' has the serializer INT"),
+    (lambda: states_of(sb.state("m", "MAP", INT)), "MAP state 'm' has the serializer INT"),
+    (lambda: states_of(sb.meta_info("t", 3, {}, {})), "timers 't' have no serializer of timers"),
+    (
+        lambda: states_of(sb.state("t", "", INT, backend_type=3)),
+        "timers 't' have no serializer of timers",
+    ),
+    (
+        lambda: states_of(sb.state("v", "VALUE", INT, backend_type=4)),
+        "backend type 4 is not known",
+    ),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_STATES)))
+def test_refused_states(number: int) -> None:
+    call, message = BAD_STATES[number]
+    with pytest.raises(SavepointError, match=rf"a file, offset \d+: .*{message}"):
+        call()
+
+
+@pytest.mark.parametrize("version", [5, 7])
+def test_refused_version(version: int) -> None:
+    data = sb.i32(version) + sb.keyed_header(INT, [])[4:]
+    stream = OpenStream(StreamHandle(len(data), data), None, "a file")
+    with pytest.raises(SavepointError, match=f"version of keyed state {version} is not known"):
+        read_keyed_header(stream, len(data))
+
+
+def test_no_key_type() -> None:
+    """A tuple of the job's own class, a POJO: types, but none that a hash is known of."""
+    for key in (sb.tuple_of(INT, java_class="a.Pair"), sb.pojo_of("a.P", {"id": INT}), ENUM):
+        (state,) = states_of(sb.state("v", "VALUE", LONG), key=key)
+        assert state.key_type is None
