@@ -70,11 +70,11 @@ def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
     """Yield the chunks of framed streams of Snappy that follow one another."""
     pos = start
     while pos < end:
-        head = stream.read(pos, min(pos + 4, end))
-        size = int.from_bytes(head[1:], "little")
-        chunk = head + stream.read(pos + 4, min(pos + 4 + size, end))
-        if len(chunk) < 4 + size or head[0] not in (_SNAPPY, _PLAIN, _STREAM_START):
+        chunk = stream.read(pos, min(pos + 4, end))
+        size = int.from_bytes(chunk[1:], "little")
+        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _STREAM_START):
             raise SavepointError(f"{stream.name}, offset {pos}: this is no chunk of Snappy")
-        if head[0] != _STREAM_START:
+        chunk += stream.read(pos + 4, pos + 4 + size)
+        if chunk[0] != _STREAM_START:
             yield decompress_chunk(chunk, stream.name, pos)
         pos += len(chunk)

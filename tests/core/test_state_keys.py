@@ -275,7 +275,7 @@ def test_namespaces(
     ("size", "length"), [(0, "01"), (126, "7e"), (254, "ff"), (255, "0001"), (256, "0101")]
 )
 def test_lengths_of_both(size: int, length: str) -> None:
-    """Each after its value in as few bytes as it takes, the lowest first (CompositeKeySerializationUtils)."""
+    """Each after its value in as few bytes as it takes, the lowest first."""
     namespace = "b" * max(size - 1, 0)  # whose count takes a byte, or from 127 on two
     serializer = CompositeKeySerializer(128, STRING, STRING)
     data = serializer.serialize("a", namespace)
@@ -475,7 +475,7 @@ def test_bad_input(number: int) -> None:
 
 
 def test_enums_and_pojos() -> None:
-    """EnumSerializer, PojoSerializer: an enum is the index of its constant; a POJO flags, then a mark a field."""
+    """EnumSerializer, the index of a constant; PojoSerializer, flags, then a mark a field."""
     enum = enum_of("a.E", ["RED", "GREEN"])
     pojo = pojo_of("a.P", ["color", "n"], [enum, serializer_of(SHORT)])
     assert enum.read is not None

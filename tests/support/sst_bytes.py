@@ -68,24 +68,21 @@ def sst(
         content = block(entries, hashed=hashed)
         handles.append(add(content, compression))
         last_keys.append(entries[-1][0])
-    index = b""
+    index, before = b"", b""
     for place, ((offset, size), key) in enumerate(zip(handles, last_keys)):
         name = key[:-8] if user_key_index else key
-        if delta_index and place:
-            # shared, unshared; then how much larger the block is than the one before
+        shared = 0
+        while (
+            delta_index and shared < min(len(name), len(before)) and name[shared] == before[shared]
+        ):
+            shared += 1
+        before = name
+        value = varint(offset) + varint(size)
+        if shared:  # then how much larger the block is than the one before, which it follows
             difference = size - handles[place - 1][1]
-            zigzag = difference << 1 ^ difference >> 63
-            previous = last_keys[place - 1][:-8] if user_key_index else last_keys[place - 1]
-            shared = 0
-            while shared < min(len(name), len(previous)) and name[shared] == previous[shared]:
-                shared += 1
-            assert shared, "keys of one key group share a byte at least"
-            index += varint(shared) + varint(len(name) - shared) + name[shared:] + varint(zigzag)
-        elif delta_index:
-            index += varint(0) + varint(len(name)) + name + varint(offset) + varint(size)
-        else:
-            value = varint(offset) + varint(size)
-            index += varint(0) + varint(len(name)) + varint(len(value)) + name + value
+            value = varint(difference << 1 ^ difference >> 63)
+        length = b"" if delta_index else varint(len(value))
+        index += varint(shared) + varint(len(name) - shared) + length + name[shared:] + value
     index += struct.pack("<II", 0, 1)
     found = {
         "rocksdb.block.based.table.index.type": bytes(4),

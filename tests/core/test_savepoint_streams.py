@@ -1,0 +1,722 @@
+"""Entries of each format from bytes written by hand, and what is refused in them.
+
+`support/savepoint_bytes.py` and `sst_bytes.py` write them, as Flink's FullSnapshotAsyncWriter,
+CopyOnWriteStateTable, InternalTimersSnapshot and RocksDB's block-based tables have them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from sst_bytes import DELETION, MERGE, SINGLE_DELETION, VALUE, block, internal_key, sst, varint
+
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.savepoint import Operator, StateEntry, TimeWindow, TtlValue, read_savepoint
+from keygroups.savepoint import _files as files_module
+
+INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
+KRYO = sb.kryo_of("a.B")
+COUNT = sb.state("count", "VALUE", LONG)
+
+
+def operator_of(folder: Path, keyed: bytes = b"\0", **more: bytes) -> Operator:
+    task = sb.subtask(managed_keyed=keyed, **more)  # type: ignore[arg-type]
+    (operator,) = read_savepoint(sb.write(folder, [sb.operator([task])])).operators
+    return operator
+
+
+def canonical(
+    folder: Path,
+    states: Sequence[bytes],
+    key_groups: Sequence[bytes],
+    *,
+    key: bytes = STRING,
+    compressed: bool = False,
+) -> Operator:
+    """A canonical savepoint with key groups from 3 on, b"" for one without entries."""
+    data = sb.keyed_header(key, states, compressed=compressed)
+    offsets = []
+    for content in key_groups:
+        offsets.append(len(data) if content else 0)
+        data += content
+    return operator_of(folder, sb.canonical(3, offsets, sb.inline(data)))
+
+
+def one_state(*entries: tuple[bytes, bytes]) -> bytes:
+    return sb.canonical_key_group([(0, entries)])
+
+
+A = b"\3\x02a\0"  # key group 3, String "a", VoidNamespace
+
+
+def test_canonical(tmp_path: Path) -> None:
+    """States one after another, a key group without any between two that have some."""
+    three = sb.canonical_key_group(
+        [(0, [(A, sb.i64(5)), (b"\3\x02b\0", sb.i64(6))]), (1, [(A, b"\x02x,\x02y")])]
+    )
+    five = sb.canonical_key_group([(1, [(b"\5\x01\0", b"\0")])])
+    states = [COUNT, sb.state("list", "LIST", sb.list_of(STRING))]
+    operator = canonical(tmp_path, states, [three, b"", five])
+    assert list(operator.entries()) == [
+        StateEntry("count", "VALUE", 3, 0, "a", None, None, 5, None, None, 11),
+        StateEntry("count", "VALUE", 3, 0, "b", None, None, 6, None, None, 11),
+        StateEntry("list", "LIST", 3, 0, "a", None, None, ["x", "y"], None, None, 8),
+        StateEntry("list", "LIST", 5, 0, "", None, None, [None], None, None, 3),
+    ]
+    assert [entry.key_group for entry in operator.entries(["list"], [5, 127])] == [5]
+    assert [entry.key for entry in operator.entries(["count"])] == ["a", "b"]
+    weights = operator.key_group_bytes().weights
+    assert (weights[3], weights[4], weights[5]) == (len(three), 0, len(five))
+
+
+def test_key_groups_of_two_bytes(tmp_path: Path) -> None:
+    """Above 128 key groups, the mark in the higher one (trap 1 of the format)."""
+    data = sb.keyed_header(STRING, [COUNT])
+    content = one_state((b"\x01\x05\x02a\0", sb.i64(1)), (b"\x01\x05\x02b\0", sb.i64(2)))
+    keyed = sb.canonical(0x105, [len(data)], sb.inline(data + content))
+    operator = sb.operator([sb.subtask(managed_keyed=keyed)], max_parallelism=300)
+    (found,) = read_savepoint(sb.write(tmp_path, [operator])).operators
+    assert [(entry.key_group, entry.key) for entry in found.entries()] == [(261, "a"), (261, "b")]
+
+
+def test_kinds_and_times_to_live(tmp_path: Path) -> None:
+    """What stands in front of each value, after a null, and between elements."""
+    entries = [
+        (0, [(A, sb.i64(9) + sb.i64(5))]),
+        (1, [(A, sb.i64(9) + b"\x02,," + sb.i64(8) + b"\x01")]),
+        (2, [(A + b"\x02k", b"\0" + sb.i64(9) + sb.i64(5)), (A + b"\x02l", b"\1" + bytes(16))]),
+        (3, [(b"\3\x02a" + sb.i64(1, 2), sb.i32(5))]),
+        (4, [(b"\3" + sb.i64(-(2**63) + 4) + b"\x02a\0", b"")]),
+    ]
+    states = [
+        sb.state("v", "VALUE", sb.ttl_of(LONG)),
+        sb.state("l", "LIST", sb.list_of(sb.ttl_of(STRING))),
+        sb.state("m", "MAP", sb.map_of(STRING, sb.ttl_of(LONG))),
+        sb.state(
+            "r",
+            "REDUCING",
+            INT,
+            namespace=sb.snapshot(
+                f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3
+            ),
+        ),
+        sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3),
+    ]
+    found = list(canonical(tmp_path, states, [sb.canonical_key_group(entries)]).entries())
+    assert [(one.state, one.user_key, one.value, one.last_access) for one in found] == [
+        ("v", None, 5, 9),
+        ("l", None, [TtlValue(9, ","), TtlValue(8, "")], None),
+        ("m", "k", 5, 9),
+        ("m", "l", None, None),
+        ("r", None, 5, None),
+        ("t", None, None, None),
+    ]
+    assert found[4].namespace == TimeWindow(1, 2)
+    assert (found[5].timestamp, found[5].key) == (4, "a")
+
+
+def test_what_only_the_job_reads(tmp_path: Path) -> None:
+    """Bytes, with what is framed around them: a value, a key, all of a timer."""
+    pojo = sb.pojo_of("a.P", {"n": INT})
+    of_subclass = b"\x04" + sb.utf("a.Q") + b"whatever"
+    entries = [
+        (0, [(A, b"anything")]),
+        (1, [(A, sb.i64(9) + b"any,thing")]),
+        (2, [(A, of_subclass), (A, b"\2\0" + sb.i32(7))]),
+        (3, [(A, of_subclass)]),
+        (4, [(A + b"any", b"\0thing")]),
+    ]
+    states = [
+        sb.state("v", "VALUE", KRYO),
+        sb.state("l", "LIST", sb.list_of(sb.ttl_of(KRYO))),
+        sb.state("p", "VALUE", pojo),
+        sb.state("pl", "LIST", sb.list_of(pojo)),
+        sb.state("m", "MAP", sb.map_of(KRYO, KRYO)),
+    ]
+    found = list(canonical(tmp_path, states, [sb.canonical_key_group(entries)]).entries())
+    assert [(one.key, one.user_key, one.value, one.last_access) for one in found] == [
+        ("a", None, b"anything", None),
+        ("a", None, sb.i64(9) + b"any,thing", None),
+        ("a", None, of_subclass, None),
+        ("a", None, {"n": 7}, None),
+        ("a", None, of_subclass, None),
+        ("a", b"any", b"thing", None),
+    ]
+
+
+def test_keys_that_only_the_job_reads(tmp_path: Path) -> None:
+    entries = [(0, [(b"\3any\0", sb.i64(5))]), (1, [(b"\3time", b"")])]
+    states = [COUNT, sb.state("t", "", sb.timer_of(KRYO, sb.NONE), backend_type=3)]
+    operator = canonical(tmp_path, states, [sb.canonical_key_group(entries)], key=KRYO)
+    count, timer = operator.entries()
+    assert (count.key, count.value) == (b"any\0", 5)
+    assert (timer.key, timer.timestamp) == (b"time", None)
+
+
+BAD_CANONICAL = [
+    (b"\0\7" + one_state((A, sb.i64(5)))[2:], "state 7, of 1"),
+    (one_state((A, sb.i64(5)))[:-2], "the bytes end too early"),
+    (one_state((A, sb.i64(5)))[:9], "the bytes end too early"),
+    (b"\0\0" + sb.i32(-1) + bytes(20), "a key of -1 bytes"),
+    (b"\0\0" + sb.i32(1) + b"\3" + sb.i32(0) + b"\xff\xff", "a key of 1 bytes, a value of 0"),
+    (b"\0\0" + sb.i32(4) + A + sb.i32(-3) + bytes(9), "a value of -3"),
+    (one_state((b"\4" + A[1:], sb.i64(5))), "a key of key group 4 in key group 3"),
+    (one_state((A, b"abc")), "no entry of count: VALUE <STRING, LONG>"),
+    (one_state((A, sb.i64(5) + b"a")), "a value of 8 bytes in 9"),
+    (one_state((A + b"a", sb.i64(5))), "a key of 3 bytes in 4"),
+    (b"", "the bytes end too early"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_CANONICAL)))
+def test_damaged_canonical(number: int, tmp_path: Path) -> None:
+    content, message = BAD_CANONICAL[number]
+    data = sb.keyed_header(STRING, [COUNT])
+    keyed = sb.canonical(3, [len(data)], sb.inline(data + content))
+    with pytest.raises(SavepointError, match=rf"_metadata \(inline\), offset \d+: .*{message}"):
+        list(operator_of(tmp_path, keyed).entries())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "content", "message"),
+    [
+        ("LIST", sb.list_of(STRING), b"\x02a;\x02b", "not separated by commas"),
+        ("LIST", sb.list_of(STRING), b"\x02a,", "index out of range"),
+        ("MAP", sb.map_of(STRING, INT), b"\0", "no entry of s: MAP"),
+        ("VALUE", STRING, b"\x05a", "no entry of s"),
+    ],
+)
+def test_damaged_values(
+    kind: str, value: bytes, content: bytes, message: str, tmp_path: Path
+) -> None:
+    key = A + b"\x02k" if kind == "MAP" else A
+    operator = canonical(tmp_path, [sb.state("s", kind, value)], [one_state((key, content))])
+    with pytest.raises(SavepointError, match=message):
+        list(operator.entries())
+
+
+def test_damaged_timer(tmp_path: Path) -> None:
+    timers = sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3)
+    key = b"\3" + sb.i64(0) + b"\x02a\0"
+    for entry in ((key + b"x", b""), (key, b"x")):
+        operator = canonical(tmp_path, [timers], [one_state(entry)])
+        with pytest.raises(SavepointError, match="a timer of 11 bytes in"):
+            list(operator.entries())
+
+
+def test_what_is_larger_than_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is held at once, the entries are the same."""
+    words = [f"word {number}" * number for number in range(30)]
+    entries = [
+        (b"\3" + varint(len(word) + 1) + word.encode() + b"\0", sb.i64(len(word)))
+        for word in words
+    ]
+    data = sb.keyed_header(STRING, [COUNT])
+    path = tmp_path / "s" / "keyed"
+    path.parent.mkdir()
+    path.write_bytes(data + one_state(*entries))
+    keyed = sb.canonical(3, [len(data)], sb.relative("keyed", path.stat().st_size))
+    operator = operator_of(tmp_path / "s", keyed)
+    monkeypatch.setattr(files_module, "CHUNK", 16)
+    assert [(entry.key, entry.value) for entry in operator.entries()] == [
+        (word, len(word)) for word in words
+    ]
+
+
+# The hashmap backend's own format
+
+
+def native(
+    folder: Path,
+    states: Sequence[bytes],
+    content: bytes,
+    *,
+    key: bytes = STRING,
+    older: bool = False,
+) -> Operator:
+    data = sb.keyed_header(key, states)
+    write = sb.older if older else sb.native
+    return operator_of(folder, write(3, [len(data)], sb.inline(data + content)))
+
+
+TWO = sb.i32(3) + b"\0\0" + sb.i32(1) + b"\0\x02a" + sb.i64(5) + b"\0\1" + sb.i32(0)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_native(older: bool, tmp_path: Path) -> None:
+    """Namespace, key, value; a count for each state."""
+    operator = native(tmp_path, [COUNT, sb.state("b", "VALUE", INT)], TWO, older=older)
+    (entry,) = operator.entries()
+    assert entry == StateEntry("count", "VALUE", 3, 0, "a", None, None, 5, None, None, 11)
+    assert operator.key_group_bytes().weights[3] == 11
+
+
+def test_older_handle_of_the_canonical_format(tmp_path: Path) -> None:
+    """Handle 3 may hold either; the native format repeats the number of the key group."""
+    content = one_state((A, sb.i64(5)))
+    (entry,) = native(tmp_path, [COUNT], content, older=True).entries()
+    assert entry.value == 5
+
+
+def test_native_kinds(tmp_path: Path) -> None:
+    start = b"\0\x02a"
+    contents = [
+        start + sb.i64(9) + sb.i64(5),
+        start + sb.i32(2) + sb.i64(9) + b"\x02x" + sb.i64(8) + b"\x01",
+        start + sb.i32(2) + b"\x02k\0" + sb.i64(9) + sb.i64(5) + b"\x02l\1",
+        sb.i64(-(2**63) + 4) + b"\x02a\0",
+    ]
+    states = [
+        sb.state("v", "VALUE", sb.ttl_of(LONG)),
+        sb.state("l", "LIST", sb.list_of(sb.ttl_of(STRING))),
+        sb.state("m", "MAP", sb.map_of(STRING, sb.ttl_of(LONG))),
+        sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3),
+    ]
+    content = sb.i32(3) + b"".join(
+        number.to_bytes(2, "big") + sb.i32(1) + one for number, one in enumerate(contents)
+    )
+    operator = native(tmp_path, states, content)
+    found = list(operator.entries())
+    assert [(one.state, one.key, one.user_key, one.value, one.last_access) for one in found] == [
+        ("v", "a", None, 5, 9),
+        ("l", "a", None, [TtlValue(9, "x"), TtlValue(8, "")], None),
+        ("m", "a", "k", 5, 9),
+        ("m", "a", "l", None, None),
+        ("t", "a", None, None, None),
+    ]
+    assert found[-1].timestamp == 4
+    assert sum(one.bytes for one in found) == sum(map(len, contents))
+    assert [one.state for one in operator.entries(["m"])] == ["m", "m"]
+
+
+@pytest.mark.parametrize(
+    ("state", "key"),
+    [
+        (sb.state("k", "VALUE", KRYO), STRING),
+        (sb.state("k", "MAP", sb.map_of(KRYO, INT)), STRING),
+        (sb.state("k", "LIST", sb.list_of(KRYO)), STRING),
+        (sb.state("k", "VALUE", INT), KRYO),
+        (sb.state("k", "VALUE", INT, namespace=KRYO), STRING),
+        (sb.state("k", "", sb.timer_of(STRING, KRYO), backend_type=3), STRING),
+    ],
+)
+def test_native_that_only_the_job_reads(state: bytes, key: bytes, tmp_path: Path) -> None:
+    """Nothing says where such a value ends; what comes before it is read, and empty ones are."""
+    states = [COUNT, state] if key is STRING else [state, state]
+    before = b"\0\0" + sb.i32(0)
+    operator = native(
+        tmp_path, states, sb.i32(3) + before + b"\0\1" + sb.i32(1) + bytes(9), key=key
+    )
+    with pytest.raises(SavepointError, match="take a savepoint in canonical format"):
+        list(operator.entries())
+    if key is STRING:
+        assert list(operator.entries(["count"])) == []
+    empty = native(tmp_path, states, sb.i32(3) + before + b"\0\1" + sb.i32(0), key=key)
+    assert list(empty.entries()) == []
+
+
+BAD_NATIVE = [
+    (sb.i32(3) + b"\0\7", "state 7, of 1"),
+    (sb.i32(3) + b"\0\0" + sb.i32(-1), "a count of -1"),
+    (sb.i32(3) + b"\0\0" + sb.i32(2**31 - 1), "the bytes end too early"),
+    (sb.i32(3) + b"\0\0" + sb.i32(1) + b"\0\xff\xff\xff\xff\xff\xff", ".*more than 32 bits"),
+    (sb.i32(3), "the bytes end too early"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_NATIVE)))
+def test_damaged_native(number: int, tmp_path: Path) -> None:
+    content, message = BAD_NATIVE[number]
+    with pytest.raises(SavepointError, match=rf"\(inline\), offset \d+: {message}"):
+        list(native(tmp_path, [COUNT], content).entries())
+
+
+# Timers on the heap, as raw keyed state
+
+
+def services(*timers: bytes, key: bytes = STRING, name: str = "user-timers") -> bytes:
+    start = b"\xf1\xcd\x85\x9f" + sb.i32(2, 1) + sb.utf(name) + key + sb.NONE
+    return start + sb.i32(len(timers)) + b"".join(timers) + sb.i32(0)
+
+
+def raw(folder: Path, *key_groups: bytes) -> Operator:
+    data, offsets = b"", []
+    for content in key_groups:
+        offsets.append(len(data) if content else -1)
+        data += content
+    return operator_of(folder, raw_keyed=sb.native(3, offsets, sb.inline(data)))
+
+
+def test_raw_timers(tmp_path: Path) -> None:
+    """A key group that wrote nothing has offset -1; times are not flipped here."""
+    operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7)), b"", services())
+    event, processing = operator.states
+    assert str(event) == "_timer_state/event_user-timers: timers <STRING>"
+    assert processing.name == "_timer_state/processing_user-timers"
+    (entry,) = operator.entries()
+    assert entry == StateEntry(event.name, event.kind, 3, 0, "a", None, None, None, None, 7, 11)
+    assert list(operator.entries([processing.name])) == []
+    assert list(operator.entries(None, [5])) == []
+    assert sum(operator.key_group_bytes().weights) == 11
+
+
+def test_no_raw_timers(tmp_path: Path) -> None:
+    operator = raw(tmp_path, b"", b"")
+    assert operator.states == ()
+    assert sum(operator.key_group_bytes().weights) == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\0" * 12, "mark of raw timers 0 is not known"),
+        (services()[:4] + sb.i32(1) + services()[8:], "version of raw timers 1 is not known"),
+        (services(b"\x02a\0" + sb.i64(7), key=KRYO), "takes the job's own classes to read"),
+        (services(b"\x63a\0" + sb.i64(7)), "no timer of _timer_state/event_user-timers"),
+    ],
+)
+def test_damaged_raw_timers(content: bytes, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SavepointError, match=message):
+        list(raw(tmp_path, content).entries())
+
+
+# RocksDB's files
+
+
+def rocksdb(
+    folder: Path, tables: Sequence[bytes], states: Sequence[bytes] = (COUNT,), count: int = 10
+) -> Operator:
+    folder.mkdir(exist_ok=True)
+    shared = []
+    for number, table in enumerate(tables):
+        (folder / f"{number}.sst").write_bytes(table)
+        shared.append((f"{number}.sst", sb.relative(f"{number}.sst", len(table))))
+    meta = sb.inline(sb.keyed_header(STRING, states))
+    private = [("CURRENT", sb.inline(b"MANIFEST-1\n")), ("OPTIONS-1", sb.relative("gone", 5))]
+    return operator_of(folder, sb.rocksdb(3, count, meta, shared, private))
+
+
+def key(letter: str, key_group: int = 3) -> bytes:
+    return bytes([key_group, 2]) + letter.encode() + b"\0"
+
+
+def longs(operator: Operator) -> dict[tuple[int, Any], Any]:
+    return {(entry.key_group, entry.key): entry.value for entry in operator.entries()}
+
+
+RECORDS = [(key(letter), 5, VALUE, sb.i64(number)) for number, letter in enumerate("abcdefgh")]
+
+
+@pytest.mark.parametrize("delta_index", [True, False])
+@pytest.mark.parametrize("user_key_index", [True, False])
+@pytest.mark.parametrize("version", [2, 5])
+def test_sst(delta_index: bool, user_key_index: bool, version: int, tmp_path: Path) -> None:
+    """Blocks of three, found by an index with whole handles or with differences."""
+    table = sst(
+        RECORDS,
+        "count",
+        delta_index=delta_index,
+        user_key_index=user_key_index,
+        version=version,
+    )
+    operator = rocksdb(tmp_path, [table])
+    expected = {(3, letter): number for number, letter in enumerate("abcdefgh")}
+    assert longs(operator) == expected
+    assert operator.subtasks[0].bytes == len(table)
+    assert operator.key_group_bytes().weights[3] == 8 * 11
+    assert list(operator.entries(None, [4])) == []
+
+
+def test_newest_wins(tmp_path: Path) -> None:
+    """Over all files: values, deletions of both kinds, a deletion that a value follows."""
+    old = [
+        (key("a"), 1, VALUE, sb.i64(1)),
+        (key("b"), 2, VALUE, sb.i64(2)),
+        (key("c"), 3, VALUE, sb.i64(3)),
+        (key("d"), 4, VALUE, sb.i64(4)),
+        (key("e"), 5, DELETION, b""),
+    ]
+    new = [
+        (key("a"), 11, VALUE, sb.i64(11)),
+        (key("b"), 12, DELETION, b""),
+        (key("c"), 13, SINGLE_DELETION, b""),
+        (key("e"), 14, VALUE, sb.i64(15)),
+        (key("e"), 13, DELETION, b""),
+    ]
+    operator = rocksdb(tmp_path, [sst(old, "count"), sst(new, "count")])
+    assert longs(operator) == {(3, "a"): 11, (3, "d"): 4, (3, "e"): 15}
+
+
+def test_merges(tmp_path: Path) -> None:
+    """The operands of a ListState from the oldest on, after the value that they were added to."""
+    states = [sb.state("list", "LIST", sb.list_of(STRING))]
+    old = [
+        (key("a"), 1, VALUE, b"\x02x"),
+        (key("b"), 2, DELETION, b""),
+        (key("c"), 1, MERGE, b"\x02p"),
+    ]
+    new = [
+        (key("a"), 7, MERGE, b"\x02z"),
+        (key("a"), 6, MERGE, b"\x02y"),
+        (key("b"), 8, MERGE, b"\x02w"),
+        (key("c"), 9, DELETION, b""),
+    ]
+    operator = rocksdb(tmp_path, [sst(new, "list"), sst(old, "list")], states)
+    assert longs(operator) == {(3, "a"): ["x", "y", "z"], (3, "b"): ["w"]}
+
+
+def test_range_deletions(tmp_path: Path) -> None:
+    """They hide what is older, in any file, up to and without their end."""
+    records = [(key("a", group), 5, VALUE, sb.i64(group)) for group in range(3, 8)]
+    deletions = [(internal_key(b"\4", 5, 15), b"\6"), (internal_key(b"\6", 6, 15), b"\7")]
+    newer = [(key("b", 6), 9, VALUE, sb.i64(9))]
+    tables = [sst(records, "count"), sst(newer, "count", deletions=deletions)]
+    found = longs(rocksdb(tmp_path, tables))
+    # The first has the number of the records themselves, so it does not hide them.
+    assert found == {(3, "a"): 3, (4, "a"): 4, (5, "a"): 5, (7, "a"): 7, (6, "b"): 9}
+
+
+def test_long_keys_and_values(tmp_path: Path) -> None:
+    """Lengths of more than seven bits in a block; two families; records of other key groups."""
+    text = "x" * 300
+    states = [COUNT, sb.state("text", "VALUE", STRING)]
+    one = key("a")[:1] + varint(301) + text.encode() + b"\0"
+    tables = [
+        sst([(key("a", 2), 1, VALUE, sb.i64(1)), (one, 1, VALUE, sb.i64(2))], "count"),
+        sst([(one, 1, VALUE, varint(301) + text.encode()), (b"\x40", 1, VALUE, b"")], "text"),
+    ]
+    operator = rocksdb(tmp_path, tables, states)
+    assert [(entry.state, entry.key, entry.value) for entry in operator.entries()] == [
+        ("count", text, 2),
+        ("text", text, text),
+    ]
+
+
+def test_no_records(tmp_path: Path) -> None:
+    """No file at all, and one with nothing but a deletion."""
+    assert longs(rocksdb(tmp_path / "a", [])) == {}
+    only = sst([], "count", deletions=[(internal_key(b"\0", 1, 15), b"\7")])
+    assert longs(rocksdb(tmp_path / "b", [only])) == {}
+
+
+def changed(table: bytes, pos: int, value: bytes) -> bytes:
+    pos = pos % len(table)
+    return table[:pos] + value + table[pos + len(value) :]
+
+
+GOOD = sst(RECORDS, "count")
+GLOBAL = {"rocksdb.external_sst_file.global_seqno": struct.pack("<Q", 7)}
+BAD_TABLES = [
+    (b"short", "this is no SST file"),
+    (changed(GOOD, -8, bytes(8)), "this is no SST file of a known version"),
+    (sst(RECORDS, "count", version=6), "this is no SST file of a known version"),
+    (sst(RECORDS, "count", version=1), "this is no SST file of a known version"),
+    (sst(RECORDS, "count", compression=4), "blocks compressed with LZ4 are not read here"),
+    (sst(RECORDS, "count", compression=7), "blocks compressed with ZSTD are not read here"),
+    (sst(RECORDS, "count", compression=99), "blocks compressed with 99 are not read here"),
+    (sst(RECORDS, "count", hashed=True), "blocks with a hash index are not read here"),
+    (
+        sst(
+            RECORDS,
+            "count",
+            properties={"rocksdb.block.based.table.index.type": struct.pack("<I", 2)},
+        ),
+        "a partitioned or hashed index is not read here",
+    ),
+    (sst(RECORDS, "count", properties=GLOBAL), "an ingested SST file, with a global number"),
+    (sst(RECORDS, "other"), "'other' is no state"),
+    (changed(GOOD, -52, b"\xff" * 11), "the place of a block is damaged"),
+    (changed(GOOD, 0, b"\x05"), "the block is damaged: an entry ends beyond its block"),
+    (changed(GOOD, 2, b"\x7f"), "the block is damaged: an entry ends beyond its block"),
+    (changed(GOOD, 0, b"\xff" * 12), "the block is damaged"),
+    (sst([(key("a"), 1, 17, b"")], "count"), "records of kind 17 are not read here"),
+    (sst([(key("a"), 1, VALUE, b"123")], "count"), r"the SST files of count.*is no entry"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_TABLES)))
+def test_refused_tables(number: int, tmp_path: Path) -> None:
+    table, message = BAD_TABLES[number]
+    operator = rocksdb(tmp_path, [table])
+    with pytest.raises(SavepointError, match=f"{tmp_path.name}.*{message}"):
+        list(operator.entries(None, range(128)))
+
+
+def test_blocks_of_no_sense(tmp_path: Path) -> None:
+    """Too small, of more restarts than fit, of keys too short, with an index that is cut."""
+    records = [(key("a"), 5, VALUE, sb.i64(7))]
+    content = block([(internal_key(*records[0][:3]), records[0][3])])
+    table = sst(records, "count")
+    assert table.startswith(content)
+    restarts = changed(table, len(content) - 4, b"\x09\0\0\0")
+    short_key = table.replace(content, b"\0\x03" + content[2:3] + content[3:6] + content[3:][3:])
+    index_at = table.index(b"\0\x04" + key("a"), len(content))
+    index = changed(table, index_at + 1, b"\x7f")
+    empty = sst([(key("a"), 5, VALUE, b"")], "count")  # whose third byte may be a compression
+    tiny = changed(empty, empty.index(b"\0\x04" + key("a"), 12) + 7, b"\x02")
+    for damaged, message in (
+        (restarts, "9 restarts in a block"),
+        (short_key, "damaged|a key of"),
+        (index, "the index is damaged"),
+        (tiny, "a block of 2 bytes"),
+    ):
+        with pytest.raises(SavepointError, match=message):
+            list(rocksdb(tmp_path, [damaged]).entries())
+
+
+def test_keys_too_short_for_a_number(tmp_path: Path) -> None:
+    """A data key has eight bytes after it, and a range deletion without them deletes nothing."""
+    table = sst([(key("a"), 5, VALUE, sb.i64(7))], "count", deletions=[(b"\0", b"\x7f")])
+    assert longs(rocksdb(tmp_path / "a", [table])) == {(3, "a"): 7}
+    damaged = table.replace(b"\0\x0c\x08" + key("a"), b"\0\x07\x0d" + key("a"), 1)
+    with pytest.raises(SavepointError, match="a key of 7 bytes"):
+        list(rocksdb(tmp_path / "b", [damaged]).entries())
+
+
+# Operator state
+
+
+def operator_state(
+    folder: Path, header: bytes, states: Sequence[tuple[str, int, Sequence[int]]], content: bytes
+) -> Operator:
+    moved = [(name, mode, [len(header) + at for at in offsets]) for name, mode, offsets in states]
+    return operator_of(
+        folder, managed_operator=sb.operator_state(moved, sb.inline(header + content))
+    )
+
+
+def listed(name: str, value: bytes) -> bytes:
+    return sb.meta_info(name, 1, {}, {"VALUE_SERIALIZER": value})
+
+
+def broadcast(name: str, key: bytes, value: bytes) -> bytes:
+    return sb.meta_info(name, 2, {}, {"KEY_SERIALIZER": key, "VALUE_SERIALIZER": value})
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_operator_state(version: int, tmp_path: Path) -> None:
+    header = sb.operator_header(
+        [listed("offsets", LONG), listed("own", KRYO)],
+        [broadcast("rules", STRING, INT), broadcast("doubles", sb.simple("Double"), INT)],
+        version=version,
+    )
+    rules = sb.i32(1) + b"\x02k" + sb.i32(5)
+    doubles = sb.i32(2) + bytes(8) + sb.i32(1) + b"\x80" + bytes(7) + sb.i32(2)
+    content = sb.i64(1, 2) + b"any" + rules + doubles
+    states = [
+        ("offsets", 0, [0, 8]),
+        ("own", 1, [16]),
+        ("rules", 2, [19]),
+        ("doubles", 2, [29]),
+        ("empty", 0, []),
+        ("none", 2, []),
+    ]
+    operator = operator_state(tmp_path, header, states, content)
+    assert [(one.state, one.mode, one.elements) for one in operator.operator_state()] == [
+        ("offsets", "SPLIT_DISTRIBUTE", [1, 2]),
+        ("own", "UNION", [b"any"]),
+        ("rules", "BROADCAST", {"k": 5}),
+        ("doubles", "BROADCAST", [(0.0, 1), (-0.0, 2)]),
+        ("empty", "SPLIT_DISTRIBUTE", []),
+        ("none", "BROADCAST", {}),
+    ]
+
+
+def test_raw_operator_state(tmp_path: Path) -> None:
+    """Bytes, with the offsets where they start; of a broadcast state too."""
+    handle = sb.operator_state([("raw", 0, [0, 2]), ("b", 2, [3])], sb.inline(b"abcde"))
+    found = operator_of(tmp_path, raw_operator=handle).operator_state()
+    assert [one.elements for one in found] == [[b"ab", b"c"], b"de"]
+
+
+@pytest.mark.parametrize(
+    ("header", "content", "message"),
+    [
+        (sb.operator_header([], [], version=4), b"", "version of operator state 4 is not known"),
+        (sb.operator_header([sb.meta_info("s", 1, {}, {})], []), b"", "'s' has no serializer"),
+        (
+            sb.operator_header([], [sb.meta_info("s", 2, {}, {"VALUE_SERIALIZER": INT})]),
+            b"",
+            "'s' has no serializer of keys",
+        ),
+        (sb.operator_header([listed("s", INT)], []), b"abc", "no INT: "),
+        (sb.operator_header([listed("s", INT)], []), b"abcde", "a INT of 4 bytes in 5"),
+        (sb.operator_header([listed("s", STRING)], []), b"\xff" * 7, "more than 32 bits"),
+    ],
+)
+def test_damaged_operator_state(
+    header: bytes, content: bytes, message: str, tmp_path: Path
+) -> None:
+    operator = operator_state(tmp_path, header, [("s", 0, [0])], content)
+    with pytest.raises(SavepointError, match=rf"\(inline\), offset \d+: .*{message}"):
+        list(operator.operator_state())
+
+
+# Snappy
+
+
+def test_snappy(tmp_path: Path) -> None:
+    """A framed stream, as Google's format description has it, made by cramjam."""
+    cramjam = pytest.importorskip("cramjam")
+    content = bytes(cramjam.snappy.compress(one_state((A, sb.i64(5)))))
+    operator = canonical(tmp_path, [COUNT], [content], compressed=True)
+    assert longs(operator) == {(3, "a"): 5}
+    table = sst(RECORDS, "count")
+    assert longs(rocksdb(tmp_path / "r", [table]))[3, "h"] == 7
+
+
+@pytest.mark.parametrize(
+    ("chunk", "message"),
+    [
+        (b"\x02\1\0\0a", "this is no chunk of Snappy"),
+        (b"\0\xff\0\0a", "this is no chunk of Snappy"),
+        (b"\0\x05", "this is no chunk of Snappy"),
+        (b"\0\x06\0\0" + bytes(4) + b"\1\0", r"offset \d+: "),
+        (b"\xff\6\0\0sNaPpY", "after decompression 0: the bytes end too early"),
+    ],
+)
+def test_damaged_snappy(chunk: bytes, message: str, tmp_path: Path) -> None:
+    pytest.importorskip("cramjam")
+    operator = canonical(tmp_path, [COUNT], [chunk], compressed=True)
+    with pytest.raises(SavepointError, match=message):
+        list(operator.entries())
+
+
+def snappy_table(content: bytes) -> bytes:
+    """A table whose one block is what is given, said to be compressed with Snappy."""
+    records = [(key("a"), 5, VALUE, sb.i64(7))]
+    plain = block([(internal_key(*records[0][:3]), records[0][3])])
+    table = sst(records, "count", compression=1)
+    assert table.startswith(plain)
+    assert len(content) <= len(plain)
+    at = table.index(b"\0\x04" + key("a"), len(plain)) + 6
+    return changed(changed(table, 0, content + b"\1"), at, varint(0) + varint(len(content)))
+
+
+def test_snappy_blocks(tmp_path: Path) -> None:
+    """Of one literal; of a size that no such block can have; cut; of sizes that never end."""
+    pytest.importorskip("cramjam")
+    entry = b"\0\x0c\x02" + internal_key(key("a"), 5, VALUE)
+    states = [sb.state("count", "VALUE", STRING)]
+    content = sb.snappy_literal(entry + b"\x02x" + struct.pack("<I", 0))
+    assert longs(rocksdb(tmp_path, [snappy_table(content)], states)) == {(3, "a"): "x"}
+    for damaged, message in (
+        (varint(2**31 - 1) + b"\0a", "a block of Snappy cannot hold 2147483647 bytes"),
+        (b"\xff" * 9, "a block of Snappy cannot hold"),
+        (content[:-2], r"0\.sst, offset 0: "),
+        (b"", r"0\.sst, offset 0: "),
+    ):
+        with pytest.raises(SavepointError, match=message):
+            list(rocksdb(tmp_path, [snappy_table(damaged)], states).entries())
+
+
+def test_cramjam_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cramjam", None)
+    operator = canonical(tmp_path, [COUNT], [b"\0\1\0\0a"], compressed=True)
+    with pytest.raises(KeyGroupsError, match=r"cramjam: pip install 'keygroups\[savepoint\]'"):
+        list(operator.entries())
