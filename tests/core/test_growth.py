@@ -35,6 +35,7 @@ from keygroups.operator_state import (
     split_distribute_order,
 )
 from keygroups.reports import RescaleReport
+from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -107,6 +108,11 @@ def buffered(count: int) -> LocalKeyBy[int, int]:
     return buffer
 
 
+def failed(run: Callable[[], object]) -> None:
+    with pytest.raises(AssertionError):
+        run()
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -158,6 +164,13 @@ GROWING: dict[str, Callable[[int], object]] = {
     "subtask_keys.SubtaskKeySelector": lambda n: SubtaskKeySelector(n, n // 4),
     "subtask_keys.keys_for_subtasks": lambda n: keygroups.keys_for_subtasks(n, n // 4, STRING),
     "subtask_keys.keys_for_subtasks, many": lambda n: keygroups.keys_for_subtasks(128, 4, n=n),
+    "testing.assert_reaches_all": lambda n: failed(lambda: assert_reaches_all([5] * n, n, n // 4)),
+    "testing.assert_spread": lambda n: assert_spread(range(n), 128, 4),
+    "testing.assert_spread, uneven": lambda n: failed(
+        lambda: assert_spread([*range(n), *[5] * n], n, n // 4)
+    ),
+    "testing.assert_subtask": lambda n: failed(lambda: assert_subtask("a" * n, 0, 128, 128)),
+    "testing.keys": lambda n: keys(ROW(*[INT] * n)),
     "types.ROW": lambda n: ROW(*[INT] * n, names=map(str, range(n))),
     "types.SQL_ROW": lambda n: SQL_ROW(*["BIGINT"] * n),
     "KeyGroupLoad.groups_per_subtask": lambda n: load_of(n).groups_per_subtask(n // 2),
@@ -201,6 +214,7 @@ CONSTANT = {
     "hashing.murmur_hash",
     "key_group_range.KeyGroupRange",
     "rescale.check_restore",
+    "testing.parallelisms",
     "subtask_keys.salted_key",  # a search of one subtask, whose keys are as many as their share
     *(name for name in CALLS if name.startswith("partitioners.") and name.endswith("Partitioner")),
     "partitioners.CustomPartitionerWrapper",

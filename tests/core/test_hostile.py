@@ -51,6 +51,7 @@ VALID: dict[str, list[Any]] = {
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],
     "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],
+    "max_imbalance": [1.5],
     "max_parallelism": [8, 128],
     "name": ["INT"],
     "names": [None, ["a", "b"]],
@@ -108,6 +109,10 @@ def drive(name: str, arguments: Mapping[str, Any], more: list[Any]) -> None:
     except KeyGroupsError as error:
         message = str(error)
     except OwnError:
+        return
+    except AssertionError:
+        if not name.startswith("testing.assert_"):  # whose answer it is
+            raise
         return
     except IndexError:
         message = name

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator
-from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -20,20 +19,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keygroups import InvalidValueError, assign_to_key_group, hash_code
+from keygroups._key_strategies import SCALARS, values
 from keygroups.types import (
-    BIG_DEC,
     BIG_INT,
     BOOLEAN,
     BYTE,
     CHAR,
     DOUBLE,
     FLOAT,
-    INSTANT,
     INT,
     LIST,
-    LOCAL_DATE,
-    LOCAL_DATE_TIME,
-    LOCAL_TIME,
     LONG,
     MAP,
     NULL,
@@ -88,55 +83,6 @@ ZONES = [
     "America/Sao_Paulo",
     "Europe/Amsterdam",
 ]
-
-SCALARS: dict[KeyType, Strategy] = {
-    BOOLEAN: st.booleans(),
-    BYTE: st.integers(-(2**7), 2**7 - 1),
-    SHORT: st.integers(-(2**15), 2**15 - 1),
-    INT: st.integers(-(2**31), 2**31 - 1),
-    LONG: st.integers(-(2**63), 2**63 - 1),
-    FLOAT: st.floats(width=32),
-    DOUBLE: st.floats(),
-    CHAR: st.characters(exclude_categories=(), max_codepoint=0xFFFF),
-    STRING: st.text(st.characters(exclude_categories=())),
-    BIG_INT: st.integers() | st.integers(-(2**300), 2**300),
-    BIG_DEC: st.builds(
-        lambda sign, digits, exponent: Decimal((sign, digits, exponent)),
-        st.integers(0, 1),
-        st.lists(st.integers(0, 9), min_size=1, max_size=60),
-        st.integers(-60, 60) | st.integers(-(2**30), 2**30),
-    ),
-    LOCAL_DATE: st.dates(),
-    LOCAL_TIME: st.times(),
-    LOCAL_DATE_TIME: st.datetimes(),
-    INSTANT: st.datetimes(timezones=st.timezones()),
-    UUID: st.uuids(),
-}
-JAVA_SQL_IN_UTC: dict[KeyType, Strategy] = {
-    SQL_DATE("UTC"): st.dates(dt.date(1930, 1, 1)),
-    SQL_TIME("UTC"): st.times().map(lambda t: t.replace(microsecond=t.microsecond // 1000 * 1000)),
-    SQL_TIMESTAMP("UTC"): st.datetimes(dt.datetime(1970, 1, 1)),
-}
-
-
-@lru_cache(maxsize=10_000)
-def values(key_type: KeyType) -> Strategy:
-    """Return the strategy of the keys of a key type."""
-    if isinstance(key_type, (TUPLE, ROW)):
-        return st.tuples(*map(nullable, key_type.fields))
-    if isinstance(key_type, LIST):
-        return st.lists(nullable(key_type.element), max_size=5)
-    if isinstance(key_type, SET):
-        return st.frozensets(nullable(key_type.element), max_size=5)
-    if isinstance(key_type, MAP):
-        return st.dictionaries(nullable(key_type.key), nullable(key_type.value), max_size=5)
-    if isinstance(key_type, (OPTIONAL, PYFLINK)):
-        return nullable(key_type.element)
-    return st.none() if key_type is NULL else (SCALARS | JAVA_SQL_IN_UTC)[key_type]
-
-
-def nullable(key_type: KeyType) -> Strategy:
-    return st.none() | values(key_type)
 
 
 def tuples(parts: st.SearchStrategy[KeyType], max_size: int = 6) -> st.SearchStrategy[KeyType]:

@@ -1,0 +1,290 @@
+"""The assertions for tests of partitioning, and the strategies of keys."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    KeyGroupsError,
+    ParallelismError,
+    UnsupportedKeyTypeError,
+    assign_key_to_parallel_operator,
+    hash_code,
+    keys_for_subtasks,
+    trace_key,
+    types,
+)
+from keygroups.testing import (
+    assert_reaches_all,
+    assert_spread,
+    assert_subtask,
+    keys,
+    parallelisms,
+)
+from keygroups.types import (
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LONG,
+    MAP,
+    OPTIONAL,
+    PYFLINK,
+    ROW,
+    SET,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+ALL_SCALARS = [
+    value
+    for value in vars(types).values()
+    if isinstance(value, types.ScalarType) and value is not types.NULL
+]
+KEY_TYPES: list[KeyType] = [
+    *ALL_SCALARS,
+    types.SQL_DATE("Europe/Berlin"),
+    types.SQL_TIME("UTC"),
+    types.SQL_TIMESTAMP("America/New_York"),
+    TUPLE(STRING, INT),
+    ROW(LONG, STRING, kind="-D", names=("a", "b")),
+    LIST(types.DOUBLE),
+    SET(TUPLE(STRING, types.BOOLEAN)),
+    MAP(STRING, LIST(INT)),
+    OPTIONAL(types.UUID),
+    PYFLINK(types.SQL_TIMESTAMP("UTC")),
+    PYFLINK(LONG),
+    SQL_ROW("BIGINT", "STRING NOT NULL", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "FLOAT"),
+    SQL_ROW("DOUBLE", "DECIMAL(12, 2)", "DECIMAL(38, 10)", "CHAR(3)", "VARCHAR(40)", "DATE"),
+    SQL_ROW("BINARY(2)", "BYTES", "TIME", "TIME(9)", "TIMESTAMP(0)", "TIMESTAMP(9)"),
+    SQL_ROW("TIMESTAMP_LTZ(3)", "ROW<BIGINT, ARRAY<STRING NOT NULL>>"),
+]
+
+
+def failure(call: Any, *arguments: Any, **named: Any) -> str:
+    with pytest.raises(AssertionError) as caught:
+        call(*arguments, **named)
+    return str(caught.value)
+
+
+def test_subtask_that_is_not_the_key_s() -> None:
+    said = failure(assert_subtask, 42, 3, 128, 24, LONG)
+    trace = trace_key(42, 128, 24, LONG)
+    assert said == f"subtask {trace.subtask}, not 3\n{trace}"
+
+
+@given(pair=parallelisms(), key=keys(STRING))
+def test_subtask_of_any_key(pair: tuple[int, int], key: str) -> None:
+    subtask = assign_key_to_parallel_operator(key, *pair)
+    assert_subtask(key, subtask, *pair)
+    if pair[1] > 1:
+        failure(assert_subtask, key, (subtask + 1) % pair[1], *pair)
+
+
+def test_what_is_no_subtask_is_no_failed_assertion() -> None:
+    for subtask in (-1, 24, True, "3"):
+        with pytest.raises(KeyGroupsError, match="subtask must be"):
+            assert_subtask(42, subtask, 128, 24)  # type: ignore[arg-type]
+    with pytest.raises(ParallelismError):
+        assert_subtask(42, 0, 128, 129)
+
+
+def test_spread_names_every_subtask_and_the_hot_key() -> None:
+    key = keys_for_subtasks(128, 4, STRING)[2]
+    records = [key] * 600 + [f"user-{number}" for number in range(400)]
+    assert_spread(records[600:], 128, 4)
+    said = failure(assert_spread, iter(records), 128, 4)
+    counts = [0] * 4
+    for one in records:
+        counts[assign_key_to_parallel_operator(one, 128, 4)] += 1
+    assert said.startswith(f"imbalance {max(counts) / 250:.2f} is above max_imbalance 1.5\n")
+    assert "one hot key" in said
+    assert repr(key) in said
+    rows = [line.split()[:2] for line in said.splitlines() if line[:8].strip().isdigit()]
+    assert rows[:4] == [[str(i), str(count)] for i, count in enumerate(counts)]
+
+
+def test_spread_below_what_a_report_calls_hot() -> None:
+    records = [*range(1000)]
+    counts = [0] * 24
+    for one in records:
+        counts[assign_key_to_parallel_operator(one, 720, 24, LONG)] += 1
+    imbalance = max(counts) * 24 / 1000
+    assert 1.01 < imbalance < 1.5
+    assert_spread(records, 720, 24, imbalance, key_type=LONG)
+    said = failure(assert_spread, records, 720, 24, 1.01, LONG)
+    assert f"subtask {counts.index(max(counts))}: many keys unluckily together" in said
+    assert "1,000 distinct keys of type LONG" in said
+
+
+@pytest.mark.parametrize(
+    ("records", "key_type", "distinct"),
+    [
+        ([[1], [1], [2]], LIST(INT), 2),  # not hashable
+        ([0.0, -0.0, 0.0], None, 2),  # equal in Python alone
+        ([float("nan"), float("nan")], None, 1),  # equal in Java alone
+        ([1, 1.0, True], None, 3),
+    ],
+)
+def test_spread_counts_the_keys_of_java(
+    records: list[Any], key_type: KeyType | None, distinct: int
+) -> None:
+    said = failure(assert_spread, records, 32768, 32768, key_type=key_type)
+    assert f"{len(records)} records, {distinct} distinct keys" in said
+
+
+@pytest.mark.parametrize("limit", [0.99, float("inf"), float("nan"), True, "2", None, [1]])
+def test_spread_refuses_a_limit(limit: Any) -> None:
+    with pytest.raises(KeyGroupsError, match="max_imbalance must be a"):
+        assert_spread([1], 128, 2, limit)
+
+
+def test_spread_of_no_keys_shows_nothing() -> None:
+    with pytest.raises(InvalidValueError, match="keys must hold at least one key"):
+        assert_spread([], 128, 2)
+    with pytest.raises(InvalidTypeError, match="keys must be an iterable of keys"):
+        assert_spread("text", 128, 2)
+
+
+def test_reaches_all_names_the_idle_and_a_key_for_each() -> None:
+    assert_reaches_all(keys_for_subtasks(128, 24, STRING), 128, 24)
+    words = ["a", "b"]
+    said = failure(assert_reaches_all, words, 128, 5)
+    reached = {assign_key_to_parallel_operator(word, 128, 5) for word in words}
+    idle = sorted({*range(5)} - reached)
+    ways = keys_for_subtasks(128, 5, STRING)
+    assert said == (
+        f"{len(idle)} of 5 subtasks get no key: {', '.join(map(str, idle))}\nof type STRING, "
+        + ", ".join(f"{ways[subtask]!r} reaches subtask {subtask}" for subtask in idle)
+    )
+    for subtask in idle:
+        assert_subtask(ways[subtask], subtask, 128, 5)
+
+
+def test_reaches_all_says_when_it_knows_no_keys() -> None:
+    said = failure(assert_reaches_all, [], 128, 100)
+    assert said.startswith("100 of 100 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...\n")
+    assert said.endswith("\nthere are no keys")
+    said = failure(assert_reaches_all, [], 128, 2, LOCAL_DATE)
+    assert "\nno keys for them are known: " in said
+    assert "LOCAL_DATE" in said
+
+
+def test_reaches_all_reads_no_further_than_it_must() -> None:
+    def endless() -> Any:
+        yield from range(100)
+        raise RuntimeError
+
+    assert_reaches_all(endless(), 128, 4)
+
+
+@pytest.mark.parametrize("key_type", KEY_TYPES, ids=repr)
+def test_keys_have_a_hash(key_type: KeyType) -> None:
+    @given(keys(key_type))
+    @settings(max_examples=25, database=None, suppress_health_check=[HealthCheck.too_slow])
+    def has_hash(key: Any) -> None:
+        hash_code(key, key_type)
+
+    has_hash()
+
+
+def test_no_key_is_at_a_change_of_the_clock() -> None:
+    key_type, gap = types.SQL_TIMESTAMP("Europe/Berlin"), dt.datetime(2020, 3, 29, 2, 30)
+    with pytest.raises(InvalidValueError):
+        hash_code(gap, key_type)
+    near = st.just(gap) | st.just(dt.datetime(2020, 3, 29, 4))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("keygroups._key_strategies.values", lambda key_type: near)
+        strategy = keys(key_type)
+    assert find(strategy, lambda key: True) == dt.datetime(2020, 3, 29, 4)
+    with pytest.raises(NoSuchExample):
+        find(strategy, lambda key: key == gap)
+
+
+def test_fields_may_be_null_where_the_type_allows_it() -> None:
+    assert find(keys(TUPLE(STRING)), lambda key: key[0] is None) == (None,)
+    with pytest.raises(NoSuchExample):
+        find(keys(SQL_ROW("INT NOT NULL")), lambda key: key[0] is None)
+
+
+@pytest.mark.parametrize("key_type", [SET(LIST(INT)), MAP(TUPLE(MAP(INT, INT)), INT)], ids=repr)
+def test_keys_that_python_cannot_hold(key_type: KeyType) -> None:
+    with pytest.raises(UnsupportedKeyTypeError, match="has no keys in Python"):
+        keys(key_type)
+
+
+@pytest.mark.parametrize("key_type", ["STRING", None, str, 5, []])
+def test_keys_of_what_is_no_key_type(key_type: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="key_type must be"):
+        keys(key_type)
+
+
+@given(parallelisms(), st.data())
+def test_parallelisms_are_legal(pair: tuple[int, int], data: st.DataObject) -> None:
+    max_parallelism, parallelism = pair
+    assert 1 <= parallelism <= max_parallelism <= 32768
+
+
+def test_parallelisms_shrink_and_reach_the_bound() -> None:
+    assert find(parallelisms(), lambda pair: True) == (1, 1)
+    assert find(parallelisms(), lambda pair: pair[0] == 32768 and pair[1] > 1) == (32768, 2)
+
+
+def test_strategies_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "hypothesis" or name == "keygroups._key_strategies":
+            monkeypatch.setitem(sys.modules, name, None)
+    for make in (lambda: keys(INT), parallelisms):
+        with pytest.raises(ImportError, match="pip install hypothesis"):
+            make()
+    assert_subtask("hello", 0, 128, 3)
+
+
+def test_import_needs_no_hypothesis() -> None:
+    code = "import sys, keygroups.testing; print('hypothesis' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\n"
+
+
+def test_pytest_shows_the_line_of_the_user(tmp_path: Path) -> None:
+    """What helps: neither the library's lines, nor a comparison of numbers without a reason."""
+    test = tmp_path / "test_mine.py"
+    test.write_text(
+        "from keygroups import testing\n\n\n"
+        "def test_mine():\n    testing.assert_subtask('hello', 2, 128, 3)\n\n\n"
+        "def test_spread():\n    testing.assert_spread(['a'], 128, 3)\n\n\n"
+        "def test_all():\n    testing.assert_reaches_all(['a'], 128, 3)\n",
+        encoding="utf-8",
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert run.returncode == 1
+    assert "key group    35 = 1715862179 % 128" in run.stdout
+    assert run.stdout.count("test_mine.py:") >= 3
+    assert "keygroups/testing.py" not in run.stdout.replace("\\", "/")
+
+
+def test_load_of_the_message_is_that_of_the_keys() -> None:
+    words = [f"w{number}" for number in range(50)]
+    weights = [0] * 128
+    for word in words:
+        weights[trace_key(word, 128, 7).key_group] += 1
+    imbalance = KeyGroupLoad(128, weights).imbalance(7)
+    assert f"imbalance {imbalance:.2f} " in failure(assert_spread, words, 128, 7, 1.0)
