@@ -277,19 +277,21 @@ def read_savepoint(
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read; InvalidTypeError for what is no path.
     """
-    try:
-        text = os.fspath(path)
-    except TypeError:
-        text = None
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"path must be a str or a path, got {show(path)}")
+    text = _check_path("path", path)
     if not isinstance(moved, Mapping) and moved is not None:
         raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
     prefixes = {
-        check_str("path in moved", old): check_str("path in moved", os.fspath(new))
+        check_str("path in moved", old): _check_path("path in moved", new)
         for old, new in (moved or {}).items()
     }
     return Savepoint(Files(text, prefixes))
+
+
+def _check_path(name: str, path: object) -> str:
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    return text
 
 
 def _subtask(state: SubtaskState) -> Subtask:
