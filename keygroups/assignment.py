@@ -6,7 +6,8 @@ Flink leaves a bound unchecked (a key group or operator index out of range), the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from keygroups._checks import (
     INT_MAX,
@@ -19,6 +20,7 @@ from keygroups._checks import (
     show,
 )
 from keygroups._inference import infer_key_type
+from keygroups._notebook import data_frame, html_table
 from keygroups.hashing import finalise, hash_code
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.types import KeyType
@@ -148,7 +150,7 @@ def compute_default_max_parallelism(operator_parallelism: int) -> int:
     return min(max(power_of_two, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KeyTrace:
     """Every step from a key to its subtask; `str()` explains them."""
 
@@ -162,15 +164,33 @@ class KeyTrace:
     subtask: int
     key_group_range: KeyGroupRange
 
+    def __repr__(self) -> str:
+        place = f"key group {self.key_group} of {self.max_parallelism}, subtask {self.subtask}"
+        return f"<KeyTrace: {show(self.key)} as {self.key_type!r}, {place} of {self.parallelism}>"
+
     def __str__(self) -> str:
-        return (
-            f"key          {show(self.key)} as {self.key_type!r}\n"
-            f"hashCode     {self.hash_code}\n"
-            f"murmur hash  {self.murmur_hash}\n"
-            f"key group    {self.key_group} = {self.murmur_hash} % {self.max_parallelism}\n"
-            f"subtask      {self.subtask} = {self.key_group} * {self.parallelism} // "
-            f"{self.max_parallelism}, which has key groups {self.key_group_range}"
-        )
+        return "\n".join(f"{name:11}  {result}" for name, result in self._steps())
+
+    def _repr_html_(self) -> str:
+        return html_table([], ("step", "result"), self._steps())
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame of one row, with a column for each field."""
+        names = [one.name for one in fields(self)]
+        return data_frame(names, [[getattr(self, name) for name in names]])
+
+    def _steps(self) -> list[tuple[str, str]]:
+        return [
+            ("key", f"{show(self.key)} as {self.key_type!r}"),
+            ("hashCode", f"{self.hash_code}"),
+            ("murmur hash", f"{self.murmur_hash}"),
+            ("key group", f"{self.key_group} = {self.murmur_hash} % {self.max_parallelism}"),
+            (
+                "subtask",
+                f"{self.subtask} = {self.key_group} * {self.parallelism} // "
+                f"{self.max_parallelism}, which has key groups {self.key_group_range}",
+            ),
+        ]
 
 
 def trace_key(

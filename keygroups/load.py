@@ -6,9 +6,10 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from itertools import accumulate, islice, pairwise
-from operator import sub
-from typing import NamedTuple
+from operator import itemgetter, sub
+from typing import Any, NamedTuple
 
 from keygroups._checks import (
     check_bounds,
@@ -20,10 +21,18 @@ from keygroups._checks import (
     show,
     to_int,
 )
+from keygroups._notebook import data_frame, html_table
+from keygroups._plots import plot_bars
 from keygroups.errors import InvalidTypeError, InvalidValueError
 
-__all__ = ["KeyGroupLoad", "Recommendation", "evenness"]
+__all__ = ["KeyGroupLoad", "Recommendation", "Recommendations", "evenness"]
 __dir__ = __all__.copy
+
+HOT = 1.5
+"""A subtask is hot with this many times the weight of the mean subtask."""
+
+_SHOWN = 10  # key groups in a notebook
+_RECOMMENDED = ("parallelism", "imbalance", "heaviest_weight", "reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,22 @@ class Recommendation:
         return f"parallelism {self.parallelism}: imbalance {self.imbalance:.2f} ({self.reason})"
 
 
-@dataclass(frozen=True, slots=True, init=False)
+class Recommendations(list[Recommendation]):
+    """Parallelisms, the most even first: a list that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return html_table([], _RECOMMENDED, [self._cells(one) for one in self])
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with a row for each parallelism."""
+        return data_frame(_RECOMMENDED, map(self._cells, self))
+
+    @staticmethod
+    def _cells(one: Recommendation) -> tuple[object, ...]:
+        return one.parallelism, one.imbalance, one.heaviest_weight, one.reason
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class KeyGroupLoad:
     """The weight of every key group: records, bytes, whatever was measured; immutable.
 
@@ -97,6 +121,39 @@ class KeyGroupLoad:
         object.__setattr__(self, "_sums", sums)
         object.__setattr__(self, "_scale", scale)
         object.__setattr__(self, "_is_int", all(isinstance(weight, int) for weight in checked))
+
+    @property
+    def total(self) -> float:
+        """The weight of all key groups."""
+        return self._value(self._sums[-1])
+
+    def __repr__(self) -> str:
+        used = sum(weight > 0 for weight in self.weights)
+        return f"<KeyGroupLoad: {self.total:,} in {used:,} of {self.max_parallelism:,} key groups>"
+
+    def _repr_html_(self) -> str:
+        heaviest = nlargest(_SHOWN, enumerate(self.weights), key=itemgetter(1))
+        total = self.total or 1
+        rows = [(group, f"{weight:,}", f"{weight / total:.1%}") for group, weight in heaviest]
+        texts = [repr(self)[1:-1], "The heaviest:"]
+        return html_table(texts, ("key group", "weight", "share"), rows)
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with a row for each key group: `key_group`, `weight`."""
+        return data_frame(("key_group", "weight"), enumerate(self.weights))
+
+    def plot(self, parallelism: int, ax: Any = None) -> Any:
+        """Draw a bar for each subtask and the mean; hot ones stand out. Returns the Axes.
+
+        1 <= parallelism <= max_parallelism; `ax` is Matplotlib's, a new one if None. Needs the
+        extra `plot`. Raises ParallelismError.
+        """
+        title = f"imbalance {self.imbalance(parallelism):.2f}"
+        return plot_bars(self.per_subtask(parallelism), "subtask", title, HOT, ax)
+
+    def plot_key_groups(self, ax: Any = None) -> Any:
+        """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
+        return plot_bars(self.weights, "key group", f"{self.total:,} in all", ax=ax)
 
     def weight_of(self, key_groups: Iterable[int]) -> float:
         """Return the weight of some key groups together, such as those of a KeyGroupRange.
@@ -159,7 +216,7 @@ class KeyGroupLoad:
         starts = self._starts(parallelism)
         return list(map(sub, starts[1:], starts))
 
-    def recommend(self, low: int, high: int) -> list[Recommendation]:
+    def recommend(self, low: int, high: int) -> Recommendations:
         """Return the parallelisms `low..high` with their imbalance, the most even first.
 
         1 <= low <= high <= max_parallelism. Where two are as even, the higher comes first:
@@ -175,7 +232,7 @@ class KeyGroupLoad:
         low = check_bounds("low", low, high, "high")
         heaviest = heaviest_subtasks(self._sums, low, high)
         found = [self._recommendation(*one) for one in zip(range(low, high + 1), heaviest)]
-        return sorted(found, key=lambda one: (one.imbalance, -one.parallelism))
+        return Recommendations(sorted(found, key=lambda one: (one.imbalance, -one.parallelism)))
 
     def _recommendation(self, parallelism: int, heaviest: Heaviest) -> Recommendation:
         total = self._sums[-1]

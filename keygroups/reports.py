@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from textwrap import fill, wrap
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_class
+from keygroups._notebook import data_frame, html_table
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.load import KeyGroupLoad, Recommendation
+from keygroups.load import HOT, KeyGroupLoad, Recommendations
 from keygroups.rescale import RescalePlan
 from keygroups.types import KeyType
 
 __all__ = ["HotKey", "HotSubtask", "RescaleReport", "SkewReport", "SubtaskRow"]
 __dir__ = __all__.copy
 
-HOT = 1.5
-"""A subtask is hot with this many times the records of the mean subtask."""
 DOMINANT = 4
 """Where subtasks go without a key, a hot key has this many times the records of the mean key."""
 
@@ -78,8 +76,7 @@ class SkewReport:
 
     `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
     has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
-    first. `str()` says it in 80 columns, a notebook shows it as tables, and
-    `pandas.DataFrame(report.subtasks)` takes the rows.
+    first. `str()` says it in 80 columns, a notebook shows it as tables.
     """
 
     key_type: KeyType
@@ -121,14 +118,22 @@ class SkewReport:
         return "\n".join(lines[1:])
 
     def _repr_html_(self) -> str:
-        return "".join(_html(section) for section in _sections(self))
+        return "".join(html_table(*section) for section in _sections(self))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the records of each subtask; see `KeyGroupLoad.plot`."""
+        return self.load.plot(self.parallelism, ax)
+
+    def to_pandas(self) -> Any:
+        """Return `subtasks` as a pandas DataFrame, a row each."""
+        return data_frame(SubtaskRow._fields, self.subtasks)
 
 
 def subtask_rows(
     load: KeyGroupLoad, distinct_keys: Sequence[int], sent: KeyGroupLoad | None, parallelism: int
 ) -> list[SubtaskRow]:
     """Add up the key groups of each subtask."""
-    total = sum(load.weights)
+    total = load.total
     behind = None if sent is None else sent.per_subtask(parallelism)
     rows = []
     for subtask, weight in enumerate(load.per_subtask(parallelism)):
@@ -268,17 +273,6 @@ def _fit(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:18]}...{text[-19:]}"
 
 
-def _html(section: _Section) -> str:
-    texts = "".join(f"<p>{escape(text)}</p>" for text in section.texts)
-    if not section.header:
-        return texts
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in section.header)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in section.rows
-    )
-    return f"{texts}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
 @dataclass(frozen=True, slots=True)
 class RescaleReport:
     """A rescale and the measured load of its key groups; `str()` is a text 80 wide.
@@ -340,10 +334,10 @@ class RescaleReport:
     @property
     def moved_weight_share(self) -> float:
         """The share of the weight that moves, 0.0 to 1.0; 0.0 where there is none."""
-        return self.moved_weight / (self._total or 1)
+        return self.moved_weight / (self.load.total or 1)
 
     @property
-    def recommendations(self) -> list[Recommendation]:
+    def recommendations(self) -> Recommendations:
         """The new parallelism and the better ones near it, the most even first.
 
         Near is from half of it to twice it, at most 500 away. Better are those above it in
@@ -353,36 +347,50 @@ class RescaleReport:
         ranked = self.load.recommend(*self._near)
         place = [one.parallelism for one in ranked].index(self.plan.new_parallelism)
         heaviest = ranked[place].heaviest_weight
-        return [one for one in ranked[: place + 1] if one.heaviest_weight <= heaviest]
+        near = ranked[: place + 1]
+        return Recommendations(one for one in near if one.heaviest_weight <= heaviest)
+
+    def _repr_html_(self) -> str:
+        moved = f"weight: {self.moved_weight:,} of {self.load.total:,} moves"
+        texts = [f"{moved} ({self.moved_weight_share:.1%})", *self._texts()]
+        plan, better = self.plan._repr_html_(), self.recommendations._repr_html_()
+        return f"{plan}{html_table(texts)}{better}"
+
+    def to_pandas(self) -> Any:
+        """Return the plan's pieces as a pandas DataFrame, with the `weight` of each."""
+        frame = self.plan.to_pandas()
+        frame["weight"] = [self.load.weight_of(piece.key_group_range) for piece in self.plan]
+        return frame
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the plan with the load; see `RescalePlan.plot`."""
+        return self.plan.plot(self.load, ax)
 
     def __str__(self) -> str:
-        lines = [self.plan.table(self.load)]
+        ranked = [
+            fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
+            for one in self.recommendations[:_RANKED]
+        ]
+        return "\n".join([self.plan.table(self.load), *self._texts(), *ranked])
+
+    def _texts(self) -> Iterator[str]:
         for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
-            share = max(weights) / (self._total or 1)
-            lines.append(
+            share = max(weights) / (self.load.total or 1)
+            yield (
                 f"hot subtask {when}: {_heaviest(weights)} of {len(weights)}, "
                 f"with {share:.1%} of the weight"
             )
         low, high = self._near
-        lines.append(
+        yield (
             f"recommended, from {low} to {high} with no heavier subtask than at "
             f"{self.plan.new_parallelism}:"
         )
-        lines += [
-            fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
-            for one in self.recommendations[:_RANKED]
-        ]
-        return "\n".join(lines)
 
     @property
     def _near(self) -> tuple[int, int]:
         new = self.plan.new_parallelism
         high = min(2 * new, new + _FARTHEST, self.plan.max_parallelism)
         return max((new + 1) // 2, new - _FARTHEST), high
-
-    @property
-    def _total(self) -> float:
-        return self.load.weight_of(range(self.load.max_parallelism))
 
 
 def _heaviest(weights: list[float]) -> int:

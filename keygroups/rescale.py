@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from itertools import islice
+from typing import Any, NamedTuple
 
 from keygroups._checks import (
+    INT_MAX,
     check_bounds,
     check_callable,
     check_class,
@@ -17,6 +19,8 @@ from keygroups._checks import (
     show,
     to_int,
 )
+from keygroups._notebook import data_frame, html_table
+from keygroups._plots import plot_bands
 from keygroups.assignment import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
@@ -38,7 +42,8 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
-_SHOWN_AT_AN_END = 20
+_LONGEST = 40  # pieces in a table
+_COLUMNS = ("old_subtask", "new_subtask", "first_key_group", "last_key_group", "moves")
 
 
 class RescalePiece(NamedTuple):
@@ -192,11 +197,11 @@ class RescalePlan:
             scattered_by_modulo=0 if whole else total,
         )
 
-    def table(self, load: KeyGroupLoad | None = None) -> str:
+    def table(self, load: KeyGroupLoad | None = None, limit: int | None = _LONGEST) -> str:
         """Return the pieces as a table at most 80 wide, weighed by a load if one is given.
 
-        Of more than 40 pieces the middle is left out, and said so. Raises what
-        `moved_weight` raises.
+        Of more than `limit` pieces, 2 or more, the middle is left out, and said so; None shows
+        all. Raises what `moved_weight` raises, InvalidValueError and InvalidTypeError.
 
         >>> print(RescalePlan(4, 2, 1).table(KeyGroupLoad(4, [5, 1, 1, 7])))
         4 key groups, parallelism 2 -> 1: 2 move (50.0%), 2 stay
@@ -206,33 +211,52 @@ class RescalePlan:
                   0            0          [0, 1]       2                    6
                   0            1          [2, 3]       2                    8  moves
         """
-        pieces = list(self)
-        moved = sum(len(piece.key_group_range) for piece in pieces if piece.moves)
-        kept = self.max_parallelism - moved
-        lines = [
-            f"{self.max_parallelism} key groups, parallelism {self.old_parallelism} -> "
-            f"{self.new_parallelism}: {moved} move ({moved / self.max_parallelism:.1%}), "
-            f"{kept} stay"
-        ]
-        title = "new subtask  old subtask      key groups   count"
+        lines, title = [self._title()], "new subtask  old subtask      key groups   count"
         if load is not None:
-            moved_weight, total = self.moved_weight(load), _total(load)
+            moved, total = self.moved_weight(load), load.total
             before, after = map(load.imbalance, (self.old_parallelism, self.new_parallelism))
-            lines.append(
-                f"weight: {_number(moved_weight)} of {_number(total)} moves "
-                f"({_share(moved_weight, total)})"
-            )
+            share = f"{moved / (total or 1):.1%}"
+            lines.append(f"weight: {_number(moved)} of {_number(total)} moves ({share})")
             lines.append(f"imbalance: {before:.2f} before, {after:.2f} after")
             title += f"  {'weight':>19}"
-        rows = [_row(piece, load) for piece in pieces[:_SHOWN_AT_AN_END]]
-        rest = pieces[_SHOWN_AT_AN_END:]
-        if len(rest) > _SHOWN_AT_AN_END:
-            rows.append(f"... {len(rest) - _SHOWN_AT_AN_END} more in between ...")
-        rows += [_row(piece, load) for piece in rest[-_SHOWN_AT_AN_END:]]
+        pieces = list(self)
+        limit = len(pieces) if limit is None else check_int("limit", limit, 2, INT_MAX)
+        start, left_out = (limit + 1) // 2, max(len(pieces) - limit, 0)
+        rows = [_row(piece, load) for piece in (*pieces[:start], *pieces[start + left_out :])]
+        if left_out:
+            rows.insert(start, f"... {left_out} more in between ...")
         return "\n".join([*lines, title, *rows])
+
+    def _title(self) -> str:
+        groups, moved = self.max_parallelism, len(self.moved_key_groups)
+        parallelism = f"parallelism {self.old_parallelism} -> {self.new_parallelism}"
+        what = f"{moved} move ({self.moved_share:.1%}), {groups - moved} stay"
+        return f"{groups} key groups, {parallelism}: {what}"
 
     def __str__(self) -> str:
         return self.table()
+
+    def _repr_html_(self) -> str:
+        return html_table(
+            [self._title()], _COLUMNS, [_cells(one) for one in islice(self, _LONGEST)]
+        )
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with a row for each piece, in key-group order."""
+        return data_frame(_COLUMNS, map(_cells, self))
+
+    def plot(self, load: KeyGroupLoad | None = None, ax: Any = None) -> Any:
+        """Draw old subtasks, key groups and new subtasks, and what moves. Returns the Axes.
+
+        `load` colours key groups by their weight; `ax` is Matplotlib's, a new one if None. Needs
+        the extra `plot`. Raises what `moved_weight` raises.
+        """
+        if load is not None:
+            self.moved_weight(load)  # raises for what is no load of this plan
+        weights = None if load is None else load.weights
+        bands = [(first, last + 1, moves) for _, _, first, last, moves in map(_cells, self)]
+        sizes = (self.max_parallelism, self.old_parallelism, self.new_parallelism)
+        return plot_bands(bands, *sizes, self._title(), weights, ax)
 
     def __iter__(self) -> Iterator[RescalePiece]:
         groups = self.max_parallelism
@@ -290,7 +314,7 @@ class RescalePlan:
                 f"tell hash % parallelism: give the keys, got {groups} for {old} and {new}"
             )
         by_modulo = load.weight_of(group for group in range(groups) if group % old != group % new)
-        return _total(load), by_modulo, by_key_groups
+        return load.total, by_modulo, by_key_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,22 +336,20 @@ class ModuloComparison:
     scattered_by_modulo: float
 
     def __str__(self) -> str:
-        plan, total = self.plan, self.total
+        plan, total, of = self.plan, self.total, self.total or 1
         rows = [
             ("", "hash % parallelism", f"{plan.max_parallelism} key groups"),
             (
                 "change subtask",
-                f"{_number(self.moved_by_modulo)} ({_share(self.moved_by_modulo, total)})",
-                f"{_number(self.moved_by_key_groups)} ({_share(self.moved_by_key_groups, total)})",
+                f"{_number(self.moved_by_modulo)} ({self.moved_by_modulo / of:.1%})",
+                f"{_number(self.moved_by_key_groups)} ({self.moved_by_key_groups / of:.1%})",
             ),
             ("contiguous ranges read", str(self.ranges_by_modulo), str(self.ranges_by_key_groups)),
             ("read as scattered keys", _number(self.scattered_by_modulo), "0"),
         ]
         title = f"parallelism {plan.old_parallelism} -> {plan.new_parallelism}"
-        return f"{_number(total)} in all, {title}\n" + "\n".join(
-            f"{name:24}{by_modulo:>28}{by_key_groups:>28}"
-            for name, by_modulo, by_key_groups in rows
-        )
+        lines = [f"{name:24}{modulo:>28}{key_groups:>28}" for name, modulo, key_groups in rows]
+        return "\n".join([f"{_number(total)} in all, {title}", *lines])
 
 
 def check_restore(
@@ -360,8 +382,9 @@ def check_restore(
     return kept
 
 
-def _total(load: KeyGroupLoad) -> float:
-    return load.weight_of(range(load.max_parallelism))
+def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
+    groups = piece.key_group_range
+    return *piece[:2], groups.start_key_group, groups.end_key_group, piece.moves
 
 
 def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
@@ -369,10 +392,6 @@ def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
     weight = "" if load is None else f"  {_number(load.weight_of(groups)):>19}"
     moves = "  moves" if piece.moves else ""
     return f"{new:>11}  {old:>11}  {groups!s:>14}  {len(groups):>6}{weight}{moves}"
-
-
-def _share(part: float, total: float) -> str:
-    return f"{part / total if total else 0:.1%}"
 
 
 def _number(value: float) -> str:

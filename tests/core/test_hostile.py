@@ -48,6 +48,7 @@ VALID: dict[str, list[Any]] = {
     "key_types": [None, [INT]],
     "keys": [[1, 2, 3], KeyGroupLoad(8, [1] * 8)],
     "kind": ["+I", "-U"],
+    "limit": [40, None],
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],
     "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],

@@ -17,8 +17,8 @@ from keygroups import (
     assign_to_key_group,
     keys_for_subtasks,
 )
+from keygroups.load import HOT
 from keygroups.reports import (
-    HOT,
     HotKey,
     RescaleReport,
     SkewReport,
@@ -293,3 +293,17 @@ def test_report_refuses_what_does_not_belong_together() -> None:
         RescaleReport(plan, None)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match=r"plan must be a RescalePlan, got \(128, 3, 4\)"):
         RescaleReport((128, 3, 4), load)  # type: ignore[arg-type]
+
+
+@pytest.mark.extras
+def test_rows_of_a_skew_report_as_pandas_and_as_a_picture() -> None:
+    pytest.importorskip("pandas")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    report = skew(placed([[9], [1], [2], [0]]), 128, 4)
+    frame = report.to_pandas()
+    assert list(frame.columns) == list(report.subtasks[0]._fields)
+    assert list(frame["records"]) == [9, 1, 2, 0]
+    heights = {round(bar.get_x() + 0.4): bar.get_height() for bar in report.plot().patches}
+    assert heights == {0: 9, 1: 1, 2: 2, 3: 0}
+    matplotlib.pyplot.close("all")

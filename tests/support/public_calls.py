@@ -24,12 +24,15 @@ RECORDS = {
     "ModuloComparison",
     "PointwiseEdge",
     "Recommendation",
+    "Recommendations",
     "RescalePiece",
     "RoutingCandidate",
     "RoutingInference",
     "SkewReport",
     "SubtaskRow",
 }
+# What they do is pandas' and Matplotlib's, where these are installed.
+OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
 MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
 
 # Objects whose methods are driven, from subtask keys to key types.
@@ -73,7 +76,11 @@ def methods(make: Callable[[], Any]) -> dict[str, Callable[[], Callable[..., Any
     """Return what makes each public method of a fresh object, by name."""
     cls = type(make())
     names = [
-        name for name in dir(cls) if not name.startswith("_") and callable(getattr(cls, name))
+        name
+        for name in dir(cls)
+        if not name.startswith("_")
+        and callable(getattr(cls, name))
+        and name not in OF_OTHER_LIBRARIES
     ]
     own = [name for name in METHODS if getattr(cls, name, None) is not getattr(object, name, None)]
     return {

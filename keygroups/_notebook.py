@@ -1,0 +1,32 @@
+"""What a notebook shows: HTML tables, and pandas' DataFrames for those who have pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from keygroups.errors import KeyGroupsError
+
+
+def html_table(
+    texts: Sequence[str], header: Sequence[str] = (), rows: Sequence[Sequence[object]] = ()
+) -> str:
+    """Return paragraphs, and a table if there is a header."""
+    shown = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    if not header:
+        return shown
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
+    """Return a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise KeyGroupsError("to_pandas needs pandas: pip install pandas") from None
+    return pd.DataFrame.from_records(list(rows), columns=list(columns))

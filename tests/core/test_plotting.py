@@ -1,0 +1,116 @@
+"""Plots, whose data is read back from the Axes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    KeyGroupsError,
+    ParallelismError,
+    RescalePlan,
+)
+from keygroups.reports import RescaleReport
+
+LOAD = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
+PLAN = RescalePlan(8, 2, 3)
+
+
+@pytest.fixture
+def pyplot() -> Iterator[Any]:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    yield pyplot
+    pyplot.close("all")
+
+
+def bars(axes: Any) -> list[float]:
+    """Return the height of each bar, by its place."""
+    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in axes.patches}
+    return [heights[place] for place in sorted(heights)]
+
+
+def legend(axes: Any) -> list[str]:
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.extras
+def test_subtasks(pyplot: Any) -> None:
+    axes = LOAD.plot(4)
+    assert bars(axes) == [6, 2, 1, 3]
+    assert [line.get_ydata()[0] for line in axes.lines] == [3]
+    assert legend(axes) == ["mean 3", "hot: 1.5 times the mean and more"]
+    assert axes.get_xlabel() == "subtask, of 4"
+    assert axes.get_ylabel() == "weight"
+    hot = [bar for bar in axes.patches if bar.get_hatch()]
+    assert [bar.get_height() for bar in hot] == [6]
+
+
+@pytest.mark.extras
+def test_no_subtask_is_hot(pyplot: Any) -> None:
+    axes = KeyGroupLoad(4, [1] * 4).plot(2)
+    assert bars(axes) == [2, 2]
+    assert legend(axes) == ["mean 2"]
+    assert bars(KeyGroupLoad(2, [0, 0]).plot(2)) == [0, 0]
+
+
+@pytest.mark.extras
+def test_key_groups(pyplot: Any) -> None:
+    axes = LOAD.plot_key_groups()
+    assert bars(axes) == list(LOAD.weights)
+    assert axes.get_title() == "12 in all"
+
+
+@pytest.mark.extras
+def test_plan(pyplot: Any) -> None:
+    _, given = pyplot.subplots()
+    axes = PLAN.plot(ax=given)
+    assert axes is given
+    spans = [
+        (band.get_label(), *sorted({float(x) for x, _ in band.get_paths()[0].vertices}))
+        for band in axes.collections
+        if band.get_label() in ("moves", "stays")
+    ]
+    assert spans == [("stays", 0, 3), ("moves", 3, 4), ("stays", 4, 6), ("moves", 6, 8)]
+    assert legend(axes) == ["stays", "moves"]
+    assert [text.get_text() for text in axes.texts] == ["0", "1", "0", "1", "2"]
+    assert list(axes.images) == []
+
+
+@pytest.mark.extras
+def test_plan_with_a_load(pyplot: Any) -> None:
+    [image] = RescaleReport(PLAN, LOAD).plot().images
+    assert image.get_array().tolist() == [list(LOAD.weights)]
+
+
+@pytest.mark.extras
+def test_many_subtasks_have_no_numbers(pyplot: Any) -> None:
+    assert list(RescalePlan(128, 33, 40).plot().texts) == []
+
+
+@pytest.mark.extras
+def test_refusals(pyplot: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="ax must be Matplotlib's Axes, got str"):
+        LOAD.plot(2, ax="axes")
+    with pytest.raises(ParallelismError, match="parallelism must be from 1 to 8"):
+        LOAD.plot(9)
+    with pytest.raises(InvalidValueError, match="load must have max_parallelism 8"):
+        PLAN.plot(KeyGroupLoad(4, [1] * 4))
+    with pytest.raises(InvalidTypeError, match="plan must be a RescalePlan"):
+        RescaleReport(LOAD, LOAD)  # type: ignore[arg-type]
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
+    message = r"plots need Matplotlib: pip install 'keygroups\[plot\]'"
+    with pytest.raises(KeyGroupsError, match=message):
+        LOAD.plot(2)
