@@ -9,6 +9,7 @@ from keygroups._serializers import GlobalWindow, Row, Serializer, TimeWindow, Tt
 from keygroups.savepoint._entries import StateEntry
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._operator_state import OperatorStateEntry
+from keygroups.savepoint._read_task import ReadTask
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "KeySize",
     "Operator",
     "OperatorStateEntry",
+    "ReadTask",
     "Row",
     "Savepoint",
     "Serializer",

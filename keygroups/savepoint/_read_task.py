@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import merge
 
 from keygroups.errors import SavepointError
@@ -54,6 +54,32 @@ class ReadTask:
             else:
                 with self.files.open(handle.stream) as stream:
                     yield from _key_group_streams.read_header(handle, stream).states
+
+    def split(self, size: int) -> Iterator[ReadTask]:
+        """Yield tasks that together read the same, each of about so many bytes.
+
+        One has at least one key group. Of RocksDB's files, whose key groups stand together, each
+        key group is taken for as heavy as the others.
+        """
+        sizes: Counter[int] = Counter()
+        for handle, _ in self.handles:
+            if isinstance(handle, KeyGroupsHandle):
+                for key_group, start, end in _key_group_streams.key_group_spans(handle):
+                    sizes[key_group] += end - start
+            elif isinstance(handle, RocksDBHandle):
+                total = sum(stream.size for _, stream in (*handle.shared, *handle.private))
+                for key_group in handle.key_groups:
+                    sizes[key_group] += total // len(handle.key_groups)
+        run: list[int] = []
+        left = size
+        for key_group in sorted(self.key_groups):
+            if run and sizes[key_group] > left:
+                yield replace(self, key_groups=frozenset(run))
+                run, left = [], size
+            run.append(key_group)
+            left -= sizes[key_group]
+        if run:
+            yield replace(self, key_groups=frozenset(run))
 
     @property
     def has_offsets(self) -> bool:
