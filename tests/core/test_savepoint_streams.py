@@ -389,7 +389,11 @@ def test_damaged_raw_timers(content: bytes, message: str, tmp_path: Path) -> Non
 
 
 def rocksdb(
-    folder: Path, tables: Sequence[bytes], states: Sequence[bytes] = (COUNT,), count: int = 10
+    folder: Path,
+    tables: Sequence[bytes],
+    states: Sequence[bytes] = (COUNT,),
+    count: int = 10,
+    raw_keyed: bytes = b"\0",
 ) -> Operator:
     folder.mkdir(exist_ok=True)
     shared = []
@@ -398,7 +402,8 @@ def rocksdb(
         shared.append((f"{number}.sst", sb.relative(f"{number}.sst", len(table))))
     meta = sb.inline(sb.keyed_header(STRING, states))
     private = [("CURRENT", sb.inline(b"MANIFEST-1\n")), ("OPTIONS-1", sb.relative("gone", 5))]
-    return operator_of(folder, sb.rocksdb(3, count, meta, shared, private))
+    keyed = sb.rocksdb(3, count, meta, shared, private)
+    return operator_of(folder, keyed, raw_keyed=raw_keyed)
 
 
 def key(letter: str, key_group: int = 3) -> bytes:
@@ -495,6 +500,16 @@ def test_long_keys_and_values(tmp_path: Path) -> None:
         ("count", text, 2),
         ("text", text, text),
     ]
+
+
+def test_key_groups_one_by_one(tmp_path: Path) -> None:
+    """Some that follow one another and some that do not; and one that has raw state alone."""
+    records = [(key("a", group), 5, VALUE, sb.i64(group)) for group in range(3, 13)]
+    raw_keyed = sb.native(50, [0], sb.inline(services(b"\x02a\0" + sb.i64(7))))
+    operator = rocksdb(tmp_path, [sst(records, "count")], raw_keyed=raw_keyed)
+    for groups in ([3], [3, 4, 5], [12, 3, 7, 8], [12, 13, 2], [50], [4, 50], range(128)):
+        found = [entry.key_group for entry in operator.entries(None, groups)]
+        assert found == [group for group in sorted(groups) if 3 <= group < 13 or group == 50]
 
 
 def test_no_records(tmp_path: Path) -> None:

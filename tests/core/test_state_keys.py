@@ -439,6 +439,11 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
     (lambda: INTS.deserialize(b""), InvalidValueError, "data must be a key"),
     (lambda: INTS.deserialize(b"\0\0\0"), InvalidValueError, "data must be a key"),
     (lambda: INTS.deserialize(bytes(5)), InvalidValueError, "data must be a key"),
+    (
+        lambda: CompositeKeySerializer(8, ROW(INT)).deserialize(b"\0"),
+        InvalidValueError,
+        "data must be a key of the state: too few bytes",
+    ),
     (lambda: INTS.deserialize(bytes(7)), InvalidValueError, "data must end after 6 bytes, got 7"),
     (lambda: INTS.deserialize(b"\x80" + bytes(5)), InvalidValueError, "key group .* got 128"),
     (
