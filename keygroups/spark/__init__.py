@@ -18,6 +18,7 @@ from keygroups.spark.dataframe import (
 from keygroups.spark.placement import pre_aggregate, repartition_by_subtask
 from keygroups.spark.register import register
 from keygroups.spark.rescale import rescale_report
+from keygroups.spark.savepoint import read_keyed_state, register_data_source
 from keygroups.spark.skew import skew_report
 
 __all__ = [
@@ -26,8 +27,10 @@ __all__ = [
     "infer_sql_row",
     "key_group_load",
     "pre_aggregate",
+    "read_keyed_state",
     "rebalance_keys",
     "register",
+    "register_data_source",
     "repartition_by_subtask",
     "rescale_report",
     "skew_report",

@@ -9,14 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_class, iterate, show
-from keygroups.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
-    UnsupportedKeyTypeError,
-)
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
-from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._columns.arguments import check_session
 from keygroups.spark._columns.key_hash import SPARK_TYPES
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
@@ -67,9 +62,7 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     >>> spark.sql("SELECT flink_subtask_string('A', 128, 3) AS subtask").first()
     Row(subtask=2)
     """
-    cls = type(spark)
-    if not issubclass(cls, SparkSession) and not (is_connect(spark) and hasattr(cls, "sql")):
-        raise InvalidTypeError(f"spark must be a SparkSession, got {show(spark)}")
+    check_session(spark)
     chosen = list(_KEY_TYPES) if key_types is None else _checked(key_types)
     if int(spark.version.partition(".")[0]) < 4:
         raise KeyGroupsError(

@@ -18,6 +18,7 @@ from public_calls import bounded_steps
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from savepoints import point
 
 import keygroups.spark
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan
@@ -34,6 +35,8 @@ CALLS: dict[str, Callable[..., Any]] = {
 # Parameters that name columns. A name that the DataFrame has not, or that is none, is Spark's to
 # refuse: its AnalysisException says so, and what columns there are.
 COLUMNS = {"aggregations", "code", "key", "key_group_id", "key_hash", "subtask", "weight"}
+
+SAVEPOINT = point("2.3.0-heap-canonical")
 
 
 class RunError(Exception):
@@ -58,16 +61,21 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
             "column": ["substitute"],
             "df": [df],
             "key": ["n", F.col("n"), ["n", "s"], "b", [["n", "s"]]],
+            "key_groups": [None, [0, 5], range(8)],
             "key_type": [INT, None, LONG, TUPLE(INT, STRING)],
             "key_types": [[INT, STRING], None],
             "load": [KeyGroupLoad(8, [1] * 8)],
             "max_parallelism": [8, 128],
+            "moved": [None, {}, {"/old": "/new"}],
             "new_parallelism": [3],
             "old_parallelism": [4],
+            "operator": ["by-string"],
             "parallelism": [3, 4],
+            "path": [str(SAVEPOINT.path), SAVEPOINT.path],
             "plan": [RescalePlan(8, 3, 4)],
             "prefix": ["", "a"],
             "spark": [spark],
+            "state": [None, "count"],
             "substitute_type": [INT, STRING],
             "top": [3],
             "weight": [None, "n", F.col("d")],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from keygroups._checks import MAX_DEPTH, check_class, check_str, show
@@ -21,6 +21,13 @@ def is_connect(thing: object) -> bool:
     In Spark 3.5 those share no class with the classic ones, nor one among themselves.
     """
     return any(cls.__module__.startswith("pyspark.sql.connect.") for cls in type(thing).__mro__)
+
+
+def check_session(spark: object) -> None:
+    """Refuse what is no session."""
+    cls = type(spark)
+    if not issubclass(cls, SparkSession) and not (is_connect(spark) and hasattr(cls, "sql")):
+        raise InvalidTypeError(f"spark must be a SparkSession, got {show(spark)}")
 
 
 def check_df(df: object) -> None:

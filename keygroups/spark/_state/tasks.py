@@ -1,0 +1,58 @@
+"""Which states and key groups are read, and in which tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, iterate, show
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint import Operator, ReadTask, StateDescriptor
+
+_TASK_BYTES = 16 << 20
+
+
+def wanted_states(operator: Operator, state: str | None) -> list[StateDescriptor]:
+    """Return the states to read, all or one; SavepointError where a header cannot be read."""
+    found = [one for one in operator.states if state is None or one.name == state]
+    if not found and state is not None:
+        operator.tasks([state])  # says which there are
+    return found
+
+
+def read_tasks(
+    operator: Operator, states: Collection[str] | None, key_groups: Iterable[int] | None
+) -> list[ReadTask]:
+    """Return the tasks that read some states, all if None, in some key groups."""
+    names = None if states is None else frozenset(states)
+    if names is not None and not names:
+        return []
+    groups = None if key_groups is None else _bounded(key_groups)
+    return [
+        part
+        for task in operator.tasks(None, groups)
+        for part in replace(task, states=names).split(_TASK_BYTES)
+    ]
+
+
+def _bounded(key_groups: Iterable[int]) -> Iterator[int]:
+    """Yield key groups, and no more than there can be."""
+    for count, key_group in enumerate(iterate("key_groups", "ints", key_groups)):
+        if count == UPPER_BOUND_MAX_PARALLELISM:
+            raise InvalidValueError(f"key_groups must be at most {count}, got more")
+        yield key_group
+
+
+def parse_key_groups(text: str) -> list[int]:
+    """Return the key groups that text such as "0-63,70" says; all of them are checked later."""
+    found: list[int] = []
+    for part in text.split(",") if text else ():
+        first, dash, last = part.partition("-")
+        try:
+            start = int(first)
+            found += range(start, int(last) + 1 if dash else start + 1)
+        except ValueError:
+            raise InvalidValueError(
+                f"keyGroups must be such as 0-63,70, got {show(text)}"
+            ) from None
+    return found

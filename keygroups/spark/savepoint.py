@@ -1,0 +1,117 @@
+"""Keyed state of Flink's savepoints and checkpoints as DataFrames."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from keygroups._checks import check_str
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import ReadTask, read_savepoint
+from keygroups.spark._columns.arguments import check_session, is_connect
+from keygroups.spark._state.batches import SAME, VARYING, Layout, batches, layout_of
+from keygroups.spark._state.tasks import read_tasks, wanted_states
+
+__all__ = ["read_keyed_state", "register_data_source"]
+__dir__ = __all__.copy
+
+
+def read_keyed_state(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    operator: str,
+    state: str | None = None,
+    moved: Mapping[str, str] | None = None,
+    key_groups: Iterable[int] | None = None,
+) -> DataFrame:
+    """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
+
+    `path` and `moved` are those of `keygroups.savepoint.read_savepoint`; the executors open the
+    same paths, and need keygroups with its extra `savepoint`. `operator` is a uid, a name or an
+    id in hex. `state` is the name of one state, `key_groups` some of 0..max_parallelism-1; None
+    is all. Other states and key groups are not read. Without `state`, timers are in too.
+
+    The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
+    key, namespace, user_key, value, last_access, timestamp, bytes; the two times are epoch
+    milliseconds. key, namespace, user_key and value have the type that all states agree on, and
+    where these differ they are a struct with a field for each state, null but for the entry's
+    own: `value.count`. The types are those that the savepoint's serializers tell of:
+
+    - TUPLE and SQL_ROW: structs of f0, f1, ...; ROW: the same with `row_kind`; POJO: by name;
+      TIME_WINDOW: `start` and `end`; an element of a LIST with a time to live: `last_access` and
+      `value`
+    - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
+      `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
+      or milliseconds
+    - what takes the job's classes to read, RAW, and MAP and MULTISET in an SQL_ROW: binary
+    - a column in which all is null, such as the namespace of a state without one: string
+
+    Each task reads some key groups of one subtask as a stream. A classic session takes any Spark
+    from 3.5 on; Spark Connect takes 4.0, where the server reads the path too.
+
+    Raises SavepointError where the savepoint is damaged or of a kind that is not read,
+    InvalidValueError or InvalidTypeError for an argument. The query fails, and says where, on
+    damaged state and on what a column cannot hold as it is: half of a surrogate pair, a date
+    beyond the year 9999, a map with a null key, a subclass of a POJO.
+    """
+    check_session(spark)
+    found = read_savepoint(path, moved).operator(operator)
+    states = None if state is None else [check_str("state", state)]
+    layout = layout_of(wanted_states(found, state))
+    tasks = read_tasks(found, states, key_groups)
+    if not is_connect(spark):
+        return _read_classic(spark, tasks, layout)
+    register_data_source(spark)
+    reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
+    if state is not None:
+        reader = reader.option("state", state)
+    if key_groups is not None:
+        groups = frozenset[int]().union(*(task.key_groups for task in tasks))
+        reader = reader.option("keyGroups", ",".join(map(str, sorted(groups))))
+    if moved:
+        paths = {old: os.fspath(new) for old, new in moved.items()}
+        reader = reader.option("moved", json.dumps(paths))
+    return reader.load(os.fspath(path))
+
+
+def register_data_source(spark: SparkSession) -> str:
+    """Make keyed state a format of the session's `spark.read`, and return its name, flink-state.
+
+        register_data_source(spark)
+        spark.read.format("flink-state").option("operator", "by-user").load("savepoint-ab12")
+
+    The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
+    "0-63,70"; `moved`, a JSON object. The columns are the same. All is read where Spark runs,
+    which needs keygroups and PyArrow. From Spark 4.1 filters by `state` and `key_group` leave
+    out what need not be read, if `spark.sql.python.filterPushdown.enabled` is on.
+
+    Raises KeyGroupsError before Spark 4.0, which has no data sources in Python, InvalidTypeError
+    for what is no session.
+    """
+    check_session(spark)
+    if int(spark.version.partition(".")[0]) < 4:
+        raise KeyGroupsError(
+            f"a data source in Python needs Spark 4.0, this is {spark.version}: use "
+            "read_keyed_state in a classic session"
+        )
+    from keygroups.spark._state.data_source import FORMAT, FlinkStateDataSource
+
+    spark.dataSource.register(FlinkStateDataSource)
+    return FORMAT
+
+
+def _read_classic(spark: SparkSession, tasks: list[ReadTask], layout: Layout) -> DataFrame:
+    """Send batches as rows of arrays, which the JVM takes apart: rows of their own cost more."""
+    rdd = spark.sparkContext.parallelize(tasks, max(len(tasks), 1))
+    rows = rdd.flatMap(partial(_batch_rows, layout))
+    arrays = spark.createDataFrame(rows, layout.batch_schema, verifySchema=False)
+    return arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(VARYING)}))")
+
+
+def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
+    return (batch.as_row() for batch in batches(task, layout))
