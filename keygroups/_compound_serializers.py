@@ -7,8 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 from keygroups import types as kt
+from keygroups._checks import expect, expect_fields
 from keygroups._row_reader import row_reader
 from keygroups._serializers import (
+    ROW_KINDS,
     TRUNCATED,
     Read,
     Row,
@@ -27,7 +29,6 @@ from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTy
 from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType
 
-_ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
 _NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
     *("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR"),
     *("TUPLE", "ROW", "LIST", "SQL_ROW"),
@@ -83,6 +84,7 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
         return Serializer("TUPLE", parts=tuple(parts), java_class=java_class)
     sizes = [part.size for part in parts]
     key_type = None if java_class else _key_type(kt.TUPLE, parts)
+    name = f"TUPLE({', '.join(map(str, parts))})"
     write = _part_writer(key_type)
 
     def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
@@ -93,6 +95,8 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
         return tuple(values), pos
 
     def write_tuple(values: tuple[Any, ...]) -> bytes:
+        if key_type is None:
+            expect_fields(name, len(parts), values)
         return b"".join(map(write, parts, values))
 
     return Serializer(
@@ -115,6 +119,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
     bits = kind_bits + len(parts)
     mask_size = (bits + 7) // 8
     key_type = _key_type(kt.ROW, parts)
+    name = f"ROW({', '.join(map(str, parts))})"
     write = _part_writer(key_type)
     places = [1 << 8 * mask_size - 1 - bit for bit in range(kind_bits, bits)]
 
@@ -130,10 +135,12 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
             if not mask & place:
                 value, pos = read(data, pos)
             values.append(value)
-        return Row(values, _ROW_KINDS[kind]), pos
+        return Row(values, ROW_KINDS[kind]), pos
 
     def write_row(values: tuple[Any, ...]) -> bytes:
-        kind = _ROW_KINDS.index(getattr(values, "row_kind", "+I"))
+        if key_type is None:
+            expect_fields(name, len(parts), values)
+        kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
         mask = ((kind & 1) << 1 | kind >> 1) << 8 * mask_size - 2 if kind_bits else 0
         written = []
         for place, part, value in zip(places, parts, values):
@@ -161,6 +168,8 @@ def list_of(element: Serializer) -> Serializer:
     write = _part_writer(key_type)
 
     def write_list(values: list[Any]) -> bytes:
+        if key_type is None:
+            expect(f"LIST({element})", values, list, "a list")
         return pack_int(len(values)) + b"".join(write(element, value) for value in values)
 
     def read_list(data: bytes, pos: int) -> tuple[list[Any], int]:

@@ -8,12 +8,12 @@ serializer can have written is another ValueError. All numbers are big endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keygroups import types as kt
-from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
+from keygroups._checks import LONG_MAX, LONG_MIN, check_choice, check_int, iterate, show
 from keygroups.errors import (
     InvalidTypeError,
 )
@@ -54,15 +54,19 @@ class TtlValue(NamedTuple):
     value: Any
 
 
+ROW_KINDS = ("+I", "-U", "+U", "-D")
+"""In the order of RowKind.toByteValue()."""
+
+
 class Row(tuple[Any, ...]):
     """The fields of an org.apache.flink.types.Row, a tuple; `row_kind` is "+I" to "-D"."""
 
     row_kind: str
 
-    def __new__(cls, values: Sequence[Any], row_kind: str = "+I") -> Row:
-        """Make a row of a kind."""
-        row = super().__new__(cls, values)
-        row.row_kind = row_kind
+    def __new__(cls, values: Iterable[Any], row_kind: str = "+I") -> Row:
+        """Make a row of a kind; InvalidTypeError or InvalidValueError for what makes none."""
+        row = super().__new__(cls, iterate("values", "fields", values))
+        row.row_kind = check_choice("row_kind", row_kind, ROW_KINDS)
         return row
 
     def __repr__(self) -> str:

@@ -435,6 +435,26 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
         InvalidTypeError,
         "'a'",
     ),
+    (lambda: untyped.Row(5), InvalidTypeError, "values must be an iterable of fields, got 5"),
+    (lambda: untyped.Row("ab"), InvalidTypeError, "values must be an iterable of fields"),
+    (lambda: untyped.Row((1,), "+X"), InvalidValueError, r"row_kind must be one of .* got '\+X'"),
+    *(
+        (
+            lambda made=made, value=value: CompositeKeySerializer(8, made).serialize(
+                value, key_group=0
+            ),
+            KeyGroupsError,
+            message,
+        )
+        for made, value, message in (
+            (row_of([BYTES]), 5, "a tuple of one field"),
+            (row_of([BYTES]), (b"", b""), "must have 1 fields, got 2"),
+            (tuple_of([BYTES, BYTES]), (b"",), "must have 2 fields, got 1"),
+            (tuple_of([BYTES, BYTES]), [b"", b""], "a tuple"),
+            (list_of(BYTES), (b"",), "a list"),
+            (list_of(BYTES), None, "must not be None"),
+        )
+    ),
     (lambda: INTS.deserialize(A), InvalidTypeError, "data must be bytes, got 'a'"),
     (lambda: INTS.deserialize(b""), InvalidValueError, "data must be a key"),
     (lambda: INTS.deserialize(b"\0\0\0"), InvalidValueError, "data must be a key"),
