@@ -232,7 +232,7 @@ class Savepoint:
             if by_uid == one.operator_id:
                 one.uid = text
                 return one
-        found = [one for one in self.operators if text in (one.operator_id, one.name)]
+        found = [one for one in self.operators if text in (one.operator_id, one.uid, one.name)]
         if len(found) == 1:
             return found[0]
         labels = ", ".join(one.label for one in found or self.operators)

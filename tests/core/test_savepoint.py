@@ -70,6 +70,12 @@ def test_operators() -> None:
         savepoint.operator(wrong)
 
 
+def test_a_stored_uid_finds_its_operator(tmp_path: Path) -> None:
+    """One of another id too, as `setUidHash` gives."""
+    savepoint = read_savepoint(sb.write(tmp_path, [sb.operator([], uid="a"), sb.operator([])]))
+    assert savepoint.operator("a") is savepoint.operators[0]
+
+
 def test_subtasks() -> None:
     operator = HEAP.read().operator("by-string")
     ranges = [KeyGroupRange(0, 42), KeyGroupRange(43, 85), KeyGroupRange(86, 127)]

@@ -53,12 +53,11 @@ def sst(
     version: int = 5,
 ) -> bytes:
     """A file of records (key, sequence, kind, value), in their order; deletions as in the file."""
-    out = b""
+    out = bytearray()
 
     def add(content: bytes, compression: int = 0) -> tuple[int, int]:
-        nonlocal out
         handle = len(out), len(content)
-        out += content + bytes([compression]) + bytes(4)  # a checksum, which is not looked at
+        out.extend(content + bytes([compression, 0, 0, 0, 0]))  # no checksum is looked at
         return handle
 
     handles, last_keys = [], []
@@ -68,7 +67,7 @@ def sst(
         content = block(entries, hashed=hashed)
         handles.append(add(content, compression))
         last_keys.append(entries[-1][0])
-    index, before = b"", b""
+    index, before = bytearray(), b""
     for place, ((offset, size), key) in enumerate(zip(handles, last_keys)):
         name = key[:-8] if user_key_index else key
         shared = 0
@@ -95,8 +94,10 @@ def sst(
     meta = {b"rocksdb.properties": add(block(named, share=False))}
     if deletions:
         meta[b"rocksdb.range_del"] = add(block(deletions, share=False))
-    index_handle = add(index)
+    index_handle = add(bytes(index))
     meta_entries = [(name, varint(at) + varint(size)) for name, (at, size) in sorted(meta.items())]
     meta_handle = add(block(meta_entries, share=False))
     handle_bytes = b"".join(varint(number) for number in (*meta_handle, *index_handle))
-    return out + b"\x01" + handle_bytes.ljust(40, b"\0") + struct.pack("<IQ", version, MAGIC)
+    return (
+        bytes(out) + b"\x01" + handle_bytes.ljust(40, b"\0") + struct.pack("<IQ", version, MAGIC)
+    )

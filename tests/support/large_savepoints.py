@@ -1,0 +1,134 @@
+"""Savepoints of any size: the header of a real one, and entries String -> Long as Flink has them.
+
+The keys of each key group, some of them again and again, are in the key group that Flink computes.
+They are written piece by piece, so that ten million take no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import count, islice
+from pathlib import Path
+
+import savepoint_bytes as sb
+from savepoints import point
+from small_savepoints import content, fewer_states, first_subtask
+from sst_bytes import VALUE, sst
+
+from keygroups import assign_to_key_group
+from keygroups.savepoint._key_group_streams import header_size
+from keygroups.savepoint._metadata import KeyGroupsHandle
+from keygroups.state_keys import CompositeKeySerializer
+from keygroups.types import STRING
+
+KEY_GROUPS = 128
+PER_BLOCK = 128  # entries of an SST file's block, about 4 KiB as in RocksDB
+DISTINCT = 12_800  # keys of a canonical or native savepoint
+
+
+@lru_cache
+def header() -> bytes:
+    """The header of a real operator with nothing but its state `count`, String -> Long."""
+    one = point("2.3.0-heap-canonical")
+    handle = first_subtask(one, "by-string").managed_keyed
+    assert isinstance(handle, KeyGroupsHandle)
+    return fewer_states(content(one, handle.stream)[: header_size(handle)], ["count"])
+
+
+def keys(number: int) -> list[list[str]]:
+    """Return as many keys, those of each key group."""
+    found: list[list[str]] = [[] for _ in range(KEY_GROUPS)]
+    for key in islice((f"user-{index:09d}" for index in count()), number):
+        found[assign_to_key_group(key, KEY_GROUPS, STRING)].append(key)
+    return found
+
+
+def text(key: str) -> bytes:
+    return bytes([len(key) + 1]) + key.encode()
+
+
+def canonical_key_group(key_group: int, keys: list[str], times: int) -> Iterator[bytes]:
+    if not keys or not times:
+        return
+    entries = [
+        sb.i32(len(key) + 3) + bytes([key_group]) + text(key) + b"\0" + sb.i32(8) + sb.i64(5)
+        for key in keys
+    ]
+    last = bytearray(entries[-1])
+    last[4] |= 0x80
+    whole = b"".join(entries)
+    yield b"\0\0"
+    for _ in range(times - 1):
+        yield whole
+    yield b"".join(entries[:-1]) + last + b"\xff\xff"
+
+
+def native_key_group(key_group: int, keys: list[str], times: int) -> Iterator[bytes]:
+    yield sb.i32(key_group) + b"\0\0" + sb.i32(len(keys) * times)
+    whole = b"".join(b"\0" + text(key) + sb.i64(5) for key in keys)
+    for _ in range(times):
+        yield whole
+
+
+def write(folder: Path, form: str, entries: int) -> int:
+    """Write a savepoint of one subtask, canonical, native or rocksdb; return how many entries."""
+    folder.mkdir(exist_ok=True)
+    if form == "rocksdb":
+        return _write_rocksdb(folder, entries)
+    distinct = min(DISTINCT, entries)
+    times = entries // distinct
+    groups = {"canonical": canonical_key_group, "native": native_key_group}[form]
+    offsets = []
+    with (folder / "keyed").open("wb") as file:
+        file.write(header())
+        for key_group, members in enumerate(keys(distinct)):
+            start = file.tell()
+            for piece in groups(key_group, members, times):
+                file.write(piece)
+            offsets.append(start if file.tell() > start else 0)
+        stream = sb.relative("keyed", file.tell())
+    handle = {"canonical": sb.canonical, "native": sb.native}[form](0, offsets, stream)
+    sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="by-string")])
+    return distinct * times
+
+
+def _write_rocksdb(folder: Path, entries: int, files: int = 4) -> int:
+    """SST files whose keys go one between the other, as after several checkpoints."""
+    serializer = CompositeKeySerializer(KEY_GROUPS, STRING)
+    records = sorted(
+        (serializer.serialize(key), 7, VALUE, sb.i64(5))
+        for group in keys(entries)
+        for key in group
+    )
+    shared = []
+    for number in range(files):
+        table = sst(records[number::files], "count", per_block=PER_BLOCK)
+        (folder / f"{number:06d}.sst").write_bytes(table)
+        shared.append((f"{number:06d}.sst", sb.relative(f"{number:06d}.sst", len(table))))
+    keyed = sb.rocksdb(0, KEY_GROUPS, sb.inline(header()), shared)
+    sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
+    return entries
+
+
+def wide_metadata(subtasks: int, operators: int = 4) -> bytes:
+    """`_metadata` of so many subtasks in all, each with 128 key groups of canonical state."""
+    each = subtasks // operators
+    out = []
+    for number in range(operators):
+        tasks = []
+        for index in range(each):
+            offsets = [5_000 + 100 * group for group in range(KEY_GROUPS)]
+            stream = sb.relative(f"{number}-{index}", 20_000)
+            keyed = sb.canonical(index * KEY_GROUPS, offsets, stream)
+            tasks.append(sb.subtask(index, managed_keyed=keyed))
+        out.append(
+            sb.operator(
+                tasks,
+                parallelism=each,
+                max_parallelism=each * KEY_GROUPS,
+                uid=f"operator {number}",
+                operator_id=bytes([number] * 16),
+            )
+        )
+    return sb.metadata(out)
