@@ -33,6 +33,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ASSIGNMENT = "org.apache.flink.runtime.state.KeyGroupRangeAssignment"
 PYFLINK_SELECTOR = "org.apache.flink.streaming.api.functions.python.KeyByKeySelector"
 
@@ -108,7 +109,9 @@ def local_session() -> SparkSession:
         # and spark.driver.extraClassPath would put them first.
         os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
     builder = SparkSession.builder.master("local[2]").appName("keygroups tests")
-    for name, value in SETTINGS.items():
+    # For many queries of few rows the better compiler does not pay; with Flink come many rows.
+    quick = {} if jar else {"spark.driver.extraJavaOptions": QUICK_JVM}
+    for name, value in (SETTINGS | quick).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
