@@ -8,12 +8,12 @@ serializer can have written is another ValueError. All numbers are big endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keygroups import types as kt
-from keygroups._checks import LONG_MAX, LONG_MIN, check_choice, check_int, iterate, show
+from keygroups._checks import LONG_MAX, LONG_MIN, check_choice, check_int, show
 from keygroups.errors import (
     InvalidTypeError,
 )
@@ -63,9 +63,11 @@ class Row(tuple[Any, ...]):
 
     row_kind: str
 
-    def __new__(cls, values: Iterable[Any], row_kind: str = "+I") -> Row:
+    def __new__(cls, values: Sequence[Any], row_kind: str = "+I") -> Row:
         """Make a row of a kind; InvalidTypeError or InvalidValueError for what makes none."""
-        row = super().__new__(cls, iterate("values", "fields", values))
+        if not isinstance(values, (tuple, list)):
+            raise InvalidTypeError(f"values must be a tuple or a list, got {show(values)}")
+        row = super().__new__(cls, values)
         row.row_kind = check_choice("row_kind", row_kind, ROW_KINDS)
         return row
 

@@ -184,7 +184,8 @@ class CompositeKeySerializer:
             )
         if self._key.key_type is not None:
             computed = assign_to_key_group(key, self._max_parallelism, self._key.key_type)
-            if key_group not in (None, computed):
+            last = self._max_parallelism - 1
+            if key_group is not None and check_int("key_group", key_group, 0, last) != computed:
                 raise InvalidValueError(
                     f"key_group must be {computed}, that of the key, got {show(key_group)}"
                 )

@@ -12,6 +12,7 @@ from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint._metadata import StreamHandle
 
 METADATA = "_metadata"
+_SHOWN = 500  # characters of a path or a reason in a message
 CHUNK = 1 << 18
 """How many bytes of a stream are held at once, as long as each entry is shorter."""
 
@@ -113,7 +114,7 @@ def _open(path: str) -> BinaryIO:
         try:
             return local.open("rb")
         except (OSError, ValueError) as error:
-            raise SavepointError(f"{path}: cannot be opened: {error}") from None
+            raise _unopened(path, error) from None
     try:
         import fsspec
     except ImportError:
@@ -123,4 +124,11 @@ def _open(path: str) -> BinaryIO:
     try:
         return cast("BinaryIO", fsspec.open(path, "rb").open())
     except (OSError, ValueError, ImportError) as error:
-        raise SavepointError(f"{path}: cannot be opened: {error}") from None
+        raise _unopened(path, error) from None
+
+
+def _unopened(path: str, error: Exception) -> SavepointError:
+    """Return the error for a path, which may be any text."""
+    shown = path if path.isprintable() else repr(path)[1:-1]
+    reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+    return SavepointError(f"{shown[:_SHOWN]}: cannot be opened: {reason[:_SHOWN]}")

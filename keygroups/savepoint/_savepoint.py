@@ -183,8 +183,9 @@ class Operator:
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = [state.name for state in self.states]
-        names = [check_str("state", name) for name in iterate("states", "names", states)]
-        for name in names:
+        names = set()
+        for name in iterate("states", "names", states):
+            names.add(check_str("state", name))
             if name not in known:
                 raise InvalidValueError(
                     f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "

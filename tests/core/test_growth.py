@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from public_calls import CALLS
+from public_calls import CALLS, savepoint_folder
 
 import keygroups
 from keygroups import (
@@ -35,6 +35,8 @@ from keygroups.operator_state import (
     split_distribute_order,
 )
 from keygroups.reports import RescaleReport
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
     BIG_DEC,
@@ -113,6 +115,14 @@ def failed(run: Callable[[], object]) -> None:
         run()
 
 
+STRINGS = CompositeKeySerializer(128, STRING, STRING, STRING)
+LISTS = CompositeKeySerializer(128, LIST(STRING))
+
+
+def operator_of(entries: int, uid: str = "by-int") -> Operator:
+    return read_savepoint(savepoint_folder(entries)).operator(uid)
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -121,7 +131,33 @@ def load_of(n: int) -> KeyGroupLoad:
     return KeyGroupLoad(n, [i * 7919 % 104729 for i in range(n)])
 
 
+try:
+    import numpy as np
+
+    from keygroups import arrays
+except ModuleNotFoundError:
+    OF_ARRAYS: dict[str, Callable[[int], object]] = {}
+else:
+    OF_ARRAYS = {
+        "arrays.assign_key_to_parallel_operator": lambda n: arrays.assign_key_to_parallel_operator(
+            [np.arange(n), np.array(["abcdefgh"] * n)], 128, 4, SQL_ROW("BIGINT", "STRING")
+        ),
+        "arrays.assign_to_key_group": lambda n: arrays.assign_to_key_group(np.arange(n), 128),
+        "arrays.compute_key_group_for_key_hash": lambda n: arrays.compute_key_group_for_key_hash(
+            np.arange(n), 128
+        ),
+        "arrays.compute_operator_index_for_key_group": lambda n: (
+            arrays.compute_operator_index_for_key_group(32_768, 4, np.arange(n))
+        ),
+        "arrays.hash_code": lambda n: arrays.hash_code(np.array(["\u00e9" * n, "a"])),
+        "arrays.hash_code of SQL_ROW": lambda n: arrays.hash_code(
+            [np.array(["a" * 5 * n, "b"])], SQL_ROW("STRING")
+        ),
+        "arrays.key_group_load": lambda n: arrays.key_group_load(np.arange(n), 128),
+    }
+
 GROWING: dict[str, Callable[[int], object]] = {
+    **OF_ARRAYS,
     "assignment.assign_key_to_parallel_operator": lambda n: (
         keygroups.assign_key_to_parallel_operator("\u00e9" * n, 128, 4)
     ),
@@ -196,6 +232,19 @@ GROWING: dict[str, Callable[[int], object]] = {
     "RescalePlan.__iter__": lambda n: list(plan_of(n)),
     "RescalePlan.__str__": lambda n: str(plan_of(n)),
     "SubtaskKeySelector.key_for_value": lambda n: SubtaskKeySelector(8, 4).key_for_value("a" * n),
+    "state_keys.serializer_of": lambda n: serializer_of(SQL_ROW(*["BIGINT"] * n)),
+    "CompositeKeySerializer.deserialize": lambda n: STRINGS.deserialize(
+        STRINGS.serialize("a" * n, "\u00e9" * n, "c" * n)
+    ),
+    "CompositeKeySerializer.serialize": lambda n: LISTS.serialize(["a"] * n),
+    "savepoint.read_savepoint": lambda n: read_savepoint(savepoint_folder(n, n)),
+    "Operator.entries": lambda n: list(operator_of(n).entries()),
+    "Operator.key_group_bytes": lambda n: operator_of(n).key_group_bytes(),
+    "Operator.key_sizes": lambda n: operator_of(n).key_sizes(n),
+    "Operator.operator_state": lambda n: list(operator_of(n, "source").operator_state()),
+    "Operator.tasks": lambda n: operator_of(n).tasks(["count"] * n),
+    "Savepoint.operator": lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int"),
+    "Savepoint.__str__": lambda n: str(read_savepoint(savepoint_folder(1, n))),
     "routing_inference.infer_routing": lambda n: infer_routing(enumerate(range(n)), 32_700),
     **{
         f"partitioners.subtask_state_mapping {mapper}": partial(
@@ -211,9 +260,15 @@ CONSTANT = {
     "assignment.compute_key_group_for_key_hash",
     "assignment.compute_key_group_range_for_operator_index",
     "assignment.compute_operator_index_for_key_group",
+    "cli.main",
     "hashing.murmur_hash",
     "key_group_range.KeyGroupRange",
     "rescale.check_restore",
+    "Savepoint.check_restore",
+    *(name for name in CALLS if name.endswith(".GlobalWindow")),
+    "state_keys.CompositeKeySerializer",
+    "state_keys.key_group_prefix",
+    "state_keys.key_group_prefix_bytes",
     "testing.parallelisms",
     "subtask_keys.salted_key",  # a search of one subtask, whose keys are as many as their share
     *(name for name in CALLS if name.startswith("partitioners.") and name.endswith("Partitioner")),

@@ -7,6 +7,7 @@ through; what its repr raises never.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from hostile_values import HOSTILE, EndlessRead, OwnError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from public_calls import CALLS, TooManySteps, bounded_steps, parameters
+from public_calls import CALLS, TooManySteps, bounded_steps, parameters, savepoint_folder
 
 from keygroups import (
     KeyGroupLoad,
@@ -23,14 +24,18 @@ from keygroups import (
     RescalePlan,
     types,
 )
+from keygroups.savepoint import read_savepoint
+from keygroups.state_keys import VOID_NAMESPACE, CompositeKeySerializer
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 # Read to their end, however long that takes, and held no longer than needed.
 STREAMS = {"keys", "entries", "names", "observed"}
 
 VALID: dict[str, list[Any]] = {
+    "arguments": [["default", "24"]],
     "batch_size": [3],
     "code": [5],
+    "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],
     "combine": [max],
     "element": [INT, STRING],
     "end_key_group": [85],
@@ -51,28 +56,39 @@ VALID: dict[str, list[Any]] = {
     "limit": [40, None],
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],
+    "moved": [None, {"/a": "/b"}],
     "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],
     "max_imbalance": [1.5],
     "max_parallelism": [8, 128],
     "name": ["INT"],
     "names": [None, ["a", "b"]],
+    "namespace": ["a", None],
+    "namespace_type": [STRING, VOID_NAMESPACE],
     "next_int": [lambda high: 0],
+    "nulls": ["raise", "mask"],
     "number_of_channels": [4],
     "observed": [[(number, number % 3) for number in range(20)]],
     "old_lists": [[[1, 2], [3], None]],
+    "operator": ["by-int"],
+    "operators": [["by-int"], None],
     "other": [KeyGroupRange(0, 3)],
     "partitioner": [lambda key, parallelism: 0],
+    "path": [savepoint_folder()],
     "plan": [RescalePlan(8, 3, 4)],
     "prefix": ["", "a"],
     "record": ["a", 5],
+    "savepoint": [read_savepoint(savepoint_folder())],
     "scramble": [abs],
     "separator": ["#"],
     "start": [0, 2],
     "start_key_group": [43],
-    "states": [{"s": ("UNION", [[1], [2], [3]])}],
+    "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
     "subtask": [2],
     "template": [None, (..., "a")],
     "text": ["ROW<a INT, b ARRAY<DECIMAL(38, 10)>>"],
+    "top": [3],
+    "user_key": ["b", None],
+    "user_key_type": [STRING, None],
     "value": [5, INT, STRING],
     "value_type": [None, INT],
     "weights": [[1] * 8, {3: 1.5}],
@@ -86,6 +102,24 @@ VALID: dict[str, list[Any]] = {
     **{index: [1] for index in ("operator_index", "old_subtask", "new_subtask")},
 }
 """Arguments by the name of the parameter that each callable takes in stride."""
+
+
+try:
+    import numpy as np
+except ModuleNotFoundError:
+    ARRAYS: dict[str, list[Any]] = {}
+else:
+    numbers, texts = np.arange(3), np.array(["a", "b", None], dtype=object)
+    ARRAYS = {
+        **dict.fromkeys(("key", "keys"), [numbers, texts, [numbers, texts], np.zeros(2, bool)]),
+        **dict.fromkeys(("key_hash", "key_group_id"), [numbers]),
+    }
+"""And of `keygroups.arrays`, where a key is an array of keys."""
+
+
+def valid(name: str, parameter: inspect.Parameter) -> list[Any]:
+    of_arrays = name.startswith("arrays.") and parameter.name in ARRAYS
+    return (ARRAYS if of_arrays else VALID)[parameter.name]
 
 
 def drive(name: str, arguments: Mapping[str, Any], more: list[Any]) -> None:
@@ -141,10 +175,10 @@ def test_hostile_arguments(name: str) -> None:
     for parameter in named:
         assert parameter.name in VALID, f"give a valid {parameter.name} to VALID"
         for _, make in HOSTILE:
-            arguments = {other.name: VALID[other.name][0] for other in named}
+            arguments = {other.name: valid(name, other)[0] for other in named}
             drive(name, arguments | {parameter.name: make()}, [])
     if variadic:
-        arguments = {other.name: VALID[other.name][0] for other in named}
+        arguments = {other.name: valid(name, other)[0] for other in named}
         for _, make in HOSTILE:
             drive(name, arguments, [make()])
 
@@ -169,9 +203,9 @@ def drive_drawn(name: str, data: st.DataObject) -> None:
     more: list[Any] = []
     for parameter in taken:
         if parameter.kind is parameter.VAR_POSITIONAL:
-            valid = st.sampled_from(VALID[parameter.name])
+            valid = st.sampled_from(valid(name, parameter))
             more = data.draw(st.lists(st.one_of(valid, HOSTILE_VALUES), max_size=4))
         elif parameter.kind is not parameter.VAR_KEYWORD:
-            valid = st.sampled_from(VALID[parameter.name])
+            valid = st.sampled_from(valid(name, parameter))
             arguments[parameter.name] = data.draw(st.one_of(valid, HOSTILE_VALUES))
     drive(name, arguments, more)

@@ -435,8 +435,8 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
         InvalidTypeError,
         "'a'",
     ),
-    (lambda: untyped.Row(5), InvalidTypeError, "values must be an iterable of fields, got 5"),
-    (lambda: untyped.Row("ab"), InvalidTypeError, "values must be an iterable of fields"),
+    (lambda: untyped.Row(5), InvalidTypeError, "values must be a tuple or a list, got 5"),
+    (lambda: untyped.Row("ab"), InvalidTypeError, "values must be a tuple or a list"),
     (lambda: untyped.Row((1,), "+X"), InvalidValueError, r"row_kind must be one of .* got '\+X'"),
     *(
         (

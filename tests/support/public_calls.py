@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import inspect
@@ -9,31 +10,75 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+
+import savepoint_bytes as sb
 
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, LocalKeyBy, RescalePlan, partitioners
+from keygroups.savepoint import read_savepoint
+from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import INT, STRING, TUPLE
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "HotKey",
     "HotSubtask",
+    "KeySize",
     "KeyTrace",
     "LogicalType",
     "ModuloComparison",
+    "Operator",
+    "OperatorReport",
+    "OperatorStateEntry",
     "PointwiseEdge",
+    "ReadTask",
     "Recommendation",
     "Recommendations",
     "RescalePiece",
     "RoutingCandidate",
     "RoutingInference",
+    "Row",  # this and TimeWindow are checked where they are written
+    "Savepoint",
+    "Serializer",
     "SkewReport",
+    "StateDescriptor",
+    "StateEntry",
+    "StateKey",
+    "Subtask",
     "SubtaskRow",
+    "TimeWindow",
+    "TimestampData",
+    "TtlValue",
 }
 # What they do is pandas' and Matplotlib's, where these are installed.
 OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
 MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
+
+
+@lru_cache
+def savepoint_folder(entries: int = 100, operators: int = 1) -> str:
+    """Return the folder of a savepoint: Integer keys, each in key group 3 whatever its hash."""
+    folder = TemporaryDirectory(prefix="keygroups-savepoint-")
+    atexit.register(folder.cleanup)
+    states = [sb.state("count", "VALUE", sb.simple("Int"))]
+    header = sb.keyed_header(sb.simple("Int"), states)
+    members = [(b"\3" + sb.i32(number) + b"\0", sb.i32(5)) for number in range(entries)]
+    stream = sb.inline(header + sb.canonical_key_group([(0, members)]))
+    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    listed = sb.meta_info("list", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
+    start = sb.operator_header([listed], [])
+    offsets = [len(start) + 4 * number for number in range(entries)]
+    elements = sb.inline(start + sb.i32(*range(entries)))
+    source = sb.subtask(managed_operator=sb.operator_state([("list", 0, offsets)], elements))
+    written = [sb.operator([task], uid="by-int"), sb.operator([source], uid="source")]
+    written += [sb.operator([], uid=str(number)) for number in range(operators - 1)]
+    sb.write(Path(folder.name), written)
+    return folder.name
+
 
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
@@ -49,6 +94,9 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: partitioners.CustomPartitionerWrapper(4, lambda key, parallelism: key),
     lambda: partitioners.KeyGroupStreamPartitioner(4, 8),
     lambda: TUPLE(INT, STRING),
+    lambda: CompositeKeySerializer(128, INT, STRING, STRING),
+    lambda: read_savepoint(savepoint_folder()),
+    lambda: read_savepoint(savepoint_folder()).operator("by-int"),
 ]
 METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")
 
@@ -61,9 +109,12 @@ def public_callables() -> dict[str, Callable[..., Any]]:
     """Return the functions and classes of the core that users call, by name."""
     found = {}
     for info in pkgutil.iter_modules(keygroups.__path__):
-        if info.name.startswith("_") or info.ispkg:
+        if info.name.startswith("_") or info.name == "spark":
             continue
-        module = importlib.import_module(f"keygroups.{info.name}")
+        try:
+            module = importlib.import_module(f"keygroups.{info.name}")
+        except ModuleNotFoundError:  # what one of the extras would bring
+            continue
         for name in module.__all__:
             value = getattr(module, name)
             callable_ = inspect.isfunction(value) or inspect.isclass(value)
