@@ -10,12 +10,14 @@ from keygroups.savepoint._entries import StateEntry
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._operator_state import OperatorStateEntry
 from keygroups.savepoint._read_task import ReadTask
+from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
 
 __all__ = [
     "GlobalWindow",
     "KeySize",
     "Operator",
+    "OperatorReport",
     "OperatorStateEntry",
     "ReadTask",
     "Row",
@@ -27,6 +29,7 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "operator_reports",
     "read_savepoint",
 ]
 __dir__ = __all__.copy

@@ -1,0 +1,302 @@
+"""Key types and keys from text, as they are typed in a shell: parsed, never evaluated."""
+
+from __future__ import annotations
+
+import ast
+import datetime as dt
+import math
+import re
+import struct
+import uuid
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import zip_longest
+from typing import Any
+
+from keygroups import types
+from keygroups._checks import show
+from keygroups.errors import (
+    AmbiguousKeyTypeError,
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+)
+from keygroups.logical_types import LogicalType
+from keygroups.types import KeyType
+
+_LONGEST = 100_000  # characters that are parsed as Python's syntax
+_CALLED = {
+    cls.__name__: cls
+    for cls in (
+        *(types.TUPLE, types.ROW, types.LIST, types.SET, types.OPTIONAL, types.MAP),
+        *(types.SQL_DATE, types.SQL_TIME, types.SQL_TIMESTAMP, types.SQL_ROW, types.PYFLINK),
+    )
+}
+_CONSTANTS = {
+    name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
+}
+CHOICES = (*_CONSTANTS, "TUPLE(t, ...)", "ROW(t, ...)", "LIST(t)", "SET(t)", "MAP(t, t)")
+CHOICES += ("OPTIONAL(t)", "SQL_DATE('zone')", "SQL_TIME('zone')", "SQL_TIMESTAMP('zone')")
+CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)")
+"""The key types, for people."""
+
+
+def parse_key_type(text: str) -> KeyType:
+    """Return the key type of a text such as "TUPLE(STRING, INT)", names in any case.
+
+    Raises InvalidValueError for what is none, and what making the key type raises.
+
+    >>> parse_key_type("tuple(STRING, sql_date('UTC'))")
+    TUPLE(STRING, SQL_DATE('UTC'))
+    """
+    try:
+        return _key_type(_parse(text))
+    except _SyntaxError:
+        raise InvalidValueError(
+            f"type must be one of {', '.join(CHOICES)}, got {show(text)}"
+        ) from None
+
+
+def parse_key(text: str, key_type: KeyType | None) -> Any:
+    """Return the key that a text stands for.
+
+    Scalars are written as they are: a STRING is the text itself, dates and times are in ISO 8601.
+    Compound keys are written as Python's tuples, lists, sets and dicts, with numbers, True, None
+    and quoted text, also for a date or a Decimal. A field of its own needs no tuple. Without a
+    key type the text is a STRING, unless it could be something else, too.
+
+    Raises InvalidValueError, and AmbiguousKeyTypeError for a text that may be a STRING or not.
+
+    >>> parse_key("('a', '1.50')", types.TUPLE(types.STRING, types.BIG_DEC))
+    ('a', Decimal('1.50'))
+    >>> parse_key("42", types.SQL_ROW("BIGINT"))
+    (42,)
+    """
+    check_text("key", text)
+    if key_type is not None:
+        return _from_text(text, key_type)
+    if text.startswith(("(", "[", "{")):
+        raise AmbiguousKeyTypeError(
+            f"key {show(text)} may be text or a compound key: give its type, STRING or such as "
+            "TUPLE(STRING, INT)"
+        )
+    for name in _LIKELY:
+        try:
+            _read(name, text)
+        except InvalidValueError:
+            continue
+        also = "INT or LONG" if name == "LONG" else name
+        raise AmbiguousKeyTypeError(f"key {show(text)} may be a STRING or {also}: give its type")
+    return text
+
+
+def check_text(name: str, text: str) -> str:
+    """Return a text, or raise with its name if there are bytes in it that are none.
+
+    Python has a surrogate for each byte of an argument that it cannot decode.
+    """
+    if any("\udc80" <= character <= "\udcff" for character in text):
+        raise InvalidValueError(
+            f"{name} must be text in the encoding of the terminal, got {show(text)}"
+        )
+    return text
+
+
+class _SyntaxError(Exception):
+    """A text is not what Python's syntax, or we, take there."""
+
+
+def _parse(text: str) -> ast.expr:
+    if len(text) > _LONGEST:
+        raise _SyntaxError
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise _SyntaxError from None
+
+
+def _key_type(node: ast.expr) -> KeyType:
+    if isinstance(node, ast.Name) and node.id.upper() in _CONSTANTS:
+        return _CONSTANTS[node.id.upper()]
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise _SyntaxError
+    cls: Callable[..., KeyType] | None = _CALLED.get(node.func.id.upper())
+    if cls is None:
+        raise _SyntaxError
+    arguments = [_argument(argument) for argument in node.args]
+    named = {str(one.arg): _literal(one.value) for one in node.keywords}
+    try:
+        return cls(*arguments, **named)
+    except KeyGroupsError:
+        raise
+    except TypeError:  # of another number of arguments, or of names
+        raise InvalidTypeError(
+            f"type must have the arguments of keygroups.types.{cls.__name__}, "
+            f"got {show(ast.unparse(node))}"
+        ) from None
+
+
+def _argument(node: ast.expr) -> Any:
+    return _literal(node) if isinstance(node, ast.Constant) else _key_type(node)
+
+
+def _literal(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError, SyntaxError):
+        raise _SyntaxError from None
+
+
+# --- keys -------------------------------------------------------------------------------
+
+
+def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
+    if isinstance(kind, (types.OPTIONAL, types.PYFLINK)):
+        return _from_text(text, kind.element)
+    fields = _fields(kind)
+    if fields is not None and len(fields) == 1 and not text.lstrip().startswith("("):
+        return (_from_text(text, fields[0]),)
+    if fields is None and _name(kind) not in ("LIST", "SET", "MAP", "ARRAY"):
+        return _read(_name(kind), text)
+    try:
+        value = _literal(_parse(text))
+    except _SyntaxError:
+        raise InvalidValueError(
+            f"key of type {show(kind)} must be written as in Python, such as ('a', 1), "
+            f"got {show(text)}"
+        ) from None
+    return _convert(value, kind)
+
+
+def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
+    """Return the key for a literal; what is of a wrong shape is left for the hash to refuse."""
+    if isinstance(kind, (types.OPTIONAL, types.PYFLINK)):
+        return _convert(value, kind.element)
+    fields = _fields(kind)
+    if fields is not None and isinstance(value, (tuple, list)):
+        padded = zip_longest(value, fields[: len(value)])
+        return tuple(one if field is None else _convert(one, field) for one, field in padded)
+    if isinstance(kind, types.LIST) and isinstance(value, list):
+        return [_convert(one, kind.element) for one in value]
+    if isinstance(kind, types.SET) and isinstance(value, set):
+        return frozenset(_convert(one, kind.element) for one in value)
+    if isinstance(kind, types.MAP) and isinstance(value, dict):
+        return {_convert(k, kind.key): _convert(v, kind.value) for k, v in value.items()}
+    if isinstance(kind, LogicalType) and kind.name == "ARRAY" and isinstance(value, list):
+        return [_convert(one, kind.fields[0]) for one in value]
+    # A float may have lost digits already; an int has not.
+    if type(value) in (str, int) and _name(kind) in _READERS:
+        return _read(_name(kind), str(value))
+    return value
+
+
+def _fields(kind: KeyType | LogicalType) -> Sequence[KeyType | LogicalType] | None:
+    if isinstance(kind, LogicalType):
+        return kind.fields if kind.name == "ROW" else None
+    return kind.fields if isinstance(kind, (types.TUPLE, types.ROW, types.SQL_ROW)) else None
+
+
+def _name(kind: KeyType | LogicalType) -> str:
+    return kind.name if isinstance(kind, LogicalType) else repr(kind).partition("(")[0]
+
+
+def _read(name: str, text: str) -> Any:
+    reader, example = _READERS.get(name, (None, ""))
+    if reader is None:
+        return text
+    try:
+        return reader(text.strip())
+    except (ValueError, InvalidOperation):
+        raise InvalidValueError(
+            f"key of type {name} must be written such as {example}, got {show(text)}"
+        ) from None
+
+
+_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError
+    return text.lower() == "true"
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _decimal(text: str) -> Decimal:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return Decimal(text)
+
+
+def _double(text: str) -> float:
+    if text.lower() in _NO_NUMBERS:
+        return float(_NO_NUMBERS[text.lower()])
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return float(text)
+
+
+def _single(text: str) -> float:
+    """Return the nearest single, as Float.parseFloat does."""
+    number = _double(text)
+    if not math.isfinite(number) or not number:
+        return number
+    exact, rounded = _decimal(text), Decimal.from_float(number)
+    # Rounded twice, to a double and to a single, a number may end up on the wrong side. It does
+    # not if the double in between is the one with an odd last bit.
+    if exact != rounded and not struct.unpack("<Q", struct.pack("<d", number))[0] & 1:
+        number = math.nextafter(number, math.inf if exact > rounded else -math.inf)
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    return single
+
+
+def _iso(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Make what reads ISO 8601 alike in every Python; some drop digits, and none here must."""
+    compiled = re.compile(pattern)
+
+    def reader(text: str) -> Any:
+        if not compiled.fullmatch(text):
+            raise ValueError
+        six_digits = re.sub(r"\.([0-9]+)", lambda found: f".{found[1]:0<6}", text)
+        return read(six_digits.replace("Z", "+00:00"))
+
+    return reader
+
+
+_DATE_READER = _iso(_DATE, dt.date.fromisoformat), "2024-02-29"
+_TIME_READER = _iso(_TIME, dt.time.fromisoformat), "23:59:59.5"
+_LOCAL_READER = _iso(f"{_DATE}[T ]{_TIME}", dt.datetime.fromisoformat), "2024-02-29T23:59:59.5"
+_INSTANT_READER = (
+    _iso(f"{_DATE}[T ]{_TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})", dt.datetime.fromisoformat),
+    "2024-02-29T23:59:59.5Z",
+)
+_READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "BOOLEAN": (_boolean, "true"),
+    **dict.fromkeys(_INTEGERS, (_integer, "42")),
+    "FLOAT": (_single, "1.5"),
+    "DOUBLE": (_double, "1.5"),
+    **dict.fromkeys(("BIG_DEC", "DECIMAL"), (_decimal, "1.50")),
+    **dict.fromkeys(("LOCAL_DATE", "SQL_DATE", "DATE"), _DATE_READER),
+    **dict.fromkeys(("LOCAL_TIME", "SQL_TIME", "TIME"), _TIME_READER),
+    **dict.fromkeys(("LOCAL_DATE_TIME", "SQL_TIMESTAMP", "TIMESTAMP"), _LOCAL_READER),
+    **dict.fromkeys(("INSTANT", "TIMESTAMP_LTZ"), _INSTANT_READER),
+    "UUID": (uuid.UUID, "123e4567-e89b-12d3-a456-426614174000"),
+    **dict.fromkeys(("BINARY", "VARBINARY"), (bytes.fromhex, "cafe01")),
+}
+_LIKELY = (
+    *("LONG", "DOUBLE", "BOOLEAN", "UUID"),
+    *("LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME", "INSTANT"),
+)

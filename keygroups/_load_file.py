@@ -1,0 +1,49 @@
+"""The load of key groups from a file, for the command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from keygroups._checks import show
+from keygroups.errors import InvalidValueError
+from keygroups.load import KeyGroupLoad
+
+
+def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
+    """Read a load from a file, "-" for standard input."""
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:  # ValueError: what is no text
+        raise InvalidValueError(f"load cannot be read from {show(path)}: {error}") from None
+    if text.lstrip().startswith("["):
+        return KeyGroupLoad(max_parallelism, _read_json(path, text))
+    weights: dict[int, float] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            group, weight = map(_number, line.split())
+        except ValueError:
+            raise InvalidValueError(
+                f"load must have a key group and its weight in each line, got {show(line)} in "
+                f"line {number} of {show(path)}"
+            ) from None
+        if group in weights:
+            raise InvalidValueError(f"key group {group} is twice in {show(path)}")
+        weights[group] = weight  # type: ignore[index]  # a float is refused by the load
+    return KeyGroupLoad(max_parallelism, weights)
+
+
+def _read_json(path: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValueError(f"load of {show(path)} is not JSON: {error}") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

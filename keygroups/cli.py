@@ -1,0 +1,332 @@
+"""The command `keygroups`, also `python -m keygroups`: key groups from a shell.
+
+    keygroups trace KEY -m 128 -p 24 [--type LONG]   every step from a key to its subtask
+    keygroups plan 128 24 36 [--load FILE]           what a rescale moves, and how much of a load
+    keygroups range 128 24 17                        the key groups of subtask 17 of 24
+    keygroups default 24                             the max parallelism of a job that sets none
+    keygroups keys 128 24 [--type STRING]            a key for each subtask
+    keygroups evenness 720                           the parallelisms where all have as much
+    keygroups savepoint PATH                         what a savepoint or checkpoint holds
+
+`trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
+group and key, between tabs. With `--json` an answer is one JSON value on one line, for each key of
+`trace -` too; `--help` of a command has its members. The status is 0, 2 for a wrong argument and 1
+where a file or an answer of Flink is at fault; then standard error has one line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from keygroups._checks import check_int, check_parallelisms, check_str, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+
+if TYPE_CHECKING:
+    from keygroups.assignment import KeyTrace
+    from keygroups.types import KeyType
+
+# Imports that a command alone needs stand in its function: the others start without them.
+
+__all__ = ["main"]
+__dir__ = __all__.copy
+
+_FAULT, _WRONG_ARGUMENT = 1, 2
+_INTERRUPTED, _BROKEN_PIPE = 130, 141  # as a shell has them, of SIGINT and SIGPIPE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its status: 0, 1 or 2.
+
+    `arguments` is a list or tuple of str, None those of the process. Raises InvalidTypeError for
+    anything else.
+
+    >>> main(["range", "128", "24", "17"])
+    subtask 17 of 24 has 5 of 128 key groups, [91, 95]
+    0
+    """
+    if arguments is not None:
+        if not isinstance(arguments, (list, tuple)):
+            raise InvalidTypeError(f"arguments must be a list of str, got {show(arguments)}")
+        arguments = [check_str("argument", one) for one in arguments]
+    _reconfigure(sys.stdout, "backslashreplace")  # whatever the terminal cannot show
+    command = "keygroups"
+    try:
+        options = _parser().parse_args(arguments)
+        command = f"keygroups {options.command}"
+        for line in options.run(options):
+            print(line)
+        sys.stdout.flush()
+    except SystemExit as end:  # of --help and of a wrong argument
+        return int(end.code or 0)
+    except KeyGroupsError as error:
+        print(f"{command}: {_one_line(str(error))}", file=sys.stderr)
+        wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
+        return _WRONG_ARGUMENT if wrong else _FAULT
+    except BrokenPipeError:
+        # What is left to be written must not raise again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return 0
+
+
+def _reconfigure(stream: object, errors: str) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors=errors)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value)
+
+
+# --- commands ---------------------------------------------------------------------------
+
+
+def _trace(options: argparse.Namespace) -> Iterator[str]:
+    """Print every step from a key to its subtask.
+
+    KEY is text; with --type it is read as that type: 42, true, 2024-02-29, 23:59:59.5,
+    2024-02-29T23:59:59Z, or as Python writes tuples, lists, sets and dicts: ('a', 1). Without,
+    it is a STRING, and refused if it may be something else, too. After -- it may begin with a
+    dash. - reads keys from standard input, one a line: subtask, key group and key.
+
+    JSON: key (as given), key_type, hash_code, murmur_hash, max_parallelism, key_group,
+    parallelism, subtask, key_groups (the subtask's first and last).
+    """
+    from keygroups._json_data import trace_data
+    from keygroups._key_text import parse_key
+    from keygroups.assignment import trace_key
+
+    check_parallelisms(options.max_parallelism, options.parallelism)
+    key_type = _key_type(options.type)
+
+    def trace(text: str) -> KeyTrace:
+        key = parse_key(text, key_type)
+        return trace_key(key, options.max_parallelism, options.parallelism, key_type)
+
+    if options.key != "-":
+        found = trace(options.key)
+        yield _json(trace_data(options.key, found)) if options.json else str(found)
+        return
+    _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
+    for number, line in enumerate(sys.stdin, 1):
+        text = line.removesuffix("\n")
+        try:
+            found = trace(text)
+        except KeyGroupsError as error:
+            raise type(error)(f"line {number}: {error}") from None
+        if options.json:
+            yield _json(trace_data(text, found))
+        else:
+            yield f"{found.subtask}\t{found.key_group}\t{text}"
+
+
+def _plan(options: argparse.Namespace) -> Iterator[str]:
+    """Print what a rescale moves, and with --load what is better.
+
+    FILE has the load: a key group and its weight a line, key groups left out weighing 0; or a
+    JSON array of the weight of every key group. - is standard input.
+
+    JSON: max_parallelism, old_parallelism, new_parallelism, moved_key_groups, moved_share, pieces
+    (each with old_subtask, new_subtask, key_groups and moves); with --load also moved_weight,
+    moved_weight_share, weight_before and weight_after (of each subtask), imbalance_before,
+    imbalance_after, recommendations (each with parallelism, imbalance and reason).
+    """
+    from keygroups._json_data import plan_data, rescale_data
+    from keygroups.reports import RescaleReport
+    from keygroups.rescale import RescalePlan
+
+    plan = RescalePlan(options.max_parallelism, options.old_parallelism, options.new_parallelism)
+    if options.load is None:
+        yield _json(plan_data(plan)) if options.json else str(plan)
+        return
+    from keygroups._load_file import read_load
+
+    report = RescaleReport(plan, read_load(options.load, plan.max_parallelism))
+    yield _json(rescale_data(report)) if options.json else str(report)
+
+
+def _range(options: argparse.Namespace) -> Iterator[str]:
+    """Print the key groups of a subtask.
+
+    JSON: max_parallelism, parallelism, subtask, key_groups (the first and the last).
+    """
+    from keygroups._json_data import range_data
+    from keygroups.assignment import compute_key_group_range_for_operator_index
+
+    names = ("max_parallelism", "parallelism", "subtask")
+    groups, parallelism, subtask = numbers = [getattr(options, name) for name in names]
+    check_parallelisms(groups, parallelism)
+    check_int("subtask", subtask, 0, parallelism - 1)  # which the core names otherwise
+    found = compute_key_group_range_for_operator_index(groups, parallelism, subtask)
+    if options.json:
+        yield _json(dict(zip(names, numbers)) | {"key_groups": range_data(found)})
+    else:
+        count = f"{len(found)} of {groups} key groups"
+        yield f"subtask {subtask} of {parallelism} has {count}, {found}"
+
+
+def _default(options: argparse.Namespace) -> Iterator[str]:
+    """Print the max parallelism of a fresh job that sets none.
+
+    JSON: parallelism, max_parallelism.
+    """
+    from keygroups.assignment import compute_default_max_parallelism
+
+    groups = compute_default_max_parallelism(options.parallelism)
+    data = {"parallelism": options.parallelism, "max_parallelism": groups}
+    yield _json(data) if options.json else str(groups)
+
+
+def _keys(options: argparse.Namespace) -> Iterator[str]:
+    """Print the first keys that Flink sends to each subtask, a line of subtask, tab and key.
+
+    JSON: an array with an object for each subtask, of subtask and keys.
+    """
+    from keygroups import types
+    from keygroups._key_text import check_text
+    from keygroups.subtask_keys import keys_for_subtasks
+
+    found = keys_for_subtasks(
+        options.max_parallelism,
+        options.parallelism,
+        _key_type(options.type) or types.INT,
+        options.n,
+        prefix=check_text("prefix", options.prefix),
+    )
+    lists = found if options.n > 1 else [[key] for key in found]
+    if options.json:
+        yield _json([{"subtask": subtask, "keys": keys} for subtask, keys in enumerate(lists)])
+        return
+    for subtask, keys in enumerate(lists):
+        yield from (f"{subtask}\t{key}" for key in keys)
+
+
+def _evenness(options: argparse.Namespace) -> Iterator[str]:
+    """Print the parallelisms at which every subtask has as many key groups.
+
+    JSON: max_parallelism, parallelisms.
+    """
+    from keygroups.load import evenness
+
+    found = evenness(options.max_parallelism)
+    data = {"max_parallelism": options.max_parallelism, "parallelisms": found}
+    yield _json(data) if options.json else " ".join(map(str, found))
+
+
+def _savepoint(options: argparse.Namespace) -> Iterator[str]:
+    """Print what a savepoint or checkpoint holds, where it is heavy, what a rescale would move.
+
+    JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
+    parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
+    operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
+    subtask, entries and bytes, and rescale, whose members are those of plan --load).
+    """
+    from keygroups._json_data import report_data, savepoint_data
+    from keygroups.savepoint import operator_reports, read_savepoint
+
+    savepoint = read_savepoint(options.path)
+    # This finds the operators that were named, so that their names are in the list of all too.
+    reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
+    if options.json:
+        data = savepoint_data(savepoint)
+        yield _json(data | {"reports": [report_data(report) for report in reports]})
+        return
+    yield str(savepoint)
+    for report in reports:
+        yield f"\n{report}"
+
+
+def _key_type(text: str | None) -> KeyType | None:
+    from keygroups._key_text import parse_key_type
+
+    return None if text is None else parse_key_type(text)
+
+
+# --- arguments --------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_WRONG_ARGUMENT, f"{self.prog}: {_one_line(message)}\n")
+
+
+def _int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an int, got {show(text)}") from None
+
+
+_HELP = {
+    "max_parallelism": "the job's max parallelism, 1 to 32768",
+    "parallelism": "the operator's parallelism",
+    "old_parallelism": "the operator's parallelism before",
+    "new_parallelism": "the operator's parallelism after",
+    "subtask": "its index, from 0",
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    from keygroups._key_text import CHOICES
+
+    description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
+    parser = _Parser("keygroups", description=description, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(run: Callable[..., Iterator[str]], *numbers: str) -> Callable[..., Any]:
+        """Add the command that a function runs, with arguments that are ints."""
+        first, _, rest = (run.__doc__ or "").partition("\n")
+        added = commands.add_parser(
+            run.__name__.strip("_"),
+            help=first,
+            description=f"{first}\n{dedent(rest)}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        added.set_defaults(run=run)
+        for name in numbers:
+            added.add_argument(name, type=_int, metavar=name.upper(), help=_HELP[name])
+        added.add_argument("--json", action="store_true", help="print JSON")
+        return added.add_argument
+
+    types = f"the key type, one of {', '.join(CHOICES)}"
+    add = command(_trace)
+    add("key", metavar="KEY", help="the key, or - for standard input")
+    for short, name in (("-m", "max_parallelism"), ("-p", "parallelism")):
+        option = f"--{name.replace('_', '-')}"
+        add(short, option, type=_int, metavar="N", required=True, help=_HELP[name])
+    add("--type", help=types)
+    add = command(_plan, "max_parallelism", "old_parallelism", "new_parallelism")
+    add("--load", metavar="FILE", help="the load of the key groups, or - for standard input")
+    command(_range, "max_parallelism", "parallelism", "subtask")
+    command(_default, "parallelism")
+    add = command(_keys, "max_parallelism", "parallelism")
+    add("--type", help=f"{types} (default: INT)")
+    add("--prefix", default="", metavar="TEXT", help="what a STRING begins with")
+    add("-n", type=_int, default=1, metavar="N", help="how many keys a subtask (default: 1)")
+    command(_evenness, "max_parallelism")
+    add = command(_savepoint)
+    add("path", metavar="PATH", help="a savepoint or checkpoint, or the URL of one")
+    named = "only the operator of this uid, name or id; may be repeated"
+    add("--operator", action="append", metavar="UID", help=named)
+    more = "the parallelism to rescale to (default: one more than the operator's)"
+    add("--parallelism", type=_int, metavar="N", help=more)
+    top = "how many key groups and keys are named (default: 5)"
+    add("--top", type=_int, default=5, metavar="N", help=top)
+    return parser

@@ -1,0 +1,85 @@
+"""What an operator of a savepoint holds, where it is heavy, and what a rescale would move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from keygroups._checks import check_class, check_int, check_str, iterate
+from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups.load import KeyGroupLoad
+from keygroups.reports import RescaleReport
+from keygroups.rescale import RescalePlan
+from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorReport:
+    """The keyed state of an operator, its heaviest key groups and keys; `str()` says it.
+
+    `key_group_bytes` is the load of the key groups in bytes, `heaviest_key_groups` and
+    `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load.
+    """
+
+    operator: Operator
+    key_group_bytes: KeyGroupLoad
+    heaviest_key_groups: tuple[int, ...]
+    heaviest_keys: tuple[KeySize, ...]
+    rescale: RescaleReport
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        operator, weights = self.operator, self.key_group_bytes.weights
+        groups, parallelism = operator.max_parallelism, operator.parallelism
+        yield f"== {operator.label}: {len(operator.states)} states"
+        for state in operator.states:
+            yield f"  {state}"
+        yield f"key groups with the most bytes, of {sum(weights):,} in all:"
+        for key_group in self.heaviest_key_groups:
+            subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
+            yield f"  {weights[key_group]:>12,}  key group {key_group}, subtask {subtask}"
+        yield "keys with the most bytes:"
+        for key in self.heaviest_keys:
+            yield (
+                f"  {key.bytes:>12,}  {key.key!r:.60}, {key.entries} entries, "
+                f"key group {key.key_group}, subtask {key.subtask}"
+            )
+        yield f"rescale to {self.rescale.plan.new_parallelism}, weight in bytes:"
+        yield str(self.rescale)
+
+
+def operator_reports(
+    savepoint: Savepoint,
+    operators: Iterable[str] | None = None,
+    parallelism: int | None = None,
+    top: int = 5,
+) -> Iterator[OperatorReport]:
+    """Return an iterator over the reports of operators, each read when it is asked for.
+
+    `operators` are uids, names or ids, None all with keyed state. `parallelism` is the one to
+    rescale to, 1..max_parallelism, None one more than the operator's; `top` is how many key
+    groups and keys are named, at least 1. Raises InvalidValueError or InvalidTypeError for an
+    argument, ParallelismError, and SavepointError where state is damaged or not read here.
+    """
+    check_class("savepoint", savepoint, Savepoint, "a Savepoint")
+    top = check_int("top", top, 1, 2**31 - 1)
+    if operators is None:
+        chosen = [
+            one for one in savepoint.operators if any(part.key_groups for part in one.subtasks)
+        ]
+    else:
+        names = iterate("operators", "names", operators)
+        chosen = [savepoint.operator(check_str("operator", name)) for name in names]
+    return (_report(operator, parallelism, top) for operator in chosen)
+
+
+def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorReport:
+    groups, old = operator.max_parallelism, operator.parallelism
+    new = min(old + 1, groups) if parallelism is None else parallelism
+    plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
+    load = operator.key_group_bytes()
+    heaviest = sorted(range(groups), key=lambda one: -load.weights[one])[:top]
+    keys = tuple(operator.key_sizes(top))
+    return OperatorReport(operator, load, tuple(heaviest), keys, RescaleReport(plan, load))

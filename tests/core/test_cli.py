@@ -1,0 +1,475 @@
+"""The command `keygroups`: what it prints, its status, and how little it imports."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from savepoints import point
+
+import keygroups
+from keygroups import (
+    InvalidTypeError,
+    KeyGroupLoad,
+    RescalePlan,
+    assign_key_to_parallel_operator,
+    assign_to_key_group,
+    compute_default_max_parallelism,
+    compute_key_group_range_for_operator_index,
+    keys_for_subtasks,
+    trace_key,
+)
+from keygroups.cli import main
+from keygroups.reports import RescaleReport
+from keygroups.savepoint import operator_reports, read_savepoint
+from keygroups.types import LONG, STRING, TUPLE
+
+ROOT = Path(__file__).parents[2]
+SAVEPOINT = str(ROOT / "examples" / "data" / "savepoint")
+
+
+class Ended(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Run the command in this process; `given` is its standard input."""
+
+    def run_command(*arguments: str, given: bytes = b"") -> Ended:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+        status = main(arguments)
+        return Ended(status, *capsys.readouterr())
+
+    return run_command
+
+
+def in_a_process(
+    *arguments: str | bytes, given: bytes = b"", **settings: str
+) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+    command: Sequence[str | bytes] = [sys.executable, "-m", "keygroups", *arguments]
+    return subprocess.run(command, input=given, capture_output=True, env=environment)
+
+
+def ok(ended: Ended) -> str:
+    assert (ended.status, ended.err) == (0, "")
+    return ended.out
+
+
+def test_trace(run: Any) -> None:
+    said = ok(run("trace", "hello", "-m", "128", "-p", "3"))
+    assert said == f"{trace_key('hello', 128, 3)}\n"
+    said = ok(run("trace", "-5", "-m", "128", "--parallelism", "24", "--type", "LONG"))
+    assert said == f"{trace_key(-5, 128, 24, LONG)}\n"
+
+
+def test_trace_as_json(run: Any) -> None:
+    arguments = ("('a', 5)", "-m", "128", "-p", "24", "--type", "TUPLE(STRING, LONG)", "--json")
+    key_type = TUPLE(STRING, LONG)
+    trace = trace_key(("a", 5), 128, 24, key_type)
+    groups = compute_key_group_range_for_operator_index(128, 24, trace.subtask)
+    assert json.loads(ok(run("trace", *arguments))) == {
+        "key": "('a', 5)",
+        "key_type": "TUPLE(STRING, LONG)",
+        "hash_code": trace.hash_code,
+        "murmur_hash": trace.murmur_hash,
+        "max_parallelism": 128,
+        "key_group": trace.key_group,
+        "parallelism": 24,
+        "subtask": trace.subtask,
+        "key_groups": [groups[0], groups[-1]],
+    }
+
+
+def test_trace_of_keys_one_a_line(run: Any) -> None:
+    keys = ["a", "", " b\tc ", "\u00e9\U0001f600", "last"]
+    given = "\n".join(keys).encode()
+    said = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", given=given))
+    assert [line.split("\t", 2) for line in said.splitlines()] == [
+        [
+            str(assign_key_to_parallel_operator(key, 1000, 24)),
+            str(assign_to_key_group(key, 1000)),
+            key,
+        ]
+        for key in keys
+    ]
+    said = ok(
+        run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", "--json", given=b"5\n-7\n")
+    )
+    found = [json.loads(line) for line in said.splitlines()]
+    assert [(one["key"], one["subtask"]) for one in found] == [
+        (str(key), assign_key_to_parallel_operator(key, 128, 24, LONG)) for key in (5, -7)
+    ]
+    assert ok(run("trace", "-", "-m", "128", "-p", "24", given=b"")) == ""
+
+
+def test_line_that_is_no_key(run: Any) -> None:
+    for bad, says in ((b"x", "such as 42"), (b"\xff", r"got '\udcff'")):
+        ended = run("trace", "-", "-m", "128", "-p", "24", "--type", "LONG", given=b"5\n" + bad)
+        assert ended.status == 2
+        assert ended.out.count("\n") == 1
+        assert ended.err.startswith("keygroups trace: line 2: key ")
+        assert says in ended.err
+
+
+def test_plan(run: Any) -> None:
+    plan = RescalePlan(128, 24, 36)
+    assert ok(run("plan", "128", "24", "36")) == f"{plan}\n"
+    data = json.loads(ok(run("plan", "128", "24", "36", "--json")))
+    assert data["moved_key_groups"] == list(plan.moved_key_groups)
+    assert data["moved_share"] == plan.moved_share
+    assert [data[name] for name in ("max_parallelism", "old_parallelism", "new_parallelism")] == [
+        *(128, 24, 36)
+    ]
+    pieces = [
+        (one["old_subtask"], one["new_subtask"], one["key_groups"], one["moves"])
+        for one in data["pieces"]
+    ]
+    assert pieces == [(old, new, [kg[0], kg[-1]], old != new) for old, new, kg in plan]
+
+
+WEIGHTS = [5, 1, 1, 1, 0, 1, 2.5, 1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{group} {weight}\n" for group, weight in enumerate(WEIGHTS) if weight),
+        "\n".join(f"{group}\t{weight}" for group, weight in reversed([*enumerate(WEIGHTS)])),
+        json.dumps(WEIGHTS, indent=1),
+    ],
+    ids=["blanks", "tabs", "json"],
+)
+def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
+    report = RescaleReport(RescalePlan(8, 2, 3), KeyGroupLoad(8, WEIGHTS))
+    file = tmp_path / "load.txt"
+    file.write_text(text, encoding="utf-8")
+    assert ok(run("plan", "8", "2", "3", "--load", str(file))) == f"{report}\n"
+    data = json.loads(ok(run("plan", "8", "2", "3", "--load", "-", "--json", given=text.encode())))
+    assert data["weight_after"] == report.weight_after
+    assert data["imbalance_before"] == report.imbalance_before
+    assert data["moved_weight"] == report.moved_weight
+    best = report.recommendations[0]
+    assert data["recommendations"][0] == {
+        "parallelism": best.parallelism,
+        "imbalance": best.imbalance,
+        "reason": best.reason,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"0 1\nx\n", "got 'x' in line 2"),
+        (b"0 1 2\n", "got '0 1 2' in line 1"),
+        (b"0 x\n", "got '0 x'"),
+        (b"0 1\n0 2\n", "key group 0 is twice"),
+        (b"0.5 1\n", "key group of weights must be an int, got 0.5"),
+        (b"8 1\n", "key group of weights must be from 0 to 7, got 8"),
+        (b"0 -1\n", "weight of key group 0 must be a finite number >= 0, got -1"),
+        (b"0 nan\n", "finite"),
+        (b"[1, 2", "is not JSON"),
+        (b"[" * 50_000, "is not JSON"),
+        (b"[1, 2]", "weights must be 8 numbers"),
+        (b"\xff\xfe", "load cannot be read from"),
+    ],
+)
+def test_load_that_is_none(run: Any, tmp_path: Path, text: bytes, says: str) -> None:
+    file = tmp_path / "load.txt"
+    file.write_bytes(text)
+    refused(run("plan", "8", "2", "3", "--load", str(file)), says)
+
+
+def refused(ended: Ended, says: str) -> None:
+    assert (ended.status, ended.out) == (2, "")
+    [line] = ended.err.splitlines()
+    assert says in line
+    assert len(line) < 1500
+
+
+def test_range(run: Any) -> None:
+    found = compute_key_group_range_for_operator_index(128, 24, 17)
+    said = ok(run("range", "128", "24", "17"))
+    assert said == f"subtask 17 of 24 has {len(found)} of 128 key groups, {found}\n"
+    assert json.loads(ok(run("range", "128", "24", "17", "--json"))) == {
+        "max_parallelism": 128,
+        "parallelism": 24,
+        "subtask": 17,
+        "key_groups": [found[0], found[-1]],
+    }
+
+
+def test_default(run: Any) -> None:
+    assert ok(run("default", "24")) == f"{compute_default_max_parallelism(24)}\n"
+    groups = compute_default_max_parallelism(171)
+    assert json.loads(ok(run("default", "171", "--json"))) == {
+        "parallelism": 171,
+        "max_parallelism": groups,
+    }
+
+
+def test_keys(run: Any) -> None:
+    keys = keys_for_subtasks(128, 24)
+    assert ok(run("keys", "128", "24")).splitlines() == [
+        f"{subtask}\t{key}" for subtask, key in enumerate(keys)
+    ]
+    many = keys_for_subtasks(128, 3, STRING, 2, prefix="user-")
+    text = ("keys", "128", "3", "--type", "STRING", "--prefix", "user-", "-n", "2")
+    assert ok(run(*text)).splitlines() == [
+        f"{subtask}\t{key}" for subtask, two in enumerate(many) for key in two
+    ]
+    assert json.loads(ok(run(*text, "--json"))) == [
+        {"subtask": subtask, "keys": two} for subtask, two in enumerate(many)
+    ]
+
+
+def test_keys_that_are_printed_are_read(run: Any) -> None:
+    for key_type in ("TUPLE(STRING, INT)", "SQL_ROW('BIGINT')", "BOOLEAN", "PYFLINK(LONG)"):
+        for line in ok(run("keys", "128", "2", "--type", key_type)).splitlines():
+            subtask, key = line.split("\t")
+            said = ok(run("trace", key, "-m", "128", "-p", "2", "--type", key_type, "--json"))
+            assert json.loads(said)["subtask"] == int(subtask)
+
+
+def test_evenness(run: Any) -> None:
+    divisors = [one for one in range(1, 721) if 720 % one == 0]
+    assert ok(run("evenness", "720")) == " ".join(map(str, divisors)) + "\n"
+    assert json.loads(ok(run("evenness", "720", "--json"))) == {
+        "max_parallelism": 720,
+        "parallelisms": divisors,
+    }
+
+
+def test_savepoint(run: Any) -> None:
+    """What the text says is held against Flink in test_inspect_savepoint.py: it is the same."""
+    said = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
+    savepoint = read_savepoint(SAVEPOINT)
+    reports = list(operator_reports(savepoint, None, 2, 3))
+    assert said == "\n\n".join([str(savepoint), *map(str, reports)]) + "\n"
+    example = subprocess.run(
+        [
+            sys.executable,
+            ROOT / "examples" / "inspect_savepoint.py",
+            "--parallelism",
+            "2",
+            "--top",
+            "3",
+        ],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
+    )
+    assert example.stdout.decode().splitlines()[1:] == said.splitlines()[1:]  # after the path
+
+
+def test_savepoint_as_json(run: Any) -> None:
+    path = str(point("2.3.0-heaptimers-canonical").path)
+    said = ok(run("savepoint", path, "--operator", "by-string", "--top", "2", "--json"))
+    data = json.loads(said)
+    savepoint = read_savepoint(path)
+    operator = savepoint.operator("by-string")
+    assert data["checkpoint_id"] == savepoint.checkpoint_id
+    assert [one["operator_id"] for one in data["operators"]] == [
+        one.operator_id for one in savepoint.operators
+    ]
+    [report] = data["reports"]
+    assert report["operator_id"] == operator.operator_id
+    weights = operator.key_group_bytes().weights
+    assert report["key_group_bytes"] == list(weights)
+    assert [weights[group] for group in report["heaviest_key_groups"]] == sorted(weights)[:-3:-1]
+    keys = operator.key_sizes(2)
+    assert [(one["key"], one["bytes"]) for one in report["heaviest_keys"]] == [
+        (one.key, one.bytes) for one in keys
+    ]
+    plan = RescalePlan(operator.max_parallelism, operator.parallelism, operator.parallelism + 1)
+    assert report["rescale"]["moved_weight"] == plan.moved_weight(operator.key_group_bytes())
+
+
+def test_keys_of_any_kind_in_json(run: Any) -> None:
+    path = str(point("2.3.0-heaptimers-canonical").path)
+    data = json.loads(ok(run("savepoint", path, "--json")))
+    assert {type(one["key"]) for report in data["reports"] for one in report["heaviest_keys"]} <= {
+        *(int, str)
+    }
+
+
+def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
+    ended = run("savepoint", str(tmp_path / "nowhere"))
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith("keygroups savepoint: ")
+    assert ended.err.count("\n") == 1
+    refused(run("savepoint", SAVEPOINT, "--operator", "nobody"), "got 'nobody'")
+    refused(run("savepoint", SAVEPOINT, "--top", "0"), "top must be from 1")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "keygroups: the following arguments are required: COMMAND"),
+        (("foo",), "invalid choice: 'foo' (choose from"),
+        (("trace", "a"), "-m/--max-parallelism"),
+        (("trace", "42", "-m", "128", "-p", "24"), "may be a STRING or INT or LONG"),
+        (("trace", "x", "-m", "128", "-p", "24", "--type", "LONG"), "got 'x'"),
+        (("trace", "x", "-m", "128", "-p", "24", "--type", "NOPE"), "type must be one of BOOLEAN"),
+        (("trace", "x", "-m", "0", "-p", "24"), "max_parallelism must be from 1 to 32768"),
+        (("trace", "-", "-m", "128", "-p", "129"), "parallelism must be from 1 to 128"),
+        (("trace", "\udcff", "-m", "128", "-p", "24"), r"got '\udcff'"),
+        (("plan", "128", "24"), "NEW_PARALLELISM"),
+        (("plan", "128", "24", "x"), "argument NEW_PARALLELISM: must be an int, got 'x'"),
+        (("plan", "128", "24", "9" * 5000), "must be an int"),
+        (("plan", "128", "24", "0"), "new_parallelism must be from 1 to 128"),
+        (("plan", "128", "24", "36", "--load", "nowhere"), "cannot be read from 'nowhere'"),
+        (("plan", "128", "24", "36", "--load", "\0"), "cannot be read from"),
+        (("range", "128", "24", "24"), "subtask must be from 0 to 23, got 24"),
+        (("range", "128", "129", "0"), "parallelism must be from 1 to 128"),
+        (("default", "0"), "operator_parallelism must be from 1"),
+        (("keys", "128", "24", "--type", "UUID"), "UUID"),
+        (("keys", "128", "24", "--type", "STRING", "--prefix", "\udcff"), "prefix must be text"),
+        (("keys", "128", "24", "--type", "BOOLEAN"), "keys of type BOOLEAN were tried"),
+        (("keys", "128", "24", "-n", "0"), "n must be from 1"),
+        (("evenness", "32769"), "max_parallelism must be from 1 to 32768"),
+        (("evenness", "12", "13"), "unrecognized arguments: 13"),
+        (("evenness", "12", "--js"), "unrecognized arguments: --js"),
+        (("evenness", "1\n2"), "got '1\\n2'"),
+        (("foo\nbar",), "invalid choice"),
+    ],
+)
+def test_wrong_arguments(run: Any, arguments: tuple[str, ...], says: str) -> None:
+    refused(run(*arguments), says)
+
+
+@pytest.mark.parametrize("arguments", ["trace", 5, [5], (None,)])
+def test_what_are_no_arguments(arguments: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="argument"):
+        main(arguments)
+
+
+def test_arguments_of_the_process(run: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["keygroups", "default", "24"])
+    assert main() == 0
+    assert capsys.readouterr().out == "128\n"
+
+
+def test_streams_that_are_no_files(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a\n"))
+    assert main(["trace", "-", "-m", "128", "-p", "24"]) == 0
+    assert capsys.readouterr().out.endswith("\ta\n")
+
+
+def test_module_is_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = importlib.import_module("keygroups.__main__")
+    monkeypatch.setattr(sys, "argv", ["keygroups", "default", "24"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(module.__file__), run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == "128\n"
+
+
+def test_help_lists_the_choices(run: Any) -> None:
+    said = ok(run("--help"))
+    for command in ("trace", "plan", "range", "default", "keys", "evenness", "savepoint"):
+        assert f"\n    {command}" in said
+        assert "\nJSON: " in ok(run(command, "--help"))
+    said = " ".join(ok(run("trace", "--help")).split())
+    assert "BIG_DEC, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, UUID" in said
+
+
+def test_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(number: int) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keygroups.load.evenness", interrupt)
+    assert run("evenness", "12") == (130, "", "")
+
+
+def test_broken_pipe_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", encoding="ascii") as pipe:  # noqa: PTH123  # a descriptor has no path
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert main(["keys", "32768", "32768"]) == 141
+
+
+# --- as a process -----------------------------------------------------------------------
+
+
+def test_head_of_a_pipe() -> None:
+    command = f'"{sys.executable}" -m keygroups trace - -m 128 -p 24 --type LONG | head -n 1'
+    keys = b"".join(b"%d\n" % number for number in range(20_000))
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, shell=True, input=keys, capture_output=True, env=environment)
+    subtask = assign_key_to_parallel_operator(0, 128, 24)
+    assert run.stdout == b"%d\t%d\t0\n" % (subtask, assign_to_key_group(0, 128))
+    assert run.stderr == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_terminals_that_cannot_show_the_key(encoding: str) -> None:
+    text = "caf\u00e9 \u20ac"
+    given = "caf\u00e9\n".encode(encoding, "replace")
+    line = in_a_process(
+        "trace", "-", "-m", "128", "-p", "24", given=given, PYTHONIOENCODING=encoding
+    )
+    key = given.decode(encoding).strip()
+    subtask = assign_key_to_parallel_operator(key, 128, 24)
+    assert line.returncode == 0
+    assert line.stdout.startswith(b"%d\t" % subtask)
+    ended = in_a_process("trace", text, "-m", "128", "-p", "24", PYTHONIOENCODING=encoding)
+    assert ended.returncode == 0
+    assert b"key group    %d" % assign_to_key_group(text, 128) in ended.stdout
+    assert text.encode(encoding, "backslashreplace") in ended.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no arguments of bytes")
+def test_bytes_that_are_no_text() -> None:
+    ended = in_a_process("trace", b"caf\xe9", "-m", "128", "-p", "24", PYTHONUTF8="1")
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert ended.stderr.count(b"\n") == 1
+    ended = in_a_process("savepoint", b"\xff", PYTHONUTF8="1")
+    assert ended.returncode == 1
+    assert ended.stderr.count(b"\n") == 1
+
+
+def test_lone_surrogate_in_a_key() -> None:
+    key_type = "TUPLE(STRING)"
+    ended = in_a_process("trace", r"('\ud800',)", "-m", "128", "-p", "24", "--type", key_type)
+    assert ended.returncode == 0
+    assert b"key group    %d" % assign_to_key_group(("\ud800",), 128) in ended.stdout
+
+
+@pytest.mark.parametrize("arguments", [("default", "24"), ("trace", "a", "-m", "128", "-p", "24")])
+def test_a_command_imports_what_it_needs(arguments: tuple[str, ...]) -> None:
+    """So that it starts fast, which depends on the machine and is measured elsewhere."""
+    code = (
+        "import sys; from keygroups.cli import main; main(sys.argv[1:]); "
+        "print(*sorted(sys.modules))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment
+    )
+    imported = set(run.stdout.splitlines()[-1].split())
+    assert not imported & {"json", "urllib.request", "http.client", "keygroups.savepoint"}
+    assert not imported & {"numpy", "pyspark", "hypothesis", "fsspec", "keygroups.testing"}
+
+
+def test_version_of_the_command() -> None:
+    """The project installs the command that is tested here."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert '[project.scripts]\nkeygroups = "keygroups.cli:main"\n' in project
+    assert callable(keygroups.cli.main)

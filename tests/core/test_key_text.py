@@ -1,0 +1,321 @@
+"""Key types and keys as they are typed in a shell."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import struct
+import uuid
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from golden import read
+from hypothesis import given
+from hypothesis import strategies as st
+from key_encoding import decode_key
+
+from keygroups import (
+    AmbiguousKeyTypeError,
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    hash_code,
+    types,
+)
+from keygroups._key_text import CHOICES, check_text, parse_key, parse_key_type
+from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
+
+UTC = dt.timezone.utc
+
+
+def literal(value: Any) -> str:
+    """Write a part of a compound key as Python's syntax, with text for what has none."""
+    if isinstance(value, tuple):
+        return f"({''.join(f'{literal(one)}, ' for one in value)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, frozenset):
+        return f"{{{', '.join(map(literal, value))}}}" if value else "set()"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
+    if value is None or isinstance(value, (bool, int, str, bytes)):
+        return repr(value)
+    return repr(str(value))
+
+
+def test_keys_of_flink() -> None:
+    """Every golden vector, its type and its key written as text, has the hash that Flink gave."""
+    compared = 0
+    for line in read("keys")[1]:
+        key_type = parse_key_type(line["type"])
+        assert repr(key_type) == line["type"]
+        key = decode_key(key_type, line["key"])
+        if isinstance(key, (tuple, list, frozenset, dict)):
+            text = literal(key)
+        elif key is None or (isinstance(key, int) and key.bit_length() > 10_000):
+            continue  # has no text of its own; too long for Python to print
+        else:
+            text = str(key)
+            if any("\udc80" <= character <= "\udcff" for character in text):
+                with pytest.raises(InvalidValueError, match="in the encoding of the terminal"):
+                    parse_key(text, key_type)
+                continue
+        assert hash_code(parse_key(text, key_type), key_type) == line["hash"], (text, key_type)
+        compared += 1
+    assert compared > 3_000
+
+
+@pytest.mark.parametrize(
+    ("text", "key_type"),
+    [
+        ("long", types.LONG),
+        (" TUPLE( string,int ) ", TUPLE(STRING, INT)),
+        ("SQL_ROW('BIGINT')", SQL_ROW("BIGINT")),
+        ("PYFLINK(LONG)", PYFLINK(types.LONG)),
+        ("SQL_DATE('Europe/Berlin')", types.SQL_DATE("Europe/Berlin")),
+        (
+            "ROW(INT, STRING, kind='+U', names=('a', 'b'))",
+            ROW(INT, STRING, kind="+U", names=["a", "b"]),
+        ),
+        ("Map(STRING, List(INT))", types.MAP(STRING, LIST(INT))),
+    ],
+)
+def test_key_types(text: str, key_type: KeyType) -> None:
+    assert parse_key_type(text) == key_type
+
+
+NO_TYPES = [
+    "",
+    "FOO",
+    "5",
+    "LONG()",
+    "TUPLE",
+    "TUPLE(INT",
+    "TUPLE(*[INT])",
+    "types.LONG",
+    "INT, INT",
+]
+NO_TYPES += ["__import__('os').getcwd()", "LIST(print(5))", "[INT][0]", "LONG if 1 else INT", "\0"]
+NO_TYPES += [
+    "\ud800",
+    "(" * 300,
+    "-" * 50_000 + "1",
+    "LIST(" * 150 + "INT" + ")" * 150,
+    "INT" * 50_000,
+]
+NO_TYPES += ["ROW(INT, kind=kind)", "lambda: INT", "LIST(LONG)(INT)"]
+
+
+@pytest.mark.parametrize("text", NO_TYPES, ids=lambda text: ascii(text[:30]))
+def test_what_is_no_key_type(text: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        parse_key_type(text)
+    assert len(str(caught.value)) < 700
+    if "type must be one of" in str(caught.value):
+        assert CHOICES[-1] in str(caught.value)
+    else:
+        assert "nest at most" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["LIST(INT, INT)", "LIST()", "ROW(INT, foo=1)", "ROW(INT, **{'kind': '+U'})"]
+)
+def test_key_type_of_other_arguments(text: str) -> None:
+    with pytest.raises(InvalidTypeError, match=r"must have the arguments of keygroups\.types"):
+        parse_key_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("SQL_ROW('FOO')", "field 0 of SQL_ROW"),
+        ("SQL_ROW(5)", "a logical type must be a str"),
+        ("SQL_DATE('Mars')", "Mars"),
+        ("LIST('INT')", "LIST is made of key types"),
+        ("LIST(SQL_ROW('INT'))", "whole key"),
+        ("ROW(INT, kind='+Z')", "kind must be one of"),
+    ],
+)
+def test_key_type_that_cannot_be(text: str, says: str) -> None:
+    with pytest.raises(KeyGroupsError, match=says):
+        parse_key_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "key_type", "key"),
+    [
+        ("hello world", "STRING", "hello world"),
+        (" 42 ", "STRING", " 42 "),
+        ("", "STRING", ""),
+        ("(1,)", "STRING", "(1,)"),
+        ("x", "CHAR", "x"),
+        ("TRUE", "BOOLEAN", True),
+        ("false", "BOOLEAN", False),
+        ("-42", "LONG", -42),
+        ("+7", "BIG_INT", 7),
+        ("-1.5e3", "DOUBLE", -1500.0),
+        ("Infinity", "DOUBLE", math.inf),
+        ("-inf", "FLOAT", -math.inf),
+        ("1e999", "DOUBLE", math.inf),
+        ("1e39", "FLOAT", math.inf),
+        ("-0.0", "FLOAT", -0.0),
+        ("2024-02-29", "LOCAL_DATE", dt.date(2024, 2, 29)),
+        ("23:59", "LOCAL_TIME", dt.time(23, 59)),
+        ("23:59:59.5", "SQL_TIME('UTC')", dt.time(23, 59, 59, 500_000)),
+        ("2024-02-29 01:02:03.000004", "LOCAL_DATE_TIME", dt.datetime(2024, 2, 29, 1, 2, 3, 4)),
+        ("2024-02-29T01:02Z", "INSTANT", dt.datetime(2024, 2, 29, 1, 2, tzinfo=UTC)),
+        (
+            "2024-02-29T01:02:03.25-00:00",
+            "INSTANT",
+            dt.datetime(2024, 2, 29, 1, 2, 3, 250_000, UTC),
+        ),
+        (
+            "123e4567-e89b-12d3-a456-426614174000",
+            "UUID",
+            uuid.UUID(int=0x123E4567E89B12D3A456426614174000),
+        ),
+        ("('a', 5)", "TUPLE(STRING, INT)", ("a", 5)),
+        ("('a', 5)", "PYFLINK(TUPLE(STRING, INT))", ("a", 5)),
+        ("42", "PYFLINK(LONG)", 42),
+        ("42", "SQL_ROW('BIGINT')", (42,)),
+        ("(42,)", "SQL_ROW('BIGINT')", (42,)),
+        ("hello", "SQL_ROW('STRING')", ("hello",)),
+        ("cafe", "SQL_ROW('BINARY(2)')", (b"\xca\xfe",)),
+        ("[1, 2]", "SQL_ROW('ARRAY<DOUBLE>')", ([1.0, 2.0],)),
+        (
+            "(1, (2, [None, '1.50']))",
+            "SQL_ROW('INT', 'ROW<a BIGINT, b ARRAY<DECIMAL(5, 2)>>')",
+            (1, (2, [None, Decimal("1.50")])),
+        ),
+        (
+            "('2024-02-29', True, 3)",
+            "TUPLE(LOCAL_DATE, BOOLEAN, DOUBLE)",
+            (dt.date(2024, 2, 29), True, 3.0),
+        ),
+        ("(3, '1.50')", "TUPLE(BIG_DEC, BIG_DEC)", (Decimal(3), Decimal("1.50"))),
+        ("['a', None]", "LIST(STRING)", ["a", None]),
+        ("{1, 2}", "SET(INT)", frozenset({1, 2})),
+        ("{'a': '1.5'}", "MAP(STRING, DOUBLE)", {"a": 1.5}),
+        ("('7', [{'x'}])", "TUPLE(OPTIONAL(LONG), LIST(SET(CHAR)))", (7, [frozenset("x")])),
+    ],
+)
+def test_keys(text: str, key_type: str, key: Any) -> None:
+    parsed = parse_key(text, parse_key_type(key_type))
+    assert parsed == key
+    assert repr(parsed) == repr(key)
+    hash_code(parsed, parse_key_type(key_type))
+
+
+@pytest.mark.parametrize(
+    ("text", "key_type"),
+    [
+        ("yes", "BOOLEAN"),
+        ("4_2", "LONG"),
+        ("٤٢", "LONG"),
+        ("1.0", "LONG"),
+        ("9" * 5000, "LONG"),
+        ("0x10", "DOUBLE"),
+        ("1_0.5", "DOUBLE"),
+        ("", "DOUBLE"),
+        ("NaN", "BIG_DEC"),
+        ("1e" + "9" * 30, "BIG_DEC"),
+        ("1e" + "9" * 30 + ".", "FLOAT"),
+        ("2024-2-29", "LOCAL_DATE"),
+        ("2023-02-29", "LOCAL_DATE"),
+        ("2024-W09-4", "LOCAL_DATE"),
+        ("12:00:00.1234567", "LOCAL_TIME"),  # Python 3.11 and later would drop the 7
+        ("12:00.5", "LOCAL_TIME"),
+        ("2024-02-2912:00", "LOCAL_DATE_TIME"),
+        ("2024-02-29T12:00Z", "LOCAL_DATE_TIME"),
+        ("2024-02-29T12:00", "INSTANT"),
+        ("2024-02-29T12:00+1", "INSTANT"),
+        ("123e", "UUID"),
+        ("abc", "SQL_ROW('BINARY(2)')"),
+        ("('a', 5", "TUPLE(STRING, INT)"),
+        ("('a', f())", "TUPLE(STRING, INT)"),
+        ("a, b", "TUPLE(STRING, INT)"),
+        ("[1", "LIST(INT)"),
+        ("{[1]}", "SET(INT)"),
+        ("('x', 5)", "TUPLE(LONG, INT)"),
+        ("[" * 100_001, "LIST(INT)"),
+    ],
+    ids=lambda text: ascii(text[:30]),
+)
+def test_what_is_no_key_of_a_type(text: str, key_type: str) -> None:
+    with pytest.raises(InvalidValueError, match="must be written") as caught:
+        parse_key(text, parse_key_type(key_type))
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "key_type"),
+    [
+        ("('a', 5, 6)", "TUPLE(STRING, INT)"),
+        ("('a',)", "TUPLE(STRING, INT)"),
+        ("(5, 5)", "TUPLE(STRING, INT)"),  # an int is no text
+        ("(1.5, 5)", "TUPLE(BIG_DEC, INT)"),  # 1.5 or 1.50?
+        ("(True, 5)", "TUPLE(INT, INT)"),
+        ("5", "LIST(INT)"),
+        ("[1]", "SET(INT)"),
+        ("[1]", "MAP(INT, INT)"),
+        ("(1,)", "SQL_ROW('ARRAY<INT>')"),
+        ("(5, 5)", "SQL_ROW('ROW<INT>', 'INT')"),
+        ("128", "BYTE"),
+        ("ab", "CHAR"),
+    ],
+)
+def test_key_that_the_type_refuses(text: str, key_type: str) -> None:
+    key = parse_key(text, parse_key_type(key_type))
+    with pytest.raises(KeyGroupsError):
+        hash_code(key, parse_key_type(key_type))
+
+
+@pytest.mark.parametrize("text", ["hello", "user-42", "", " ", "true story", "1.2.3", "a(b)"])
+def test_text_is_a_string(text: str) -> None:
+    assert parse_key(text, None) == text
+
+
+AMBIGUOUS = ["42", "-1", "1.5", "1e5", "NaN", "true", "False", "2024-02-29", "12:00"]
+AMBIGUOUS += ["2024-02-29T12:00", "2024-02-29T12:00Z", "(1, 2)", "[1]", "{}", " 42"]
+AMBIGUOUS += ["123e4567-e89b-12d3-a456-426614174000"]
+
+
+@pytest.mark.parametrize("text", AMBIGUOUS)
+def test_nothing_is_guessed(text: str) -> None:
+    with pytest.raises(AmbiguousKeyTypeError, match=r"may be .* type"):
+        parse_key(text, None)
+    assert parse_key(text, STRING) == text
+
+
+def test_bytes_that_are_no_text() -> None:
+    for key_type in (None, STRING, INT):
+        with pytest.raises(InvalidValueError, match=r"key must be text .* got 'caf\\udce9'"):
+            parse_key("caf\udce9", key_type)
+    with pytest.raises(InvalidValueError, match="prefix must be text"):
+        check_text("prefix", "\udcff")
+    assert parse_key("\ud83d", STRING) == "\ud83d"  # what Java's strings hold, no byte
+
+
+def single(bits: int) -> float:
+    number: float = struct.unpack("<f", struct.pack("<I", bits))[0]
+    return number
+
+
+@given(st.integers(1, 0x7F7FFFFE), st.sampled_from([-1, 0, 1]), st.booleans())
+def test_singles_are_rounded_once(bits: int, side: int, negative: bool) -> None:
+    """Halfway between two singles, and as little beside it as no double can tell."""
+    low, high = Fraction(single(bits)), Fraction(single(bits + 1))
+    halfway = (low + high) / 2
+    number = halfway + side * Fraction(1, 10**400)
+    digits = number * 10**400  # a double's fraction ends before that
+    text = f"{'-' * negative}{int(digits)}e-400"
+    expected = {-1: low, 1: high, 0: low if bits % 2 == 0 else high}[side]
+    assert parse_key(text, FLOAT) == float(-expected if negative else expected)
+
+
+def test_rounding_by_way_of_a_double_would_be_wrong() -> None:
+    text = "1.00000005960464477539062500001"  # above 1 + 2^-24 by less than a double has
+    assert struct.unpack("<f", struct.pack("<f", float(text))) == (1.0,)
+    assert parse_key(text, FLOAT) == 1 + 2**-23
