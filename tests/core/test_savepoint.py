@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import savepoint_bytes as sb
 from savepoints import point, true_entries
 
+import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan, check_restore
 from keygroups.errors import (
     InvalidTypeError,
@@ -384,3 +387,47 @@ def test_raw_and_managed_of_other_key_groups(tmp_path: Path) -> None:
     (operator,) = read_savepoint(sb.write(tmp_path, [sb.operator([task])])).operators
     assert [entry.key_group for entry in operator.entries()] == [0, 1, 2]
     assert [entry.key_group for entry in operator.entries(None, [1, 2])] == [1, 2]
+
+
+# What it needs
+
+
+def test_local_files_need_no_library(tmp_path: Path) -> None:
+    """Neither fsspec nor cramjam, which the extra brings; nor what the adapter needs."""
+    data = sb.keyed_header(sb.simple("Int"), [sb.state("c", "VALUE", sb.simple("Int"))])
+    content = sb.canonical_key_group([(0, [(b"\0" + sb.i32(7) + b"\0", sb.i32(5))])])
+    keyed = sb.canonical(0, [len(data)], sb.inline(data + content))
+    sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
+    code = (
+        "import sys\n"
+        "for name in ('fsspec', 'cramjam', 'numpy', 'pyspark'): sys.modules[name] = None\n"
+        "from keygroups.savepoint import read_savepoint\n"
+        "(operator,) = read_savepoint(sys.argv[1]).operators\n"
+        "print([entry.value for entry in operator.entries()])"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "[5]\n"
+
+
+def test_nothing_is_imported_before_it_is_needed() -> None:
+    """The libraries by the reader, and the reader by the core."""
+    code = (
+        "import sys, keygroups, keygroups.state_keys, keygroups.rescale\n"
+        "print(any(name.startswith('keygroups.savepoint') for name in sys.modules))\n"
+        "import keygroups.savepoint\n"
+        "print({'fsspec', 'cramjam', 'numpy', 'pyspark'} & set(sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "False\nset()\n"
+
+
+def test_the_core_stands_without_the_reader() -> None:
+    """No module of the core imports it, but for what is made of it: the command."""
+    root = Path(keygroups.__file__).parent
+    importing = {
+        path.stem
+        for path in root.glob("*.py")
+        if re.search(r"^\s*(from|import) keygroups\.savepoint", path.read_text("utf-8"), re.M)
+    }
+    assert importing <= {"__main__", "cli"}
