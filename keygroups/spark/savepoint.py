@@ -65,7 +65,7 @@ def read_keyed_state(
     layout = layout_of(wanted_states(found, state))
     tasks = read_tasks(found, states, key_groups)
     if not is_connect(spark):
-        return _read_classic(spark, tasks, layout)
+        return _read_classic(spark, tasks, layout, len(tasks))
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
     if state is not None:
@@ -105,9 +105,11 @@ def register_data_source(spark: SparkSession) -> str:
     return FORMAT
 
 
-def _read_classic(spark: SparkSession, tasks: list[ReadTask], layout: Layout) -> DataFrame:
+def _read_classic(
+    spark: SparkSession, tasks: list[ReadTask], layout: Layout, partitions: int
+) -> DataFrame:
     """Send batches as rows of arrays, which the JVM takes apart: rows of their own cost more."""
-    rdd = spark.sparkContext.parallelize(tasks, max(len(tasks), 1))
+    rdd = spark.sparkContext.parallelize(tasks, max(partitions, 1))
     rows = rdd.flatMap(partial(_batch_rows, layout))
     arrays = spark.createDataFrame(rows, layout.batch_schema, verifySchema=False)
     return arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(VARYING)}))")

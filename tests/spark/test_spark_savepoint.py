@@ -1,0 +1,572 @@
+"""Keyed state of real savepoints as DataFrames, against the same read without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from savepoints import POINTS, Point, point
+
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups._compound_serializers import (
+    enum_of,
+    list_of,
+    map_of,
+    pojo_of,
+    row_of,
+    sql_row,
+    tuple_of,
+)
+from keygroups._serializers import (
+    BYTES,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    GLOBAL_WINDOW,
+    INT,
+    LONG,
+    NULL,
+    RAW,
+    SHORT,
+    STRING,
+    VOID_NAMESPACE,
+    Serializer,
+)
+from keygroups.errors import SavepointError
+from keygroups.logical_types import parse_logical_type
+from keygroups.savepoint import (
+    GlobalWindow,
+    Operator,
+    Row,
+    StateDescriptor,
+    StateEntry,
+    TimestampData,
+    TimeWindow,
+    TtlValue,
+)
+from keygroups.spark import read_keyed_state, register_data_source
+from keygroups.spark import savepoint as spark_savepoint
+from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._state.batches import layout_of
+from keygroups.spark._state.column_types import column_of
+from keygroups.spark._state.tasks import parse_key_groups, read_tasks
+
+READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
+TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
+HEAP = point("2.3.0-heap-canonical")
+QUERY_FAILS = (PySparkException, Py4JJavaError)
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture(scope="module")
+def formatted(spark: SparkSession) -> SparkSession:
+    """A session that has the data source."""
+    if spark.version < "4":
+        pytest.skip("Spark has data sources in Python from 4.0")
+    if find_spec("pyarrow") is None:
+        pytest.skip("pyarrow is not installed, which data sources in Python need")
+    assert register_data_source(spark) == "flink-state"
+    return spark
+
+
+# --- entries as the rows should be ------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """Return a value of an entry, or of a row, as what can be hashed and is equal only to itself.
+
+    Structs are tuples, whatever their fields' names, floats told apart by their bits.
+    """
+    if isinstance(value, GlobalWindow):
+        return plain("GlobalWindow")
+    if isinstance(value, Row):
+        return tuple(map(plain, (*value, value.row_kind)))
+    if isinstance(value, T.Row) or type(value) in (tuple, TtlValue, TimeWindow):
+        return tuple(map(plain, value))
+    if isinstance(value, list):
+        return "list", *map(plain, value)
+    if isinstance(value, dict):
+        return "map", frozenset((plain(key), plain(one)) for key, one in value.items())
+    if isinstance(value, float):
+        return value.hex()
+    if isinstance(value, bytearray):
+        return plain(bytes(value))
+    return type(value).__name__, value
+
+
+def plain_entry(entry: StateEntry, states: dict[str, StateDescriptor]) -> tuple[Any, ...]:
+    key, namespace, user_key, value = entry[4:8]
+    serializer = states[entry.state].value_serializer
+    if isinstance(value, dict) and serializer is not None and serializer.name == "POJO":
+        value = tuple(value.values())
+    if isinstance(key, dict):
+        key = tuple(key.values())
+    return (
+        entry.state,
+        entry.kind,
+        entry.key_group,
+        entry.subtask,
+        *map(plain, (key, namespace, user_key, value)),
+        *entry[8:],
+    )
+
+
+def plain_rows(df: DataFrame, states: dict[str, StateDescriptor]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows as `plain_entry` has entries: of a struct of states, the entry's own."""
+    by_state = {
+        field.name: isinstance(field.dataType, T.StructType)
+        and set(field.dataType.names) <= states.keys()
+        for field in df.schema
+    }
+    for row in df.collect():
+        typed = []
+        for name in TYPED:
+            value = row[name]
+            if by_state[name] and value is not None:
+                others = value.asDict()
+                value = others.pop(row["state"])
+                assert not any(one is not None for one in others.values())
+            typed.append(plain(value))
+        same = (row["state"], row["kind"], row["key_group"], row["subtask"])
+        yield (*same, *typed, row["last_access"], row["timestamp"], row["bytes"])
+
+
+def states_of(operator: Operator) -> dict[str, StateDescriptor]:
+    return {state.name: state for state in operator.states}
+
+
+def assert_same(df: DataFrame, operator: Operator, entries: Iterable[StateEntry]) -> int:
+    states = states_of(operator)
+    expected = Counter(plain_entry(entry, states) for entry in entries)
+    assert Counter(plain_rows(df, states)) == expected
+    return expected.total()
+
+
+def keyed(one: Point) -> Iterator[Operator]:
+    return (operator for operator in one.read().operators if operator.states)
+
+
+# --- against the reader without Spark ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "flink",
+    [
+        "2.3.0",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("1.20.5", "1.17.2", "1.14.6")),
+    ],
+)
+def test_every_point(spark: SparkSession, flink: str) -> None:
+    """The operators of all points, those whose columns are alike in one query."""
+    if is_connect(spark):
+        pytest.skip("the data source reads one operator at a time")
+    alike: dict[str, list[Operator]] = {}
+    points = [one for one in READABLE if one.flink == flink]
+    for one in points:
+        for operator in keyed(one):
+            alike.setdefault(str(operator.states), []).append(operator)
+    total = 0
+    for operators in alike.values():
+        first = operators[0]
+        tasks = [task for operator in operators for task in read_tasks(operator, None, None)]
+        df = spark_savepoint._read_classic(spark, tasks, layout_of(first.states), 2)
+        total += assert_same(
+            df, first, (entry for operator in operators for entry in operator.entries())
+        )
+    print(f"{flink}: {len(points)} points, {len(alike)} queries, {total} entries")
+    assert total > 1_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2.3.0-rocksinc-checkpoint",
+        *(
+            pytest.param(one.name, marks=pytest.mark.slow)
+            for one in READABLE
+            if one.flink == "2.3.0" and one.name != "2.3.0-rocksinc-checkpoint"
+        ),
+    ],
+)
+def test_every_operator_of_a_point(spark: SparkSession, name: str) -> None:
+    one = point(name)
+    for operator in keyed(one):
+        df = read_keyed_state(spark, one.path, operator.operator_id, moved=one.moved)
+        assert_same(df, operator, operator.entries())
+
+
+def test_some_key_groups_of_one_state(spark: SparkSession) -> None:
+    operator = HEAP.read().operator("by-string")
+    for state in ("byCity", "visits"):
+        df = read_keyed_state(spark, HEAP.path, "by-string", state, key_groups=range(40, 90))
+        assert assert_same(df, operator, operator.entries([state], range(40, 90))) > 0
+    assert read_keyed_state(spark, HEAP.path, "by-string", key_groups=[]).collect() == []
+
+
+def test_the_types_of_one_state(spark: SparkSession) -> None:
+    df = read_keyed_state(spark, HEAP.path, "by-string", "visits")
+    assert df.schema.simpleString() == (
+        "struct<key_group:int,subtask:int,state:string,kind:string,key:string,namespace:string,"
+        "user_key:string,value:array<struct<last_access:bigint,value:string>>,last_access:bigint,"
+        "timestamp:bigint,bytes:bigint>"
+    )
+    df = read_keyed_state(spark, HEAP.path, "by-tuple", "ttlMap")
+    types = {field.name: field.dataType.simpleString() for field in df.schema}
+    assert types["key"] == "struct<f0:string,f1:int>"
+    assert types["user_key"] == "int"
+    assert types["value"] == "string"
+
+
+def test_the_types_of_all_states(spark: SparkSession) -> None:
+    """One type where all agree, else a field for each state that has one."""
+    df = read_keyed_state(spark, HEAP.path, "by-long")
+    assert df.schema["key"].dataType == T.LongType()
+    assert df.schema["user_key"].dataType.simpleString() == "struct<byCity:string,ttlMap:int>"
+    value = df.schema["value"].dataType
+    assert isinstance(value, T.StructType)
+    assert {"count", "pair", "visits", "byCity"} < set(value.names)
+    assert not [name for name in value.names if "timer" in name]
+
+
+def test_an_operator_without_keyed_state_has_no_rows(spark: SparkSession) -> None:
+    operator = next(one for one in HEAP.read().operators if not one.states)
+    df = read_keyed_state(spark, HEAP.path, operator.operator_id)
+    assert df.collect() == []
+    assert len(df.columns) == 11
+
+
+# --- types that no point has ------------------------------------------------------------
+
+UTC = dt.timezone.utc
+VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
+    (FLOAT, "float", [(1.5, 1.5), (float("-inf"), float("-inf")), (None, None)]),
+    (CHAR, "string", [("a", "a"), ("\xe9", "\xe9")]),
+    (SHORT, "smallint", [(-(2**15), -(2**15))]),
+    (BYTES, "binary", [(b"", b""), (b"\0\xff", b"\0\xff"), (None, None)]),
+    (NULL, "", []),
+    (VOID_NAMESPACE, "", []),
+    (Serializer("KRYO", java_class="a.B"), "binary", [(b"\1", b"\1")]),
+    (enum_of("a.B", ["ON", "OFF"]), "string", [("ON", "ON")]),
+    (GLOBAL_WINDOW, "string", [(GlobalWindow(), "GlobalWindow")]),
+    (tuple_of([]), "struct<>", [((), ())]),
+    (tuple_of([LONG, NULL]), "struct<f0:bigint,f1:string>", [((1, None), (1, None))]),
+    (
+        row_of([INT, list_of(STRING)]),
+        "struct<f0:int,f1:array<string>,row_kind:string>",
+        [(Row((1, None), "-U"), (1, None, "-U")), (Row((None, ["a"])), (None, ["a"], "+I"))],
+    ),
+    (
+        pojo_of("a.B", ["id", "tags"], [INT, list_of(tuple_of([INT, INT]))]),
+        "struct<id:int,tags:array<struct<f0:int,f1:int>>>",
+        [({"id": 1, "tags": [(1, 2), (3, 4)]}, (1, [(1, 2), (3, 4)])), (None, None)],
+    ),
+    (
+        map_of(STRING, pojo_of("a.B", ["id"], [INT])),
+        "map<string,struct<id:int>>",
+        [({"a": {"id": 1}, "b": None}, {"a": (1,), "b": None}), ({}, {})],
+    ),
+    (
+        list_of(list_of(GLOBAL_WINDOW)),
+        "array<array<string>>",
+        [([[], [GlobalWindow()]], [[], ["GlobalWindow"]]), ([], [])],
+    ),
+    (
+        sql_row([parse_logical_type("DECIMAL(38, 10)")]),
+        "struct<f0:decimal(38,10)>",
+        [((Decimal("1.5000000000"),), (Decimal("1.5"),)), ((None,), (None,))],
+    ),
+    (
+        sql_row([parse_logical_type("DATE"), parse_logical_type("TIME(3)")]),
+        "struct<f0:date,f1:int>",
+        [
+            ((dt.date(1, 1, 1), dt.time(1, 2, 3, 4000)), (dt.date(1, 1, 1), 3_723_004)),
+            ((dt.date(9999, 12, 31), 2**31 - 1), (dt.date(9999, 12, 31), 2**31 - 1)),
+        ],
+    ),
+    (
+        sql_row([parse_logical_type("TIMESTAMP(6)"), parse_logical_type("TIMESTAMP(3)")]),
+        "struct<f0:timestamp_ntz,f1:timestamp_ntz>",
+        [
+            (
+                (dt.datetime(1900, 1, 1, 0, 0, 0, 1), None),
+                (dt.datetime(1900, 1, 1, 0, 0, 0, 1), None),
+            )
+        ],
+    ),
+    (
+        sql_row([parse_logical_type("TIMESTAMP(9)"), parse_logical_type("TIMESTAMP_LTZ(9)")]),
+        "struct<f0:struct<millisecond:bigint,nano_of_millisecond:int>,"
+        "f1:struct<millisecond:bigint,nano_of_millisecond:int>>",
+        [
+            ((TimestampData(-1, 999_999), None), ((-1, 999_999), None)),
+            (
+                (
+                    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+                    dt.datetime(2024, 1, 1, tzinfo=UTC),
+                ),
+                ((-1, 999_000), (1_704_067_200_000, 0)),
+            ),
+        ],
+    ),
+    (
+        sql_row([parse_logical_type("ARRAY<ROW<INT, BINARY(2)>>"), parse_logical_type("BYTES")]),
+        "struct<f0:array<struct<f0:int,f1:binary>>,f1:binary>",
+        [(([(1, b"ab"), None], b"c"), ([(1, b"ab"), None], b"c"))],
+    ),
+]
+
+
+@pytest.mark.parametrize(("serializer", "spark_type", "values"), VALUES, ids=lambda one: str(one))
+def test_values(
+    spark: SparkSession, serializer: Serializer, spark_type: str, values: list[tuple[Any, Any]]
+) -> None:
+    column = column_of(serializer)
+    if column is None:
+        assert not spark_type
+        return
+    assert column.data_type.simpleString() == spark_type
+    rows = [(value,) for value in column.convert([value for value, _ in values])]
+    df = spark.createDataFrame(rows, T.StructType([T.StructField("v", column.data_type)]))
+    assert [plain(row.v) for row in df.collect()] == [plain(expected) for _, expected in values]
+
+
+def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> None:
+    column = column_of(sql_row([parse_logical_type("TIMESTAMP_LTZ(6)")]))
+    assert column is not None
+    instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
+    schema = T.StructType([T.StructField("v", column.data_type)])
+    df = spark.createDataFrame([(one,) for one in column.convert([(instant,)])], schema)
+    assert df.selectExpr("unix_micros(v.f0)").first()[0] == 1_719_835_200_000_005  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "value", "message"),
+    [
+        (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
+        (CHAR, "\udfff", "half of a surrogate pair"),
+        (list_of(STRING), ["\udc00"], "half of a surrogate pair"),
+        (sql_row([parse_logical_type("DATE")]), (2**31 - 1,), "2147483647 is nothing that"),
+        (
+            sql_row([parse_logical_type("TIMESTAMP(6)")]),
+            (TimestampData(2**62, 0),),
+            "is nothing that a column of Spark holds unchanged",
+        ),
+        (map_of(STRING, INT), {None: 1}, "a map has the key null"),
+        (map_of(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
+        (pojo_of("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
+        (INT, True, "True is nothing that"),
+        (RAW, "text", "is nothing that"),
+    ],
+)
+def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, message: str) -> None:
+    column = column_of(serializer)
+    assert column is not None
+    with pytest.raises(InvalidValueError, match=message):
+        column.convert([None, value])
+
+
+def test_timers_that_only_the_job_can_read_are_bytes() -> None:
+    kryo = Serializer("KRYO", java_class="a.B")
+    timers = StateDescriptor("timers", "PRIORITY_QUEUE", STRING, kryo, None)
+    count = StateDescriptor("count", "VALUE", STRING, VOID_NAMESPACE, LONG)
+    schema = layout_of([timers, count]).schema
+    assert schema["key"].dataType.simpleString() == "struct<timers:binary,count:string>"
+    items = StateDescriptor("items", "LIST", STRING, kryo, kryo)
+    schema = layout_of([items]).schema
+    assert schema["namespace"].dataType == schema["value"].dataType == T.BinaryType()
+
+
+# --- what is refused, and damage --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda spark: read_keyed_state(cast("Any", None), "x", "y"),
+            InvalidTypeError,
+            "spark must be a Spark",
+        ),
+        (
+            lambda spark: read_keyed_state(spark, cast("Any", 5), "y"),
+            InvalidTypeError,
+            "path must be a str",
+        ),
+        (lambda spark: read_keyed_state(spark, "/nowhere", "y"), SavepointError, "/nowhere/_meta"),
+        (lambda spark: read_heap(spark, "nope"), InvalidValueError, "operator must be .* 'nope'"),
+        (lambda spark: read_heap(spark, state="nope"), InvalidValueError, "states must .* 'nope'"),
+        (lambda spark: read_heap(spark, state=["a"]), InvalidTypeError, "state must be a str"),
+        (lambda spark: read_heap(spark, key_groups=[128]), InvalidValueError, "from 0 to 127"),
+        (lambda spark: read_heap(spark, key_groups="1"), InvalidTypeError, "key_groups must be"),
+        (
+            lambda spark: read_heap(spark, key_groups=[0] * 40_000),
+            InvalidValueError,
+            "at most 32768",
+        ),
+        (
+            lambda spark: register_data_source(cast("Any", 5)),
+            InvalidTypeError,
+            "spark must be a SparkSession",
+        ),
+    ],
+)
+def test_refused_before_anything_runs(
+    spark: SparkSession,
+    call: Callable[[SparkSession], object],
+    error: type[KeyGroupsError],
+    message: str,
+) -> None:
+    with pytest.raises(error, match=message):
+        call(spark)
+
+
+def read_heap(spark: SparkSession, operator: Any = "by-string", **arguments: Any) -> DataFrame:
+    return read_keyed_state(spark, HEAP.path, operator, **arguments)
+
+
+def test_changelog_checkpoints_are_refused(spark: SparkSession) -> None:
+    one = point("2.3.0-changelog-checkpoint")
+    with pytest.raises(SavepointError, match="changelog"):
+        read_keyed_state(spark, one.path, "by-string", moved=one.moved)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> tuple[Path, int]:
+    """A savepoint with the last key group of one file overwritten, and that key group."""
+    folder = tmp_path / "point"
+    shutil.copytree(point("2.3.0-files-canonical").path, folder)
+    operator = Point.read(point("2.3.0-files-canonical")).operator("by-string")
+    entries = list(operator.entries())
+    last = max(entry.key_group for entry in entries if entry.subtask == 0)
+    task = operator.tasks()[0]
+    (handle, _), *_ = task.handles
+    stream = handle.stream  # type: ignore[union-attr]
+    start = handle.offsets[last - handle.key_groups.start_key_group]  # type: ignore[union-attr]
+    path = folder / Path(stream.path).name
+    data = path.read_bytes()
+    path.write_bytes(data[: start + 4] + b"\x7f" * (len(data) - start - 4))
+    return folder, last
+
+
+def test_damage_fails_the_query_and_says_where(
+    spark: SparkSession, damaged: tuple[Path, int]
+) -> None:
+    folder, last = damaged
+    df = read_keyed_state(spark, folder, "by-string", "count")
+    with pytest.raises(QUERY_FAILS, match="SavepointError") as caught:
+        df.collect()
+    assert re.search(r"/point/[-0-9a-f]+, offset \d+: ", str(caught.value))
+    others = [group for group in range(128) if group != last]
+    assert read_keyed_state(spark, folder, "by-string", "count", key_groups=others).count() > 0
+
+
+# --- the data source --------------------------------------------------------------------
+
+
+def load(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    return spark.read.format("flink-state").options(**options).load(str(path))
+
+
+def test_the_data_source_needs_spark_4(spark: SparkSession) -> None:
+    if spark.version >= "4":
+        pytest.skip("this Spark has data sources in Python")
+    with pytest.raises(KeyGroupsError, match=r"needs Spark 4\.0, this is 3\."):
+        register_data_source(spark)
+
+
+def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
+    one = point("2.3.0-rocksinc-checkpoint")
+    operator = one.read().operator("by-string")
+    df = load(formatted, one.path, operator="by-string", moved=json.dumps(one.moved))
+    assert df.schema == read_keyed_state(formatted, one.path, "by-string", moved=one.moved).schema
+    assert assert_same(df, operator, operator.entries()) > 0
+    df = load(formatted, one.path, operator="by-string", state="sum", keyGroups="0-40,60")
+    groups = [*range(41), 60]
+    assert assert_same(df, operator, operator.entries(["sum"], groups)) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the option operator"),
+        ({"operator": "nope"}, "operator must be an operator's uid"),
+        ({"operator": "by-string", "state": "nope"}, "states must be of by-string"),
+        ({"operator": "by-string", "keyGroups": "a"}, "keyGroups must be such as 0-63,70"),
+        ({"operator": "by-string", "moved": "[]"}, "moved must be a JSON object of paths"),
+        ({"operator": "by-string", "group": "1"}, "has the options path, operator"),
+    ],
+)
+def test_options_are_checked(
+    formatted: SparkSession, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(PySparkException, match=message):
+        load(formatted, HEAP.path, **options).collect()
+
+
+def test_a_schema_of_ones_own_is_refused(formatted: SparkSession) -> None:
+    reader = formatted.read.format("flink-state").schema("key int").option("operator", "by-string")
+    with pytest.raises(PySparkException, match="schema must be that of the state"):
+        reader.load(str(HEAP.path)).collect()
+
+
+def test_filters_leave_out_bytes(formatted: SparkSession, damaged: tuple[Path, int]) -> None:
+    """With the filter pushed down, damage in what it leaves out is not met."""
+    folder, last = damaged
+    count = "state = 'count' AND key_group"
+    filters = [f"{count} < {last}", f"{count} IN ({last - 1}, {last - 2})", f"{count} = 127"]
+    df = load(formatted, folder, operator="by-string")
+    expected = point("2.3.0-files-canonical").read().operator("by-string").entries(["count"])
+    groups = [entry.key_group for entry in expected]
+    with pytest.raises(PySparkException, match="SavepointError"):
+        df.filter(filters[0]).collect()
+    if formatted.version < "4.1":
+        return
+    formatted.conf.set(PUSHDOWN, "true")
+    try:
+        assert df.filter(filters[0]).count() == sum(group < last for group in groups) > 0
+        assert df.filter(filters[1]).count() == sum(last - 3 < group < last for group in groups)
+        assert df.filter(filters[2]).count() == groups.count(127)
+        assert df.filter("state = 'nope'").count() == 0
+        assert df.filter("kind = 'MAP' AND key_group > 100").count() > 0
+        with pytest.raises(PySparkException, match="SavepointError"):
+            df.filter(f"key_group >= {last} AND NOT state = 'sum'").collect()
+    finally:
+        formatted.conf.unset(PUSHDOWN)
+
+
+def test_filters_choose_tasks(formatted: SparkSession) -> None:
+    from pyspark.sql import datasource as ds
+
+    from keygroups.spark._state.data_source import FlinkStateDataSource, TaskPartition
+
+    if not hasattr(ds, "EqualTo"):
+        pytest.skip("Spark pushes filters down from 4.1")
+    source = FlinkStateDataSource({"operator": "by-string", "path": str(HEAP.path)})
+    reader = source.reader(source.schema())
+    kept: Sequence[Any] = [ds.EqualTo(("key",), "a"), ds.StringStartsWith(("state",), "c")]
+    pushed = [ds.In(("state",), ("count", "sum")), ds.GreaterThanOrEqual(("key_group",), 100)]
+    assert list(reader.pushFilters([*kept, *pushed])) == kept
+    tasks = [one.task for one in reader.partitions() if isinstance(one, TaskPartition)]
+    assert {task.states for task in tasks} == {frozenset({"count", "sum"})}
+    assert min(min(task.key_groups) for task in tasks) == 100
+    assert list(reader.read(ds.InputPartition(None))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", []), ("5", [5]), ("0-2,7", [0, 1, 2, 7]), ("3-2", [])]
+)
+def test_key_groups_as_text(text: str, expected: list[int]) -> None:
+    assert parse_key_groups(text) == expected
