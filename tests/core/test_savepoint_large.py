@@ -28,13 +28,13 @@ def large(folder: Path, form: str, entries: int) -> Operator:
 @pytest.mark.parametrize("form", FORMS)
 def test_entries(form: str, tmp_path: Path) -> None:
     """As many as were written, in the key groups where Flink has them."""
-    operator = large(tmp_path, form, 25_600)
+    operator = large(tmp_path, form, 12_800)
     counts: Counter[int] = Counter()
     for entry in operator.entries():
         assert entry.value == 5
         counts[entry.key_group] += 1
         assert entry.key_group == assign_to_key_group(entry.key, KEY_GROUPS, STRING)
-    assert counts.total() == 25_600
+    assert counts.total() == 12_800
     part = sum(1 for _ in operator.entries(["count"], [5, 100]))
     assert part == counts[5] + counts[100]
 
@@ -42,9 +42,9 @@ def test_entries(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["canonical", "native"])
 def test_memory_is_flat(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, hardly more memory; one piece is what is held."""
-    monkeypatch.setattr(files_module, "CHUNK", 1 << 12)
+    monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
     peaks = []
-    for entries in (25_600, 25_600 * 4):
+    for entries in (12_800, 12_800 * 4):
         operator = large(tmp_path / str(entries), form, entries)
         tracemalloc.start()
         try:
