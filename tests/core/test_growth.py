@@ -35,7 +35,7 @@ from keygroups.operator_state import (
     split_distribute_order,
 )
 from keygroups.reports import RescaleReport
-from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint import Operator, operator_reports, read_savepoint
 from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
@@ -238,6 +238,9 @@ GROWING: dict[str, Callable[[int], object]] = {
     ),
     "CompositeKeySerializer.serialize": lambda n: LISTS.serialize(["a"] * n),
     "savepoint.read_savepoint": lambda n: read_savepoint(savepoint_folder(n, n)),
+    "savepoint.operator_reports": lambda n: list(
+        map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n))
+    ),
     "Operator.entries": lambda n: list(operator_of(n).entries()),
     "Operator.key_group_bytes": lambda n: operator_of(n).key_group_bytes(),
     "Operator.key_sizes": lambda n: operator_of(n).key_sizes(n),
