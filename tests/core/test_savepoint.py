@@ -148,28 +148,6 @@ def test_tasks_can_be_pickled() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["heap-canonical", "heap-native", "rocksinc-native"])
-@pytest.mark.parametrize("size", [1, 2_000, 10**9])
-def test_parts_of_a_size(name: str, size: int) -> None:
-    """Together they read the same, each key group once and in order."""
-    operator = point(f"2.3.0-{name}").read().operator("by-string")
-    for task in operator.tasks():
-        parts = list(task.split(size))
-        groups = [group for part in parts for group in sorted(part.key_groups)]
-        assert groups == sorted(task.key_groups)
-        assert [one for part in parts for one in part.entries()] == list(task.entries())
-        assert len(parts) == 1 if size == 10**9 else len(parts) > 1
-
-
-def test_parts_of_raw_state() -> None:
-    operator = point("2.3.0-heaptimers-checkpoint").read().operator("by-string")
-    (task, *_) = operator.tasks()
-    assert [one for part in task.split(500) for one in part.entries()] == list(task.entries())
-    (changelog, *_) = point("2.3.0-changelog-checkpoint").read().operator("by-string").tasks()
-    (whole,) = changelog.split(1)
-    assert whole.key_groups == changelog.key_groups
-
-
 def test_key_sizes() -> None:
     """Against a sum over all entries."""
     operator = HEAP.read().operator("by-string")
