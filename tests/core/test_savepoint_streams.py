@@ -187,6 +187,12 @@ def test_damaged_canonical(number: int, tmp_path: Path) -> None:
     [
         ("LIST", sb.list_of(STRING), b"\x02a;\x02b", "not separated by commas"),
         ("LIST", sb.list_of(STRING), b"\x02a,", "index out of range"),
+        (
+            "LIST",
+            sb.list_of(sb.simple("Short")),
+            b"\0",
+            "not separated by commas",
+        ),  # beyond its end
         ("MAP", sb.map_of(STRING, INT), b"\0", "no entry of s: MAP"),
         ("VALUE", STRING, b"\x05a", "no entry of s"),
     ],
