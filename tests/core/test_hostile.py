@@ -117,7 +117,7 @@ else:
 """And of `keygroups.arrays`, where a key is an array of keys."""
 
 
-def valid(name: str, parameter: inspect.Parameter) -> list[Any]:
+def choices(name: str, parameter: inspect.Parameter) -> list[Any]:
     of_arrays = name.startswith("arrays.") and parameter.name in ARRAYS
     return (ARRAYS if of_arrays else VALID)[parameter.name]
 
@@ -175,10 +175,10 @@ def test_hostile_arguments(name: str) -> None:
     for parameter in named:
         assert parameter.name in VALID, f"give a valid {parameter.name} to VALID"
         for _, make in HOSTILE:
-            arguments = {other.name: valid(name, other)[0] for other in named}
+            arguments = {other.name: choices(name, other)[0] for other in named}
             drive(name, arguments | {parameter.name: make()}, [])
     if variadic:
-        arguments = {other.name: valid(name, other)[0] for other in named}
+        arguments = {other.name: choices(name, other)[0] for other in named}
         for _, make in HOSTILE:
             drive(name, arguments, [make()])
 
@@ -203,9 +203,9 @@ def drive_drawn(name: str, data: st.DataObject) -> None:
     more: list[Any] = []
     for parameter in taken:
         if parameter.kind is parameter.VAR_POSITIONAL:
-            valid = st.sampled_from(valid(name, parameter))
+            valid = st.sampled_from(choices(name, parameter))
             more = data.draw(st.lists(st.one_of(valid, HOSTILE_VALUES), max_size=4))
         elif parameter.kind is not parameter.VAR_KEYWORD:
-            valid = st.sampled_from(valid(name, parameter))
+            valid = st.sampled_from(choices(name, parameter))
             arguments[parameter.name] = data.draw(st.one_of(valid, HOSTILE_VALUES))
     drive(name, arguments, more)
