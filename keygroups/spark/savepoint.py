@@ -9,12 +9,13 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from keygroups._checks import check_str
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import ReadTask, read_savepoint
 from keygroups.spark._columns.arguments import check_session, is_connect
-from keygroups.spark._state.batches import SAME, VARYING, Layout, batches, layout_of
+from keygroups.spark._state.batches import SAME, Layout, batches, layout_of
 from keygroups.spark._state.tasks import read_tasks, wanted_states
 
 __all__ = ["read_keyed_state", "register_data_source"]
@@ -112,8 +113,17 @@ def _read_classic(
     rdd = spark.sparkContext.parallelize(tasks, max(partitions, 1))
     rows = rdd.flatMap(partial(_batch_rows, layout))
     arrays = spark.createDataFrame(rows, layout.batch_schema, verifySchema=False)
-    return arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(VARYING)}))")
+    entries = arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(layout.not_null)}))")
+    return entries.select(
+        *(
+            F.col(field.name)
+            if field.name in entries.columns
+            else F.lit(None).cast(field.dataType).alias(field.name)
+            for field in layout.schema
+        )
+    )
 
 
 def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
-    return (batch.as_row() for batch in batches(task, layout))
+    names = layout.not_null
+    return (batch.as_row(names) for batch in batches(task, layout))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice, repeat
 from operator import itemgetter
@@ -35,6 +35,7 @@ SAME = tuple(_SAME)
 VARYING = (*_TYPED, "last_access", "timestamp", "bytes")
 """The others."""
 _PLACES = {name: StateEntry._fields.index(name) for name in StateEntry._fields}
+_get_state = itemgetter(_PLACES["state"])
 _state_and_key_group = itemgetter(_PLACES["state"], _PLACES["key_group"])
 
 
@@ -43,6 +44,8 @@ class Layout:
     """Which type each of key, namespace, user key and value has, by state."""
 
     types: tuple[Mapping[str, T.DataType], ...]
+    has_last_access: bool
+    has_timestamp: bool
 
     @property
     def states(self) -> list[str]:
@@ -57,9 +60,16 @@ class Layout:
         )
 
     @property
+    def not_null(self) -> list[str]:
+        """Those of VARYING in which not all is null."""
+        numbers = (self.has_last_access, self.has_timestamp, True)
+        return [name for name, has in zip(VARYING, (*map(bool, self.types), *numbers)) if has]
+
+    @property
     def batch_schema(self) -> T.StructType:
         """That of what `Batch.as_row` returns."""
-        arrays = ((name, T.ArrayType(data_type)) for name, data_type in self._varying())
+        types = dict(self._varying())
+        arrays = ((name, T.ArrayType(types[name])) for name in self.not_null)
         return T.StructType([T.StructField(*field) for field in (*_SAME.items(), *arrays)])
 
     def _varying(self) -> Iterator[tuple[str, T.DataType]]:
@@ -73,9 +83,9 @@ class Batch(NamedTuple):
     same: tuple[int, int, str, str]
     columns: list[Sequence[Any] | None]
 
-    def as_row(self) -> tuple[Any, ...]:
-        """Return one row with arrays, empty ones for null."""
-        return (*self.same, *([] if column is None else column for column in self.columns))
+    def as_row(self, names: Sequence[str]) -> tuple[Any, ...]:
+        """Return one row with some columns as arrays, empty ones for null."""
+        return (*self.same, *(self.columns[VARYING.index(name)] or [] for name in names))
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Return an iterator over the rows of the DataFrame."""
@@ -86,15 +96,14 @@ class Batch(NamedTuple):
 def layout_of(states: Sequence[StateDescriptor]) -> Layout:
     """Return the layout for some states."""
     by_state = {state.name: _columns(state) for state in states}
+    types = tuple(
+        {name: one.data_type for name, columns in by_state.items() if (one := columns[role])}
+        for role in range(len(_TYPED))
+    )
     return Layout(
-        tuple(
-            {
-                name: found.data_type
-                for name, columns in by_state.items()
-                if (found := columns[role])
-            }
-            for role in range(len(_TYPED))
-        )
+        types,
+        any(state.has_ttl for state in states),
+        any(state.kind == "PRIORITY_QUEUE" for state in states),
     )
 
 
@@ -108,15 +117,15 @@ def batches(task: ReadTask, layout: Layout) -> Iterator[Batch]:
     for (name, key_group), chunks in groupby(_chunks(task.entries()), itemgetter(0, 1)):
         converter = converters[name]
         same = (key_group, task.subtask, name, converter.kind)
-        columns: list[list[Any]] = [[] for _ in converter.places]
+        columns: list[list[Any]] = [[] for _ in converter.getters]
         size = 0
         for _, _, chunk in chunks:
-            for column, place in zip(columns, converter.places):
-                column += [entry[place] for entry in chunk]
-            size += sum(entry.bytes for entry in chunk)
+            for column, get in zip(columns, converter.getters):
+                column += map(get, chunk)
+            size += sum(columns[-1][-len(chunk) :])
             if len(columns[0]) >= _ENTRIES or size >= _BYTES:
                 yield Batch(same, converter.convert(key_group, columns))
-                columns, size = [[] for _ in converter.places], 0
+                columns, size = [[] for _ in converter.getters], 0
         if columns[0]:
             yield Batch(same, converter.convert(key_group, columns))
 
@@ -126,7 +135,7 @@ def _chunks(entries: Iterator[StateEntry]) -> Iterator[tuple[str, int, list[Stat
     while chunk := list(islice(entries, _CHUNK)):
         name, key_group = chunk[0].state, chunk[0].key_group
         # Key groups come in order, so those between two of the same are it too.
-        if chunk[-1].key_group == key_group and all(entry.state == name for entry in chunk):
+        if chunk[-1].key_group == key_group and all(map(name.__eq__, map(_get_state, chunk))):
             yield name, key_group, chunk
         else:
             for (name, key_group), part in groupby(chunk, _state_and_key_group):
@@ -138,13 +147,13 @@ def _as_it_is(values: Sequence[Any]) -> Sequence[Any]:
 
 
 class _Converter:
-    """Makes Spark's values of those of one state; `places` are which of an entry it takes."""
+    """Makes Spark's values of one state; `getters` take them from an entry, its bytes last."""
 
     def __init__(self, state: StateDescriptor, layout: Layout) -> None:
         self.kind = state.kind
         self.name = state.name
         self._plan: list[tuple[int, Convert]] = []  # where in the columns, and how
-        self.places: list[int] = []
+        self.getters: list[Callable[[StateEntry], Any]] = []
         for role, (column, types) in enumerate(zip(_columns(state), layout.types)):
             if column is None:
                 continue
@@ -162,7 +171,7 @@ class _Converter:
 
     def _add(self, name: str, convert: Convert = _as_it_is) -> None:
         self._plan.append((VARYING.index(name), convert))
-        self.places.append(_PLACES[name])
+        self.getters.append(itemgetter(_PLACES[name]))
 
     def convert(self, key_group: int, columns: Sequence[Sequence[Any]]) -> list[Any]:
         """Return the columns of a batch."""

@@ -200,9 +200,14 @@ def _mapped(function: Callable[[Any], Any], *classes: type) -> Convert:
 
 
 def _check_text(values: Sequence[Any]) -> Sequence[Any]:
-    texts = _present(values, str)
+    texts = values
     try:
-        "".join(texts).encode()
+        text = "".join(values)  # the fastest look at all of them
+    except TypeError:
+        texts = _present(values, str)
+        text = "".join(texts)
+    try:
+        text.encode()
     except UnicodeEncodeError:
         text = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
         raise InvalidValueError(
