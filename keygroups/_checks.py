@@ -87,6 +87,17 @@ def to_int(name: str, value: Any, error: type[InvalidTypeError] = InvalidTypeErr
     raise error(f"{name} must be an int, got {show(value)} of class {type(value).__name__}")
 
 
+def to_number(name: str, value: Any) -> float:
+    """Return `value` as an int or a float, or raise with `name` and value."""
+    number = from_numpy(value, "floating")
+    if isinstance(number, float):
+        return float.__float__(number)  # of a subclass too, with methods of its own, a float
+    try:
+        return to_int(name, number)
+    except InvalidTypeError:
+        raise InvalidTypeError(f"{name} must be a number, got {show(value)}") from None
+
+
 def check_int(name: str, value: object, low: int, high: int) -> int:
     """Return `value` as an int of `low..high`, or raise with `name`, value and bounds."""
     number = to_int(name, value)

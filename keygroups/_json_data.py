@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keygroups.assignment import KeyTrace
+    from keygroups.job import Vertex, VertexSkew
     from keygroups.key_group_range import KeyGroupRange
     from keygroups.reports import RescaleReport
     from keygroups.rescale import RescalePlan
@@ -95,4 +96,14 @@ def report_data(report: OperatorReport) -> dict[str, Any]:
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
         "rescale": rescale_data(report.rescale),
+    }
+
+
+def vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:
+    """Return what the subtasks of a vertex have read."""
+    names = ("vertex_id", "name", "status", "parallelism", "max_parallelism", "is_keyed")
+    said = ("imbalance", "hot_subtasks", "idle_subtasks", "diagnosis", "remedy")
+    return {name: getattr(vertex, name) for name in names} | {
+        "subtasks": [one._asdict() for one in vertex.subtasks],
+        "skew": None if skew is None else {name: getattr(skew, name) for name in said},
     }

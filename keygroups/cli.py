@@ -7,6 +7,7 @@
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. With `--json` an answer is one JSON value on one line, for each key of
@@ -250,6 +251,42 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
         yield f"\n{report}"
 
 
+def _job(options: argparse.Namespace) -> Iterator[str]:
+    """Print what the subtasks of a running job have read, and which are hot.
+
+    URL is that of Flink's REST API, such as http://localhost:8081, or of a page of its web UI.
+    Without --vertex all vertices are looked at whose input is keyed.
+
+    JSON: url, job_id, name, state, vertices (each with vertex_id, name, status, parallelism,
+    max_parallelism, is_keyed, subtasks with subtask, status, read_records and read_bytes, and
+    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis and
+    remedy). What Flink does not know yet is null.
+    """
+    from keygroups._json_data import vertex_data
+    from keygroups.errors import JobError
+    from keygroups.job import read_job
+
+    job = read_job(options.url, options.job_id, options.timeout)
+    named = options.vertex is not None
+    wanted = (
+        [job.vertex(options.vertex)] if named else [one for one in job.vertices if one.is_keyed]
+    )
+    skews, unknown = {}, []
+    for vertex in wanted:
+        try:
+            skews[vertex.vertex_id] = job.skew(vertex)
+        except JobError as error:
+            if named:
+                raise
+            unknown.append(str(error))
+    if options.json:
+        vertices = [vertex_data(one, skews.get(one.vertex_id)) for one in job.vertices]
+        names = ("url", "job_id", "name", "state")
+        yield _json({name: getattr(job, name) for name in names} | {"vertices": vertices})
+        return
+    yield "\n\n".join([str(job), *map(str, skews.values()), *unknown])
+
+
 def _key_type(text: str | None) -> KeyType | None:
     from keygroups._key_text import parse_key_type
 
@@ -271,6 +308,13 @@ def _int(text: str) -> int:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be an int, got {show(text)}") from None
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {show(text)}") from None
 
 
 _HELP = {
@@ -329,4 +373,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--parallelism", type=_int, metavar="N", help=more)
     top = "how many key groups and keys are named (default: 5)"
     add("--top", type=_int, default=5, metavar="N", help=top)
+    add = command(_job)
+    add("url", metavar="URL", help="http or https")
+    add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")
+    add("--vertex", metavar="NAME", help="only this vertex: its name, part of it, or id")
+    seconds = "seconds to wait for each answer (default: 10)"
+    add("--timeout", type=_seconds, default=10.0, metavar="N", help=seconds)
     return parser

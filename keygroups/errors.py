@@ -10,6 +10,7 @@ __all__ = [
     "AmbiguousKeyTypeError",
     "InvalidTypeError",
     "InvalidValueError",
+    "JobError",
     "KeyGroupsError",
     "ParallelismError",
     "ParallelismTypeError",
@@ -45,6 +46,10 @@ class ParallelismError(InvalidValueError):
 
 class ParallelismTypeError(ParallelismError, InvalidTypeError):
     """A parallelism or max parallelism that is not an int."""
+
+
+class JobError(KeyGroupsError):
+    """A REST API that does not answer as Flink does, or no longer of that job; names the URL."""
 
 
 class SavepointError(KeyGroupsError, ValueError):

@@ -264,6 +264,8 @@ CONSTANT = {
     "assignment.compute_key_group_range_for_operator_index",
     "assignment.compute_operator_index_for_key_group",
     "cli.main",
+    "job.read_job",
+    *(name for name in CALLS if name.startswith("Job.")),  # one vertex, with its few subtasks
     "hashing.murmur_hash",
     "key_group_range.KeyGroupRange",
     "rescale.check_restore",

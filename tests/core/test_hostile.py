@@ -44,6 +44,7 @@ VALID: dict[str, list[Any]] = {
     "fields": [INT, STRING, "BIGINT"],
     "high": [4],
     "index": [0, 1],
+    "job_id": [None, "0" * 32],
     "key": [5, "a", (1, "a"), INT],
     "key_group": [50],
     "key_group_id": [3],
@@ -89,8 +90,11 @@ VALID: dict[str, list[Any]] = {
     "top": [3],
     "user_key": ["b", None],
     "user_key_type": [STRING, None],
+    "timeout": [5],
+    "url": ["http://127.0.0.1:9"],
     "value": [5, INT, STRING],
     "value_type": [None, INT],
+    "vertex": ["by-user"],
     "weights": [[1] * 8, {3: 1.5}],
     "zone": ["UTC", "Europe/Berlin"],
     "n": [1, 2],
@@ -111,8 +115,10 @@ except ModuleNotFoundError:
 else:
     numbers, texts = np.arange(3), np.array(["a", "b", None], dtype=object)
     ARRAYS = {
-        **dict.fromkeys(("key", "keys"), [numbers, texts, [numbers, texts], np.zeros(2, bool)]),
-        **dict.fromkeys(("key_hash", "key_group_id"), [numbers]),
+        **{
+            name: [numbers, texts, [numbers, texts], np.zeros(2, bool)] for name in ("key", "keys")
+        },
+        **{name: [numbers] for name in ("key_hash", "key_group_id")},
     }
 """And of `keygroups.arrays`, where a key is an array of keys."""
 

@@ -7,7 +7,8 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,20 +61,64 @@ class FlinkSql:
         )
         return jobs
 
+    @contextmanager
+    def rest_job(self, task: dict[str, object]) -> Iterator[RestJob]:
+        """Run the job of `java/RestJob.java` in a cluster whose REST API can be asked."""
+        command = self._java("RestJob")
+        with (
+            Path(self._folder, "RestJob.log").open("w", encoding="utf-8") as log,
+            subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                encoding="utf-8",
+            ) as jvm,
+        ):
+            try:
+                yield RestJob(jvm, task)
+            finally:
+                jvm.communicate()  # which closes its standard input, and so ends it
+
     def _run(self, program: str, *arguments: str, given: str) -> str:
+        return self._execute(self._java(program, *arguments), given)
+
+    def _java(self, program: str, *arguments: str) -> list[str]:
+        """Return the command that runs a program, compiled when it is first needed."""
         if not Path(self._folder, f"{program}.class").exists():
-            self._jdk_run("javac", "-d", str(self._folder), str(JAVA_FOLDER / f"{program}.java"))
+            source = str(JAVA_FOLDER / f"{program}.java")
+            self._execute(self._command("javac", "-d", str(self._folder), source))
         # No JVM here runs long enough for its second compiler to pay.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options.append(f"-Djava.io.tmpdir={self._folder}")
-        return self._jdk_run("java", *options, program, *arguments, given=given)
+        return self._command("java", *options, program, *arguments)
 
-    def _jdk_run(self, tool: str, *arguments: str, given: str = "") -> str:
-        command = [str(self._jdk / tool), "-cp", self._class_path, *arguments]
+    def _command(self, tool: str, *arguments: str) -> list[str]:
+        return [str(self._jdk / tool), "-cp", self._class_path, *arguments]
+
+    def _execute(self, command: list[str], given: str = "") -> str:
         done = subprocess.run(command, input=given, capture_output=True, encoding="utf-8")
         if done.returncode:
-            raise RuntimeError(f"{tool} {' '.join(arguments)}: {done.stderr}")
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr}")
         return done.stdout
+
+
+class RestJob:
+    """A job in a JVM that answers a line with a line."""
+
+    def __init__(self, jvm: subprocess.Popen[str], task: dict[str, object]) -> None:
+        self._jvm = jvm
+        answer = json.loads(self.tell(json.dumps(task)))
+        self.url: str = answer["url"]
+        self.job_id: str = answer["job_id"]
+
+    def tell(self, line: str) -> str:
+        """Tell it to "cancel" the job, or to "submit" it once more, and return its answer."""
+        assert self._jvm.stdin is not None
+        assert self._jvm.stdout is not None
+        self._jvm.stdin.write(f"{line}\n")
+        self._jvm.stdin.flush()
+        return self._jvm.stdout.readline().strip()
 
 
 def in_java(text: str) -> str:

@@ -19,6 +19,7 @@ import savepoint_bytes as sb
 
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, LocalKeyBy, RescalePlan, partitioners
+from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.savepoint import read_savepoint
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import INT, STRING, TUPLE
@@ -27,6 +28,7 @@ from keygroups.types import INT, STRING, TUPLE
 RECORDS = {
     "HotKey",
     "HotSubtask",
+    "Job",
     "KeySize",
     "KeyTrace",
     "LogicalType",
@@ -49,10 +51,14 @@ RECORDS = {
     "StateEntry",
     "StateKey",
     "Subtask",
+    "SubtaskReads",
     "SubtaskRow",
+    "SubtaskSkew",
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "Vertex",
+    "VertexSkew",
 }
 # What they do is pandas' and Matplotlib's, where these are installed.
 OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
@@ -80,6 +86,7 @@ def savepoint_folder(entries: int = 100, operators: int = 1) -> str:
     return folder.name
 
 
+VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
     lambda: KeyGroupLoad(8, [1] * 8),
@@ -88,6 +95,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: LocalKeyBy(3, max),
     lambda: keygroups.SubtaskKeySelector(8, 4),
     lambda: keygroups.trace_key("a", 8, 4),
+    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)),
     lambda: partitioners.RebalancePartitioner(4, 0),
     lambda: partitioners.RescalePartitioner(4),
     lambda: partitioners.ShufflePartitioner(4, lambda high: 0),

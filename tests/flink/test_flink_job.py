@@ -1,0 +1,91 @@
+"""A running job of real Flink, read over its REST API: `java/RestJob.java` runs it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from flink_sql import FlinkSql, RestJob
+
+from keygroups import InvalidValueError, KeyGroupLoad, assign_to_key_group
+from keygroups.errors import JobError
+from keygroups.job import read_job
+
+pytestmark = pytest.mark.flink
+
+PARALLELISM, MAX_PARALLELISM = 5, 720
+KEYS = [f"user-{number % 300}" for number in range(4_000)] + ["hot"] * 6_000
+GROUPS = Counter(assign_to_key_group(key, MAX_PARALLELISM) for key in KEYS)
+LOAD = KeyGroupLoad(MAX_PARALLELISM, GROUPS)
+NAME = "Latest <of> a key"
+
+
+def until(ask: Callable[[], Any], is_known: Callable[[Any], bool]) -> Any:
+    """Ask until Flink knows, which keeps some answers for a few seconds; return the answer."""
+    deadline = time.monotonic() + 30
+    while not is_known(answer := ask()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return answer
+
+
+def refused(url: str) -> str:
+    """Return why a job has to be named; "" where it has not."""
+    try:
+        read_job(url)
+    except InvalidValueError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture
+def running(flink_sql: FlinkSql) -> Iterator[RestJob]:
+    task = {"parallelism": PARALLELISM, "max_parallelism": MAX_PARALLELISM, "keys": KEYS}
+    with flink_sql.rest_job(task) as job:
+        yield job
+
+
+def test_a_running_job_and_its_end(running: RestJob) -> None:
+    """What Flink has counted is the load that follows from the keys, subtask by subtask."""
+    job = until(
+        lambda: read_job(running.url), lambda job: job.vertex(NAME).read_records == len(KEYS)
+    )
+    keyed = job.vertex(NAME)
+    assert (job.job_id, job.state) == (running.job_id, "RUNNING")
+    assert [one.parallelism for one in job.vertices] == [1, PARALLELISM, PARALLELISM]
+    assert {one.max_parallelism for one in job.vertices} == {MAX_PARALLELISM}
+    assert [one.is_keyed for one in job.vertices] == [False, True, False]
+    counts = [one.read_records for one in keyed.subtasks]
+    assert counts == LOAD.per_subtask(PARALLELISM)
+    skew = job.skew(NAME)
+    assert skew.imbalance == pytest.approx(LOAD.imbalance(PARALLELISM))
+    assert skew.hot_subtasks == (counts.index(max(counts)),)
+    assert skew.diagnosis == "hot subtasks"
+
+    page = f"{running.url}/#/job/running/{running.job_id}/overview"
+    assert read_job(page).vertex(NAME) == keyed
+
+    second = running.tell("submit")
+    said = until(lambda: refused(running.url), lambda said: second in said)
+    assert "has 2 jobs" in said
+    assert read_job(running.url, second).job_id == second
+
+    assert running.tell("cancel") == "cancelled"
+    assert until(lambda: refused(running.url), lambda said: not said) == ""
+    assert read_job(running.url).job_id == second  # the only one that has not ended
+    ended = read_job(running.url, running.job_id)
+    assert ended.vertex(NAME).parallelism == PARALLELISM
+    with pytest.raises(
+        JobError, match=f"{running.url}/jobs/0{{32}}: status 404: 'Job 0{{32}} not"
+    ):
+        read_job(running.url, "0" * 32)
+
+
+def test_a_cluster_that_is_gone(flink_sql: FlinkSql) -> None:
+    task = {"parallelism": 1, "max_parallelism": 128, "keys": ["a"]}
+    with flink_sql.rest_job(task) as job:
+        assert read_job(job.url).job_id == job.job_id
+    with pytest.raises(JobError, match=f"{job.url}/jobs/overview: no answer"):
+        read_job(job.url)
