@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
 from pathlib import Path
@@ -26,7 +27,12 @@ DOCUMENTS = [
     ROOT / ".github" / "CONTRIBUTING.md",
 ]
 MODULES = sorted(info.name for info in pkgutil.walk_packages(keygroups.__path__, "keygroups."))
-CORE = [name for name in MODULES if not name.startswith("keygroups.spark")]
+HAS_ARROW = importlib.util.find_spec("pyarrow") is not None
+CORE = [
+    name
+    for name in MODULES
+    if not name.startswith("keygroups.spark") and (HAS_ARROW or "arrays" not in name)
+]
 SPARK = [name for name in MODULES if name.startswith("keygroups.spark")]
 PUBLIC_SPARK = [name for name in SPARK if "._" not in name]
 

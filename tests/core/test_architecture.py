@@ -85,6 +85,8 @@ def test_no_circle() -> None:
 def test_a_module_shows_what_it_promises(module: str) -> None:
     if module in SPARK:
         pytest.importorskip("pyspark")
+    if module == "keygroups.arrays":
+        pytest.importorskip("pyarrow")
     loaded = importlib.import_module(module)
     assert sorted(dir(loaded)) == sorted(loaded.__all__)
 
@@ -105,9 +107,17 @@ def test_import_needs_neither_spark_nor_numpy() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "104\n"
-    code = "import sys, keygroups; print({'pyspark', 'numpy'} & set(sys.modules))"
+    code = "import sys, keygroups; print({'pyspark', 'numpy', 'pyarrow'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
+def test_arrays_name_their_extra(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import keygroups.arrays"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "pip install 'keygroups[arrays]'" in run.stderr.splitlines()[-1]
 
 
 def test_spark_adapter_names_its_extra() -> None:

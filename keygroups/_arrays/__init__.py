@@ -1,0 +1,1 @@
+"""How `keygroups.arrays` works: Arrow arrays in, hash codes in NumPy out, block by block."""

@@ -1,0 +1,118 @@
+"""What all hashers of arrays share: values without nulls as NumPy arrays, and refusals of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups import types
+from keygroups._arrays.kernels import Array, Codes, Nulls
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.hashing import hash_code
+
+WORD = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+class RowError(Exception):
+    """A row is refused: which one of the array at hand, and the error without its number."""
+
+    def __init__(self, row: int, error: KeyGroupsError) -> None:
+        super().__init__(row, error)
+        self.row, self.error = int(row), error
+
+    def at(self, row: int, what: str = "") -> RowError:
+        """Return the error of the row of the array that this one is a part of."""
+        return RowError(row, type(self.error)(f"{what}{self.error}"))
+
+
+def refuse(marks: Array, values: Array, message: str) -> None:
+    """Refuse the first row that is marked, if one is, with its value."""
+    if marks.any():
+        row = int(np.argmax(marks))
+        raise RowError(row, InvalidValueError(f"{message}, got {show(values[row].item())}"))
+
+
+def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -> None:
+    """Refuse the first row that is marked, if one is, in the core's words."""
+    for row in np.flatnonzero(marks)[:1].tolist():
+        try:
+            hash_code(array[row].as_py(), key_type)
+        except KeyGroupsError as error:
+            raise RowError(row, error) from None
+
+
+def check_type(right: bool, what: object, takes: str, array: pa.Array) -> None:
+    """Refuse an array of another type than a key type takes."""
+    if not right:
+        raise InvalidTypeError(f"{what} takes {takes}, but the array is of {array.type}")
+
+
+def is_timestamp(array: pa.Array, zoned: bool) -> bool:
+    """Return whether an array has timestamps, with a zone or without."""
+    return pa.types.is_timestamp(array.type) and (array.type.tz is not None) == zoned
+
+
+def fixed_words(array: pa.Array) -> Array:
+    """Return fixed-width values as unsigned numbers; those of more than 64 bits as several."""
+    bits = array.type.bit_width
+    width = max(1, bits // 64)
+    words = np.frombuffer(array.buffers()[1], WORD[min(bits, 64)])
+    found = words[array.offset * width : (array.offset + len(array)) * width]
+    return found.reshape(-1, width) if width > 1 else found
+
+
+def numbers(array: pa.Array) -> Array:
+    """Return integers, floats, dates and times as numbers, without a copy."""
+    found = fixed_words(array)
+    if pa.types.is_floating(array.type):
+        return found.view(f"f{found.itemsize}")
+    return found if pa.types.is_unsigned_integer(array.type) else found.view(f"i{found.itemsize}")
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return an array in the one layout of its values, whatever encodes it."""
+    while True:
+        if pa.types.is_dictionary(array.type):
+            values = plain(array.dictionary)
+            array = pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
+        elif str(array.type) in ("string_view", "binary_view"):
+            text = str(array.type) == "string_view"
+            array = array.cast(pa.large_string() if text else pa.large_binary())
+        elif pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            return array
+
+
+def null_rows(array: pa.Array) -> Nulls | None:
+    """Return which rows of an array are null, or None where none is."""
+    if not array.null_count:
+        return None
+    found: Nulls = array.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array], Codes]) -> Codes:
+    """Hash the rows that are not null; the others get 0."""
+    if nulls is None:
+        return hasher(array)
+    codes = np.zeros(len(array), dtype=np.uint32)
+    rows = np.flatnonzero(~nulls)
+    if rows.size:
+        try:
+            codes[rows] = hasher(array.drop_null())
+        except RowError as error:
+            raise error.at(int(rows[error.row])) from None
+    return codes
+
+
+def limbs(array: pa.Array) -> tuple[Any, int]:
+    """Return the unscaled values of decimals as 64-bit words, the lowest first, and the scale."""
+    if array.type.bit_width < 128:
+        array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+    return fixed_words(array), array.type.scale
