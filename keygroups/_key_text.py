@@ -82,8 +82,8 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
         )
     for name in _LIKELY:
         try:
-            _read(name, text)
-        except InvalidValueError:
+            _READERS[name][0](text.strip())
+        except ValueError:
             continue
         also = "INT or LONG" if name == "LONG" else name
         raise AmbiguousKeyTypeError(f"key {show(text)} may be a STRING or {also}: give its type")
@@ -216,6 +216,7 @@ _INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
+_UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?"
 
@@ -263,6 +264,12 @@ def _single(text: str) -> float:
     return single
 
 
+def _uuid(text: str) -> uuid.UUID:
+    if not _UUID.fullmatch(text):  # Python takes more, such as any 32 digits
+        raise ValueError
+    return uuid.UUID(text)
+
+
 def _iso(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
     """Make what reads ISO 8601 alike in every Python; some drop digits, and none here must."""
     compiled = re.compile(pattern)
@@ -293,7 +300,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(("LOCAL_TIME", "SQL_TIME", "TIME"), _TIME_READER),
     **dict.fromkeys(("LOCAL_DATE_TIME", "SQL_TIMESTAMP", "TIMESTAMP"), _LOCAL_READER),
     **dict.fromkeys(("INSTANT", "TIMESTAMP_LTZ"), _INSTANT_READER),
-    "UUID": (uuid.UUID, "123e4567-e89b-12d3-a456-426614174000"),
+    "UUID": (_uuid, "123e4567-e89b-12d3-a456-426614174000"),
     **dict.fromkeys(("BINARY", "VARBINARY"), (bytes.fromhex, "cafe01")),
 }
 _LIKELY = (

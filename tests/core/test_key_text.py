@@ -232,6 +232,7 @@ def test_keys(text: str, key_type: str, key: Any) -> None:
         ("2024-02-29T12:00", "INSTANT"),
         ("2024-02-29T12:00+1", "INSTANT"),
         ("123e", "UUID"),
+        ("123e4567e89b12d3a456426614174000", "UUID"),
         ("abc", "SQL_ROW('BINARY(2)')"),
         ("('a', 5", "TUPLE(STRING, INT)"),
         ("('a', f())", "TUPLE(STRING, INT)"),
@@ -272,7 +273,19 @@ def test_key_that_the_type_refuses(text: str, key_type: str) -> None:
         hash_code(key, parse_key_type(key_type))
 
 
-@pytest.mark.parametrize("text", ["hello", "user-42", "", " ", "true story", "1.2.3", "a(b)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hello",
+        "user-42",
+        "d41d8cd98f00b204e9800998ecf8427e",
+        "",
+        " ",
+        "true story",
+        "1.2.3",
+        "a(b)",
+    ],
+)
 def test_text_is_a_string(text: str) -> None:
     assert parse_key(text, None) == text
 
