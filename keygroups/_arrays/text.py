@@ -44,19 +44,29 @@ def string_codes(array: pa.Array) -> Codes:
         return np.zeros(len(array), dtype=np.uint32)
     if data.max() < 0x80:
         return _fold(data, offsets)
-    # A row that starts inside a character would show only in the row itself.
-    inside = data[np.minimum(offsets[:-1], data.size - 1)] & 0xC0 == 0x80
-    if (inside & (np.diff(offsets) > 0)).any():
-        raise InvalidValueError(_NO_TEXT)
+    ascii_rows = pc.string_is_ascii(array)
+    if not ascii_rows.true_count:
+        return _by_units(data, offsets)
     codes = np.zeros(len(array), dtype=np.uint32)
-    for first in range(0, len(array), _ROWS):
+    chosen = ascii_rows.to_numpy(zero_copy_only=False)
+    codes[chosen] = _fold(*text_bytes(array.filter(ascii_rows)))
+    codes[~chosen] = _by_units(*text_bytes(array.filter(pc.invert(ascii_rows))))
+    return codes
+
+
+def _by_units(data: Array, offsets: Array) -> Codes:
+    """Hash text by its units of UTF-16, some rows at a time; none is empty."""
+    # A row that starts inside a character would show only in the row itself.
+    if (data[offsets[:-1]] & 0xC0 == 0x80).any():
+        raise InvalidValueError(_NO_TEXT)
+    codes = np.zeros(len(offsets) - 1, dtype=np.uint32)
+    for first in range(0, len(codes), _ROWS):
         some = offsets[first : first + _ROWS + 1]
         codes[first : first + _ROWS] = _unicode_codes(data[some[0] : some[-1]], some - some[0])
     return codes
 
 
 def _unicode_codes(data: Array, offsets: Array) -> Codes:
-    """Hash text by its units of UTF-16."""
     try:
         text = str(data.data, "utf-8")
     except UnicodeDecodeError:
@@ -72,14 +82,13 @@ def _unicode_codes(data: Array, offsets: Array) -> Codes:
 
 
 def _sums(counts: Array, offsets: Array) -> Array:
-    """Return the sum of each `counts[offsets[i]:offsets[i + 1]]`, bytes of at most 2."""
+    """Return the sum of each `counts[offsets[i]:offsets[i + 1]]`, none empty; none is above 2."""
     lengths = np.diff(offsets)
     if lengths.max() > 127:  # where a byte may not hold the sum
         sums = np.zeros(counts.size + 1, dtype=np.int64)
         np.cumsum(counts, out=sums[1:])
         return np.diff(sums[offsets])
-    found = np.add.reduceat(np.append(counts, np.uint8(0)), offsets[:-1])
-    found[lengths == 0] = 0  # what reduceat gives for none is the first of the next
+    found: Array = np.add.reduceat(counts, offsets[:-1])
     return found
 
 
