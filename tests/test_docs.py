@@ -54,7 +54,8 @@ def test_core_has_doctests() -> None:
 
 @pytest.mark.parametrize("name", SPARK)
 def test_docstrings_of_the_adapter(name: str, spark: SparkSession) -> None:
-    run_doctests(importlib.import_module(name), spark=spark)
+    savepoint = ROOT / "examples" / "data" / "savepoint"
+    run_doctests(importlib.import_module(name), spark=spark, savepoint=savepoint)
 
 
 @pytest.mark.parametrize("name", [*CORE, *PUBLIC_SPARK])

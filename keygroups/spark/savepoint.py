@@ -59,6 +59,10 @@ def read_keyed_state(
     InvalidValueError or InvalidTypeError for an argument. The query fails, and says where, on
     damaged state and on what a column cannot hold as it is: half of a surrogate pair, a date
     beyond the year 9999, a map with a null key, a subclass of a POJO.
+
+    >>> counts = read_keyed_state(spark, savepoint, "by-string", "count", key_groups=[97, 120])
+    >>> counts.select("key_group", "key", "value").orderBy("key_group").collect()
+    [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
     found = read_savepoint(path, moved).operator(operator)
@@ -83,8 +87,8 @@ def read_keyed_state(
 def register_data_source(spark: SparkSession) -> str:
     """Make keyed state a format of the session's `spark.read`, and return its name, flink-state.
 
-        register_data_source(spark)
-        spark.read.format("flink-state").option("operator", "by-user").load("savepoint-ab12")
+    >>> format = register_data_source(spark)  # doctest: +SKIP
+    >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
     "0-63,70"; `moved`, a JSON object. The columns are the same. All is read where Spark runs,

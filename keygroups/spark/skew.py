@@ -8,8 +8,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import INT_MAX, check_int, check_parallelisms
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.load import KeyGroupLoad
-from keygroups.load import HOT
+from keygroups.load import HOT, KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport, diagnose, subtask_rows
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
