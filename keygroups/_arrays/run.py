@@ -86,7 +86,7 @@ def _prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, Hasher]:
 
 def _collect(array: pa.Array, name: str, hasher: Hasher, mode: str, step: Step) -> Result:
     rows = len(array)
-    result = np.zeros(rows, dtype=np.int32)
+    result = np.empty(rows, dtype=np.int32)
     masks = np.zeros(rows, dtype=np.bool_)
     spare = np.empty(min(rows, BLOCK), dtype=np.uint32)
     for start, codes, missing in _blocks(array, name, hasher, mode):

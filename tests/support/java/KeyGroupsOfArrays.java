@@ -14,7 +14,8 @@ import org.apache.flink.table.data.writer.BinaryRowWriter;
  * <p>Arguments: the kind of the keys, their number, the max parallelism, the file of the keys and
  * the one for the key groups of the first round. Keys are little endian; texts are their offsets,
  * one more than texts, and then their UTF-8. For each line on standard input it does a round and
- * prints its nanoseconds. Texts are Strings before a round starts, with no hash kept in them.
+ * prints its nanoseconds. STRING has Strings before a round starts, with no hash kept in them; UTF8
+ * makes each from its bytes in the round.
  */
 public class KeyGroupsOfArrays {
 
@@ -60,6 +61,7 @@ public class KeyGroupsOfArrays {
                 case "INT" -> data.asIntBuffer().get(ints = new int[count]);
                 case "DOUBLE" -> data.asDoubleBuffer().get(doubles = new double[count]);
                 case "STRING" -> texts = new String[count];
+                case "UTF8" -> { }
                 default -> data.asLongBuffer().get(longs = new long[count]);
             }
         }
@@ -69,13 +71,17 @@ public class KeyGroupsOfArrays {
             if (texts == null) {
                 return;
             }
-            int first = 4 * (count + 1);
             for (int i = 0; i < count; i++) {
-                int start = data.getInt(4 * i);
-                int size = data.getInt(4 * i + 4) - start;
-                texts[i] = new String(data.array(), first + start, size, StandardCharsets.UTF_8);
+                texts[i] = text(i);
             }
             System.gc();
+        }
+
+        private String text(int i) {
+            int start = data.getInt(4 * i);
+            int size = data.getInt(4 * i + 4) - start;
+            int first = 4 * (count + 1);
+            return new String(data.array(), first + start, size, StandardCharsets.UTF_8);
         }
 
         void assign(int[] groups, int maxParallelism) {
@@ -84,6 +90,7 @@ public class KeyGroupsOfArrays {
                 case "LONG" -> assignLongs(groups, maxParallelism);
                 case "DOUBLE" -> assignDoubles(groups, maxParallelism);
                 case "STRING" -> assignTexts(groups, maxParallelism);
+                case "UTF8" -> assignUtf8(groups, maxParallelism);
                 default -> assignRows(groups, maxParallelism);
             }
         }
@@ -109,6 +116,12 @@ public class KeyGroupsOfArrays {
         private void assignTexts(int[] groups, int maxParallelism) {
             for (int i = 0; i < count; i++) {
                 groups[i] = KeyGroupRangeAssignment.assignToKeyGroup(texts[i], maxParallelism);
+            }
+        }
+
+        private void assignUtf8(int[] groups, int maxParallelism) {
+            for (int i = 0; i < count; i++) {
+                groups[i] = KeyGroupRangeAssignment.assignToKeyGroup(text(i), maxParallelism);
             }
         }
 
