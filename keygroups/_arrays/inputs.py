@@ -62,13 +62,15 @@ def _refused(name: str, key: object, error: Exception) -> InvalidTypeError:
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array in one piece."""
     if isinstance(array, pa.Array):
-        return array
+        # Of views PyArrow up to 21 at least cannot tell how many bytes they have.
+        is_view = str(array.type) in ("string_view", "binary_view")
+        return plain(array) if is_view else array
     if array.num_chunks == 1:
-        return array.chunk(0)
+        return _one(array.chunk(0))
     if not array.num_chunks:
         return pa.array([], type=array.type)
     chunks = [plain(chunk) for chunk in array.chunks]
-    if array.nbytes > _MOST_BYTES:
+    if sum(chunk.nbytes for chunk in chunks) > _MOST_BYTES:
         wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
         chunks = [chunk.cast(wide.get(chunk.type, chunk.type)) for chunk in chunks]
     return pa.concat_arrays(chunks)

@@ -392,9 +392,9 @@ class Streamed:
     [
         np.array(TEXTS),
         np.array(TEXTS, dtype=object),
-        np.array(TEXTS, dtype=np.dtypes.StringDType()),
+        *([np.array(TEXTS, dtype=np.dtypes.StringDType())] if hasattr(np, "strings") else []),
         pa.array(["x", *TEXTS], pa.large_string())[1:],
-        pa.array(TEXTS, pa.string_view()),
+        *([pa.array(TEXTS, pa.string_view())] if hasattr(pa, "string_view") else []),
         pa.array(TEXTS * 2).dictionary_encode()[4:],
         pa.chunked_array([TEXTS[:2], TEXTS[2:]]),
         Exported(pa.array(TEXTS)),
