@@ -103,6 +103,7 @@ def at(moment: dt.datetime) -> int:
     return (moment - EPOCH) // MILLISECOND
 
 
+@pytest.mark.slow
 def test_every_zone_and_clock_change(
     java: Java, zone_data: None, record_property: Callable[[str, object], None]
 ) -> None:

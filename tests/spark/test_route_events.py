@@ -436,6 +436,7 @@ def test_keys_of_other_types(spark: SparkSession, report: Report, tmp_path: Path
     assert re.search(r"^ +2 +\S+ +\d+  \(-1, 'a'\)$", out, re.M)
 
 
+@pytest.mark.slow
 def test_output_is_the_table_with_its_routing(
     spark: SparkSession, flights: dict[str, Keys], report: Report, tmp_path: Path
 ) -> None:
@@ -639,6 +640,7 @@ def test_folder_of_csv(report: Report, tmp_path: Path) -> None:
     check_subtasks(out, Counter("abababababc"), 128, 7, STRING)
 
 
+@pytest.mark.slow
 def test_folders_that_name_a_column(report: Report, tmp_path: Path) -> None:
     files = {f"day={day}/1.csv": b"k\na\n" for day in ("01", "1", "x%2Fy")}
     folder = fill(
@@ -684,6 +686,7 @@ def test_refuses_folders(
     assert refusal("--input", folder, "--key", "k").startswith(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
 def test_links(report: Report, refusal: Report, tmp_path: Path) -> None:
     real = fill(tmp_path / "real", {"1.csv": TWO})
@@ -817,6 +820,7 @@ def test_verdict(report: Report, key: str, verdict: str) -> None:
     assert header(report("--key", key))["verdict"] == verdict
 
 
+@pytest.mark.slow
 def test_fix(report: Report, spark: SparkSession, tmp_path: Path) -> None:
     out = report("--key", "origin", "--parallelism", "5", "--fix", "--output", tmp_path / "out")
     # Found with Flink: the first Integers that reach subtasks 0 to 4 of 5 at 128.

@@ -200,6 +200,7 @@ def test_local_key_by_in_the_order_of_each_partition(flights: DataFrame, ansi: N
     assert total["ordered"] < total["mixed"] / 2
 
 
+@pytest.mark.slow
 def test_doubles_that_spark_takes_for_one(spark: SparkSession, ansi: None) -> None:
     """Double.equals tells 0.0 from -0.0, and takes every NaN for the same."""
     values = [0.0, -0.0, -0.0, math.nan, math.nan, math.nan, -math.inf, -math.inf, 1e22, 0.1]
@@ -236,6 +237,7 @@ def test_doubles_that_spark_takes_for_one(spark: SparkSession, ansi: None) -> No
     assert "(-0.0, 0.0)" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ddl", ["float", "double"])
 def test_columns_that_hold_no_null(spark: SparkSession, ansi: None, ddl: str) -> None:
     """Spark casts no text to them without ANSI mode, as the cast may make a null."""

@@ -159,6 +159,7 @@ def test_killed_three_times_while_old_files_come(spark: SparkSession, tmp_path: 
     check_counts(spark, output, totals)
 
 
+@pytest.mark.slow
 def test_batch_whose_end_was_not_noted_down(
     spark: SparkSession, tmp_path: Path, run: Callable[..., tuple[str, str]]
 ) -> None:
@@ -184,6 +185,7 @@ def seconds(days: float) -> float:
     return time.time() + days * DAY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first",
     [pytest.param(0.0, marks=pytest.mark.slow), 500.0],
@@ -237,6 +239,7 @@ def test_files_that_spark_leaves_out(
     assert f"the output has the counts of {source}" in refusal("--input", other, *options[2:])
 
 
+@pytest.mark.slow
 def test_file_of_a_broken_batch_that_is_gone(
     spark: SparkSession,
     tmp_path: Path,
