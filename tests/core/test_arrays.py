@@ -11,22 +11,20 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+import java_values
+import numpy
+import pyarrow
+import pyflink_values
 import pytest
+import sql_values
+from arrow_keys import NoArrowTypeError, in_arrow
+from golden import lines, read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from key_encoding import decode_key, decode_key_type
 
-np: Any = pytest.importorskip("numpy", reason="NumPy is not installed")
-pa: Any = pytest.importorskip("pyarrow", reason="PyArrow is not installed")
-
-import java_values  # noqa: E402
-import pyflink_values  # noqa: E402
-import sql_values  # noqa: E402
-from arrow_keys import NoArrowTypeError, in_arrow  # noqa: E402
-from golden import lines, read  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-from key_encoding import decode_key, decode_key_type  # noqa: E402
-
-import keygroups  # noqa: E402
-from keygroups import (  # noqa: E402
+import keygroups
+from keygroups import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
     InvalidValueError,
@@ -35,8 +33,8 @@ from keygroups import (  # noqa: E402
     UnsupportedKeyTypeError,
     arrays,
 )
-from keygroups._java_time import instant_code  # noqa: E402
-from keygroups.types import (  # noqa: E402
+from keygroups._java_time import instant_code
+from keygroups.types import (
     BIG_DEC,
     BIG_INT,
     BOOLEAN,
@@ -63,6 +61,9 @@ from keygroups.types import (  # noqa: E402
     JavaSqlType,
     KeyType,
 )
+
+np: Any = numpy  # whose stubs know less of dtypes than is asked here
+pa: Any = pyarrow
 
 Vector = tuple[KeyType, Any, int, dict[int, int]]
 

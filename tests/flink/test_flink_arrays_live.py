@@ -6,17 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from flink_arrays import Java, compile_program, random_longs, random_texts
+from flink_oracle import flink_jar
+from flink_sql import jdk_folder
 
-np: Any = pytest.importorskip("numpy", reason="NumPy is not installed")
-pytest.importorskip("pyarrow", reason="PyArrow is not installed")
-
-from flink_arrays import Java, compile_program, random_longs, random_texts  # noqa: E402
-from flink_oracle import flink_jar  # noqa: E402
-from flink_sql import jdk_folder  # noqa: E402
-
-from keygroups import arrays  # noqa: E402
-from keygroups.types import DOUBLE, INT, LONG, SQL_ROW, STRING, KeyType  # noqa: E402
+from keygroups import arrays
+from keygroups.types import DOUBLE, INT, LONG, SQL_ROW, STRING, KeyType
 
 pytestmark = pytest.mark.flink
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import atexit
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -51,7 +52,7 @@ class Point:
     flink: str
     kind: str
     point: str
-    moved_folders: tuple[tuple[str, str], ...]
+    moved_folders: tuple[str, ...]
     entries: str
 
     def __str__(self) -> str:
@@ -64,8 +65,15 @@ class Point:
 
     @property
     def moved(self) -> dict[str, str]:
-        """Where the folders are now that its files name."""
-        return {old: str(corpus() / new) for old, new in self.moved_folders}
+        """Where the folders are now that its files name: by the end of their paths of then."""
+        named = re.findall(rb"file:(/[ -~]+)", (self.path / "_metadata").read_bytes())
+        folders = {str(one) for path in named for one in PurePosixPath(path.decode()).parents}
+        return {
+            old: str(corpus() / new)
+            for new in self.moved_folders
+            for old in folders
+            if old.replace("/", "_").endswith(f"_{PurePosixPath(new).name}")
+        }
 
     @property
     def is_changelog_checkpoint(self) -> bool:
@@ -96,7 +104,7 @@ POINTS = [
         line["flink"],
         line["kind"],
         line["point"],
-        tuple(line["moved"].items()),
+        tuple(line["moved"]),
         line["entries"],
     )
     for line in lines("savepoints")

@@ -102,6 +102,7 @@ class FlinkStateReader(DataSourceReader):
         refuses a reader whose method is another than the one it inherits.
         """
         push = partial(_push, self._tests)
+        # A partial takes any attribute, which its stub does not say.
         push.__func__ = getattr(DataSourceReader, "pushFilters", None)  # type: ignore[attr-defined]
         return push
 
