@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keygroups.errors import KeyGroupsError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def html_table(
@@ -23,10 +26,10 @@ def html_table(
     return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Any:
+def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:
     """Return a pandas DataFrame."""
     try:
         import pandas as pd
     except ImportError:
         raise KeyGroupsError("to_pandas needs pandas: pip install pandas") from None
-    return pd.DataFrame.from_records(list(rows), columns=list(columns))
+    return pd.DataFrame.from_records([tuple(row) for row in rows], columns=list(columns))

@@ -6,18 +6,25 @@ They read in grey as in colour: what is hot or moves is darker, hatched and name
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.errors import InvalidTypeError, KeyGroupsError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _PLAIN, _MARKED, _LINE = "#8fb4d1", "#b3401f", "#222222"
 _NAMED = 32  # subtasks that have room for their numbers
 
 
 def plot_bars(
-    weights: Sequence[float], what: str, title: str, hot: float | None = None, ax: Any = None
-) -> Any:
+    weights: Sequence[float],
+    what: str,
+    title: str,
+    hot: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a bar for each weight, and the mean. Returns the Axes.
 
     `what` is what each stands for, "subtask" or "key group"; those of at least `hot` times the
@@ -55,8 +62,8 @@ def plot_bands(
     new_parallelism: int,
     title: str,
     weights: Sequence[float] | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw old subtasks above key groups above new subtasks; what moves stands out.
 
     `bands` are a first key group, the one past the last, and whether they move. With `weights`
@@ -93,7 +100,7 @@ def plot_bands(
     return axes
 
 
-def _axes(ax: Any) -> Any:
+def _axes(ax: object) -> Axes:
     try:
         from matplotlib.axes import Axes
         from matplotlib.pyplot import subplots
@@ -106,7 +113,7 @@ def _axes(ax: Any) -> Any:
     return ax
 
 
-def _subtask_row(axes: Any, groups: int, parallelism: int, bottom: int) -> None:
+def _subtask_row(axes: Axes, groups: int, parallelism: int, bottom: int) -> None:
     """Mark where subtasks start, and number them if there is room."""
     for index in range(parallelism):
         own = compute_key_group_range_for_operator_index(groups, parallelism, index)

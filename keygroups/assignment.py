@@ -7,7 +7,7 @@ Flink leaves a bound unchecked (a key group or operator index out of range), the
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keygroups._checks import (
     INT_MAX,
@@ -24,6 +24,9 @@ from keygroups._notebook import data_frame, html_table
 from keygroups.hashing import finalise, hash_code
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
@@ -174,7 +177,7 @@ class KeyTrace:
     def _repr_html_(self) -> str:
         return html_table([], ("step", "result"), self._steps())
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame of one row, with a column for each field."""
         names = [one.name for one in fields(self)]
         return data_frame(names, [[getattr(self, name) for name in names]])

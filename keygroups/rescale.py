@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import (
     INT_MAX,
@@ -31,6 +31,10 @@ from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
 from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 __all__ = [
     "ModuloComparison",
@@ -184,8 +188,7 @@ class RescalePlan:
             check_callable("scramble", scramble)
             counted = self._count_keys(keys, key_type, scramble)
         total, moved_by_modulo, moved_by_key_groups = counted
-        # An old subtask has the hashes of one remainder. They go to one new subtask, which
-        # reads them all, only if the new parallelism divides the old one.
+        # The hashes of one remainder stay together only if the new parallelism divides the old.
         whole = self.old_parallelism % self.new_parallelism == 0
         return ModuloComparison(
             plan=self,
@@ -229,23 +232,20 @@ class RescalePlan:
 
     def _title(self) -> str:
         groups, moved = self.max_parallelism, len(self.moved_key_groups)
-        parallelism = f"parallelism {self.old_parallelism} -> {self.new_parallelism}"
-        what = f"{moved} move ({self.moved_share:.1%}), {groups - moved} stay"
-        return f"{groups} key groups, {parallelism}: {what}"
+        what = f"parallelism {self.old_parallelism} -> {self.new_parallelism}: {moved} move"
+        return f"{groups} key groups, {what} ({self.moved_share:.1%}), {groups - moved} stay"
 
     def __str__(self) -> str:
         return self.table()
 
     def _repr_html_(self) -> str:
-        return html_table(
-            [self._title()], _COLUMNS, [_cells(one) for one in islice(self, _LONGEST)]
-        )
+        return html_table([self._title()], _COLUMNS, list(map(_cells, islice(self, _LONGEST))))
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each piece, in key-group order."""
         return data_frame(_COLUMNS, map(_cells, self))
 
-    def plot(self, load: KeyGroupLoad | None = None, ax: Any = None) -> Any:
+    def plot(self, load: KeyGroupLoad | None = None, ax: Axes | None = None) -> Axes:
         """Draw old subtasks, key groups and new subtasks, and what moves. Returns the Axes.
 
         `load` colours key groups by their weight; `ax` is Matplotlib's, a new one if None. Needs
@@ -390,8 +390,8 @@ def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
 def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
     old, new, groups = piece
     weight = "" if load is None else f"  {_number(load.weight_of(groups)):>19}"
-    moves = "  moves" if piece.moves else ""
-    return f"{new:>11}  {old:>11}  {groups!s:>14}  {len(groups):>6}{weight}{moves}"
+    line = f"{new:>11}  {old:>11}  {groups!s:>14}  {len(groups):>6}{weight}"
+    return f"{line}  moves" if piece.moves else line
 
 
 def _number(value: float) -> str:

@@ -98,8 +98,9 @@ def test_many_subtasks_have_no_numbers(pyplot: Any) -> None:
 
 @pytest.mark.extras
 def test_refusals(pyplot: Any) -> None:
+    no_axes: Any = "axes"
     with pytest.raises(InvalidTypeError, match="ax must be Matplotlib's Axes, got str"):
-        LOAD.plot(2, ax="axes")
+        LOAD.plot(2, ax=no_axes)
     with pytest.raises(ParallelismError, match="parallelism must be from 1 to 8"):
         LOAD.plot(9)
     with pytest.raises(InvalidValueError, match="load must have max_parallelism 8"):
