@@ -18,7 +18,7 @@ are not hashed in arrays, and raise UnsupportedKeyTypeError.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
 try:
     import numpy as np
@@ -47,10 +47,19 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
+_Ints: TypeAlias = NDArray[np.int32]
+_MaskedInts: TypeAlias = "np.ma.MaskedArray[Any, np.dtype[np.int32]]"
 
+
+@overload
 def hash_code(
-    key: Any, key_type: KeyType | None = None, *, nulls: str = "raise"
-) -> NDArray[np.int32]:
+    key: Any, key_type: KeyType | None = None, *, nulls: Literal["raise"] = "raise"
+) -> _Ints: ...
+@overload
+def hash_code(
+    key: Any, key_type: KeyType | None = None, *, nulls: Literal["mask"]
+) -> _MaskedInts: ...
+def hash_code(key: Any, key_type: KeyType | None = None, *, nulls: str = "raise") -> _Ints:
     """Return the Java hashCode of each key of an array.
 
     Raises what `keygroups.hash_code` raises, with the index of the key.
@@ -67,9 +76,21 @@ def hash_code(
     return run(key, key_type, nulls, step)
 
 
+@overload
+def assign_to_key_group(
+    key: Any,
+    max_parallelism: int,
+    key_type: KeyType | None = None,
+    *,
+    nulls: Literal["raise"] = "raise",
+) -> _Ints: ...
+@overload
+def assign_to_key_group(
+    key: Any, max_parallelism: int, key_type: KeyType | None = None, *, nulls: Literal["mask"]
+) -> _MaskedInts: ...
 def assign_to_key_group(
     key: Any, max_parallelism: int, key_type: KeyType | None = None, *, nulls: str = "raise"
-) -> NDArray[np.int32]:
+) -> _Ints:
     """Return the key group of each key of an array.
 
     1 <= max_parallelism <= 32768. Raises what `keygroups.assign_to_key_group` raises, with the
@@ -87,6 +108,24 @@ def assign_to_key_group(
     return run(key, key_type, nulls, step)
 
 
+@overload
+def assign_key_to_parallel_operator(
+    key: Any,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+    *,
+    nulls: Literal["raise"] = "raise",
+) -> _Ints: ...
+@overload
+def assign_key_to_parallel_operator(
+    key: Any,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+    *,
+    nulls: Literal["mask"],
+) -> _MaskedInts: ...
 def assign_key_to_parallel_operator(
     key: Any,
     max_parallelism: int,
@@ -94,7 +133,7 @@ def assign_key_to_parallel_operator(
     key_type: KeyType | None = None,
     *,
     nulls: str = "raise",
-) -> NDArray[np.int32]:
+) -> _Ints:
     """Return the index of the subtask that Flink sends each key of an array to.
 
     1 <= parallelism <= max_parallelism <= 32768. Raises what
@@ -115,9 +154,17 @@ def assign_key_to_parallel_operator(
     return run(key, key_type, nulls, step)
 
 
+@overload
+def compute_key_group_for_key_hash(
+    key_hash: Any, max_parallelism: int, *, nulls: Literal["raise"] = "raise"
+) -> _Ints: ...
+@overload
+def compute_key_group_for_key_hash(
+    key_hash: Any, max_parallelism: int, *, nulls: Literal["mask"]
+) -> _MaskedInts: ...
 def compute_key_group_for_key_hash(
     key_hash: Any, max_parallelism: int, *, nulls: str = "raise"
-) -> NDArray[np.int32]:
+) -> _Ints:
     """Return the key group of each key of which the Java hashCode is known.
 
     `key_hash` is an array of signed 32-bit integers, of any dtype that holds them. Raises what
@@ -135,9 +182,17 @@ def compute_key_group_for_key_hash(
     return run_on_numbers("key_hash", key_hash, INT_MIN, INT_MAX, nulls, step)
 
 
+@overload
+def compute_operator_index_for_key_group(
+    max_parallelism: int, parallelism: int, key_group_id: Any, *, nulls: Literal["raise"] = "raise"
+) -> _Ints: ...
+@overload
+def compute_operator_index_for_key_group(
+    max_parallelism: int, parallelism: int, key_group_id: Any, *, nulls: Literal["mask"]
+) -> _MaskedInts: ...
 def compute_operator_index_for_key_group(
     max_parallelism: int, parallelism: int, key_group_id: Any, *, nulls: str = "raise"
-) -> NDArray[np.int32]:
+) -> _Ints:
     """Return the index of the subtask that each key group of an array belongs to.
 
     `key_group_id` is an array of integers from 0 to max_parallelism - 1. Raises what

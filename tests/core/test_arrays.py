@@ -548,7 +548,7 @@ def test_nulls() -> None:
     for array in (pa.array([1, None]), np.ma.MaskedArray([1, 5], mask=[False, True])):
         with pytest.raises(InvalidValueError, match=r"^key 1: assigned key must not be null$"):
             arrays.assign_to_key_group(array, 128)
-        found: Any = arrays.assign_to_key_group(array, 128, nulls="mask")
+        found = arrays.assign_to_key_group(array, 128, nulls="mask")
         assert found.tolist() == [keygroups.assign_to_key_group(1, 128), None]
         assert found.data.tolist()[1] == 0
         with pytest.raises(InvalidValueError, match="key 1: "):
@@ -556,16 +556,16 @@ def test_nulls() -> None:
     assert masked(np.array([1])).mask.tolist() == [False]
     assert masked(np.array(["NaT"], "M8[us]")).mask.tolist() == [True]
     nothing = pa.nulls(2)
-    none: Any = arrays.compute_key_group_for_key_hash(nothing, 8, nulls="mask")
+    none = arrays.compute_key_group_for_key_hash(nothing, 8, nulls="mask")
     assert none.count() == 0
     assert arrays.hash_code([nothing, nothing], SQL_ROW("INT", "STRING")).tolist() == one_by_one(
         [(None, None)] * 2, SQL_ROW("INT", "STRING")
     )
     hashes = pa.array([None, 5])
-    one: Any = arrays.compute_key_group_for_key_hash(hashes, 8, nulls="mask")
+    one = arrays.compute_key_group_for_key_hash(hashes, 8, nulls="mask")
     assert one.count() == 1
     with pytest.raises(InvalidValueError, match="nulls must be one of raise, mask, got 'drop'"):
-        arrays.hash_code(np.array([1]), nulls="drop")
+        arrays.hash_code(np.array([1]), nulls="drop")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
