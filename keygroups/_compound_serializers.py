@@ -29,7 +29,7 @@ from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTy
 from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType
 
-_NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
+NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
     *("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR"),
     *("TUPLE", "ROW", "LIST", "SQL_ROW"),
 }
@@ -64,7 +64,7 @@ def checked_write(serializer: Serializer, value: Any) -> bytes:
 def _write(serializer: Serializer, value: Any) -> bytes:
     if serializer.write is None:
         raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
-    if value is None and serializer.name in _NOT_NULL:
+    if value is None and serializer.name in NOT_NULL:
         raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
     return serializer.write(value)
 

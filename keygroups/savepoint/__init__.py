@@ -1,27 +1,46 @@
-"""Savepoints and checkpoints of Flink, read without a JVM.
+"""Savepoints and checkpoints of Flink, read and written without a JVM.
 
 `read_savepoint` reads what a job holds: its operators with their parallelism, max parallelism and
 state, the keys and values of keyed state and how heavy they are, and operator state.
+`SavepointWriter` writes a savepoint that a job starts from.
 """
 
 from keygroups._row_reader import TimestampData
 from keygroups._serializers import GlobalWindow, Row, Serializer, TimeWindow, TtlValue
 from keygroups.savepoint._entries import StateEntry
+from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._operator_state import OperatorStateEntry
 from keygroups.savepoint._read_task import ReadTask
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._state_descriptors import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    NewState,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from keygroups.savepoint._write_task import WriteTask, WrittenFile
+from keygroups.savepoint._writer import OperatorWriter, SavepointWriter
 
 __all__ = [
+    "EncodedEntry",
+    "EntryEncoder",
     "GlobalWindow",
     "KeySize",
+    "ListStateDescriptor",
+    "MapStateDescriptor",
+    "NewState",
     "Operator",
     "OperatorReport",
     "OperatorStateEntry",
+    "OperatorWriter",
     "ReadTask",
+    "ReducingStateDescriptor",
     "Row",
     "Savepoint",
+    "SavepointWriter",
     "Serializer",
     "StateDescriptor",
     "StateEntry",
@@ -29,6 +48,9 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "ValueStateDescriptor",
+    "WriteTask",
+    "WrittenFile",
     "operator_reports",
     "read_savepoint",
 ]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from types import ModuleType
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
-from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, KeyGroupsError, SavepointError
 from keygroups.savepoint._metadata import StreamHandle
 
 METADATA = "_metadata"
@@ -107,28 +110,45 @@ def _without_scheme(path: str) -> str:
     return unquote(f"/{rest.lstrip('/')}") if colon and "/" not in scheme else path
 
 
-def _open(path: str) -> BinaryIO:
-    """Open a file by its path or URL."""
-    if path.startswith("file:") or "://" not in path:
-        local = Path(_without_scheme(path) if path.startswith("file:") else path)
-        try:
-            return local.open("rb")
-        except (OSError, ValueError) as error:
-            raise _unopened(path, error) from None
+def check_path(name: str, path: object) -> str:
+    """Return a path as text, or raise InvalidTypeError with `name`."""
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    return text
+
+
+def local_path(path: str) -> Path | None:
+    """Return a path of this machine, None for the URL of another place."""
+    if path.startswith("file:"):
+        return Path(_without_scheme(path))
+    return None if "://" in path else Path(path)
+
+
+def import_fsspec(path: str) -> ModuleType:
+    """Return fsspec, which opens a URL, or raise KeyGroupsError naming the extra."""
     try:
         import fsspec
     except ImportError:
         raise KeyGroupsError(
             f"{path}: a URL is opened with fsspec: pip install 'keygroups[savepoint]'"
         ) from None
+    return cast("ModuleType", fsspec)
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a file by its path or URL."""
+    local = local_path(path)
     try:
-        return cast("BinaryIO", fsspec.open(path, "rb").open())
+        if local is not None:
+            return local.open("rb")
+        return cast("BinaryIO", import_fsspec(path).open(path, "rb").open())
     except (OSError, ValueError, ImportError) as error:
-        raise _unopened(path, error) from None
+        raise file_error(path, "opened", error) from None
 
 
-def _unopened(path: str, error: Exception) -> SavepointError:
-    """Return the error for a path, which may be any text."""
+def file_error(path: str, verb: str, error: Exception) -> SavepointError:
+    """Return the error for a path, which may be any text, and what cannot be done with it."""
     shown = path if path.isprintable() else repr(path)[1:-1]
     reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-    return SavepointError(f"{shown[:_SHOWN]}: cannot be opened: {reason[:_SHOWN]}")
+    return SavepointError(f"{shown[:_SHOWN]}: cannot be {verb}: {reason[:_SHOWN]}")

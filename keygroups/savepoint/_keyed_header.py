@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keygroups._compound_serializers import list_of, map_of, ttl_of
 from keygroups._serializers import VOID_NAMESPACE, Serializer
 from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._data_output import i32, u16, utf
 from keygroups.savepoint._files import OpenStream
-from keygroups.savepoint._snapshots import read_serializer
+from keygroups.savepoint._snapshots import read_serializer, write_serializer
 from keygroups.types import KeyType
 
 _VERSIONS = (6,)  # Flink 1.7 to 2.3
@@ -53,12 +56,17 @@ class StateDescriptor:
 
 @dataclass(frozen=True)
 class KeyedHeader:
-    """A header: whether the streams are compressed, and the states by their numbers."""
+    """A header: whether the streams are compressed, and the states by their numbers.
+
+    `key_bytes` and `state_bytes` are the bytes that say so, of the key and of each state.
+    """
 
     is_compressed: bool
     key_serializer: Serializer
     states: tuple[StateDescriptor, ...]
     size: int
+    key_bytes: bytes
+    state_bytes: tuple[bytes, ...]
 
 
 def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
@@ -66,12 +74,50 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
     cursor = Cursor(stream.read(0, size), stream.name)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
+    start = cursor.pos
     key = read_serializer(cursor)
-    states = []
+    key_bytes = cursor.data[start : cursor.pos]
+    states, state_bytes = [], []
     for _ in range(cursor.u16()):
+        start = cursor.pos
         name, options, snapshots, backend_type = read_state(cursor)
         states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
-    return KeyedHeader(is_compressed, key, tuple(states), cursor.pos)
+        state_bytes.append(cursor.data[start : cursor.pos])
+    return KeyedHeader(
+        is_compressed, key, tuple(states), cursor.pos, key_bytes, tuple(state_bytes)
+    )
+
+
+def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
+    """Return the header of streams that are not compressed."""
+    parts = (i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes)
+    return b"".join(parts)
+
+
+def write_state(state: StateDescriptor) -> bytes:
+    """Return what a header says of a state, which is none of timers."""
+    value = state.value_serializer
+    assert value is not None
+    if state.has_ttl:
+        value = ttl_of(value)
+    if state.user_key_serializer is not None:
+        value = map_of(state.user_key_serializer, value)
+    elif state.kind == "LIST":
+        value = list_of(value)
+    return b"".join(
+        (
+            utf("state", state.name),
+            i32(_BACKEND_TYPES.index("KEY_VALUE")),
+            i32(1),
+            utf("option", "KEYED_STATE_TYPE"),
+            utf("kind", state.kind),
+            i32(2),
+            utf("role", "VALUE_SERIALIZER"),
+            write_serializer(value),
+            utf("role", "NAMESPACE_SERIALIZER"),
+            write_serializer(state.namespace_serializer),
+        )
+    )
 
 
 def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:

@@ -10,12 +10,12 @@ from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._java_stream import JavaEnum, JavaObject, read_java_object
 
-_MAGIC = 0x4960672D
+MAGIC = 0x4960672D
 _MASTER_STATE_MAGIC = 0xC96B1696
 _VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
 _MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
 
-_MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
+MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
 
 T = TypeVar("T")
 
@@ -84,6 +84,7 @@ class SubtaskState:
     raw_operator: OperatorStateHandle | None = None
     managed_keyed: KeyedHandle | None = None
     raw_keyed: KeyedHandle | None = None
+    has_channel_state: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,35 +98,44 @@ class OperatorMetadata:
     max_parallelism: int
     subtasks: tuple[SubtaskState, ...]
     is_fully_finished: bool = False
+    coordinator: StreamHandle | None = None
 
 
 @dataclass(frozen=True)
 class Metadata:
-    """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint"."""
+    """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint".
+
+    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states` is
+    how many states hooks of the job's own have on the master.
+    """
 
     version: int
     checkpoint_id: int
     kind: str | None
     operators: tuple[OperatorMetadata, ...]
+    properties: bytes = b""
+    master_states: int = 0
 
 
 def read_metadata(data: bytes, name: str) -> Metadata:
     """Read the bytes of `_metadata`; SavepointError where they are not such."""
     cursor = Cursor(data, name)
-    if len(data) < 8 or cursor.i32() != _MAGIC:
+    if len(data) < 8 or cursor.i32() != MAGIC:
         cursor.pos = 0
         raise cursor.error("this is not the _metadata of a Flink savepoint or checkpoint")
     version = cursor.expect("version of _metadata", cursor.i32(), *_VERSIONS)
     checkpoint_id = cursor.i64()
-    for _ in range(cursor.count(8)):
+    master_states = cursor.count(8)
+    for _ in range(master_states):
         cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, _MASTER_STATE_MAGIC)
         cursor.take(cursor.i32())
     reader = _Reader(cursor, version)
     operators = tuple(reader.operator() for _ in range(cursor.count(24)))
+    start = cursor.pos
     kind = _kind(cursor) if version >= 4 else None
     if cursor.left:
         raise cursor.error(f"{cursor.left} bytes are left after the end")
-    return Metadata(version, checkpoint_id, kind, operators)
+    return Metadata(version, checkpoint_id, kind, operators, data[start:], master_states)
 
 
 def _kind(cursor: Cursor) -> str | None:
@@ -154,20 +164,28 @@ class _Reader:
                 f"operator {operator_id} cannot have parallelism {parallelism} and "
                 f"max parallelism {max_parallelism}"
             )
+        coordinator = None
         if self._version == 2:
             cursor.i32()  # the length of its chain
         else:
-            self._stream()  # the state of its coordinator
-        count = cursor.i32()
-        if count == -1:
-            return OperatorMetadata(
-                operator_id, name, uid, parallelism, max_parallelism, (), is_fully_finished=True
+            coordinator = self._stream()
+        is_finished = cursor.i32() == -1
+        subtasks: tuple[SubtaskState, ...] = ()
+        if not is_finished:
+            cursor.pos -= 4
+            subtasks = tuple(
+                self._subtask(parallelism, max_parallelism) for _ in range(cursor.count(4))
             )
-        cursor.pos -= 4
-        subtasks = tuple(
-            self._subtask(parallelism, max_parallelism) for _ in range(cursor.count(4))
+        return OperatorMetadata(
+            operator_id,
+            name,
+            uid,
+            parallelism,
+            max_parallelism,
+            subtasks,
+            is_finished,
+            coordinator,
         )
-        return OperatorMetadata(operator_id, name, uid, parallelism, max_parallelism, subtasks)
 
     def _subtask(self, parallelism: int, max_parallelism: int) -> SubtaskState:
         cursor = self._cursor
@@ -183,9 +201,12 @@ class _Reader:
             cursor.expect("number of legacy states", cursor.i32(), 0)
         operator_states = [self._operator_state() if cursor.i32() else None for _ in range(2)]
         keyed_states = [self._keyed_state(max_parallelism) for _ in range(2)]
+        channels = 0
         if self._version >= 3:
             for _ in range(2):  # input channels, then result subpartitions
-                for _ in range(cursor.count(9)):
+                count = cursor.count(9)
+                channels += count
+                for _ in range(count):
                     self._skip_channel()
         return SubtaskState(
             index,
@@ -193,6 +214,7 @@ class _Reader:
             raw_operator=operator_states[1],
             managed_keyed=keyed_states[0],
             raw_keyed=keyed_states[1],
+            has_channel_state=channels > 0,
         )
 
     def _skip_channel(self) -> None:
@@ -257,7 +279,7 @@ class _Reader:
         states = []
         for _ in range(cursor.count(7)):
             name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
-            states.append((name, _MODES[mode], cursor.longs(cursor.count(8))))
+            states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == 17:
             cursor.utf(), cursor.utf()
             if cursor.bool():

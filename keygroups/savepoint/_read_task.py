@@ -11,7 +11,7 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint import _key_group_streams, _raw_timers, _rocksdb
 from keygroups.savepoint._entries import StateEntry
 from keygroups.savepoint._files import Files
-from keygroups.savepoint._keyed_header import StateDescriptor, read_keyed_header
+from keygroups.savepoint._keyed_header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._metadata import (
     ChangelogHandle,
     KeyedHandle,
@@ -44,16 +44,20 @@ class ReadTask:
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
         for handle, is_raw in self.handles:
-            if isinstance(handle, ChangelogHandle):
-                raise _changelog_error(self.files.base)
-            if isinstance(handle, RocksDBHandle):
-                with self.files.open(handle.meta) as stream:
-                    yield from read_keyed_header(stream, stream.size).states
-            elif is_raw:
+            if is_raw and isinstance(handle, KeyGroupsHandle):
                 yield from _raw_timers.read_timer_states(self.files, handle)
             else:
-                with self.files.open(handle.stream) as stream:
-                    yield from _key_group_streams.read_header(handle, stream).states
+                yield from self.header(handle).states
+
+    def header(self, handle: KeyedHandle) -> KeyedHeader:
+        """Read the header of managed state."""
+        if isinstance(handle, ChangelogHandle):
+            raise _changelog_error(self.files.base)
+        if isinstance(handle, RocksDBHandle):
+            with self.files.open(handle.meta) as stream:
+                return read_keyed_header(stream, stream.size)
+        with self.files.open(handle.stream) as stream:
+            return _key_group_streams.read_header(handle, stream)
 
     def split(self, size: int) -> Iterator[ReadTask]:
         """Yield tasks that together read the same, each of about so many bytes.

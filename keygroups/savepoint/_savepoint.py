@@ -11,15 +11,13 @@ from heapq import nlargest
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
-from mmh3 import hash_bytes
-
 from keygroups._checks import check_int, check_str, iterate, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore
 from keygroups.savepoint._entries import StateEntry
-from keygroups.savepoint._files import Files
+from keygroups.savepoint._files import Files, check_path
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._metadata import (
     ChangelogHandle,
@@ -29,6 +27,7 @@ from keygroups.savepoint._metadata import (
     SubtaskState,
     read_metadata,
 )
+from keygroups.savepoint._operator_id import operator_id_of
 from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._read_task import ReadTask
 
@@ -224,11 +223,9 @@ class Savepoint:
 
         A uid is known in every version of Flink, as the id is its hash; the operator has it from
         then on. Raises InvalidValueError where there is none, or more than one of that name.
-
-        Flink: StreamGraphHasherV2.generateUserSpecifiedHash, murmur3_128 with seed 0.
         """
         text = check_str("operator", name)
-        by_uid = hash_bytes(text.encode("utf-8", "replace"), 0, x64arch=True).hex()
+        by_uid = operator_id_of(text)
         for one in self.operators:
             if by_uid == one.operator_id:
                 one.uid = text
@@ -278,21 +275,14 @@ def read_savepoint(
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read; InvalidTypeError for what is no path.
     """
-    text = _check_path("path", path)
+    text = check_path("path", path)
     if not isinstance(moved, Mapping) and moved is not None:
         raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
     prefixes = {
-        check_str("path in moved", old): _check_path("path in moved", new)
+        check_str("path in moved", old): check_path("path in moved", new)
         for old, new in (moved or {}).items()
     }
     return Savepoint(Files(text, prefixes))
-
-
-def _check_path(name: str, path: object) -> str:
-    text = path.__fspath__() if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
-    return text
 
 
 def _subtask(state: SubtaskState) -> Subtask:

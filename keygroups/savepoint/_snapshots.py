@@ -1,4 +1,4 @@
-"""From the snapshots of serializers, which tell how state was written, to serializers.
+"""From the snapshots of serializers, which tell how state was written, to serializers, and back.
 
 A snapshot is the name of its class, a version and contents of no stated length, so a class that
 is not known here ends the reading of the header it stands in.
@@ -12,7 +12,9 @@ from keygroups import _compound_serializers as compounds
 from keygroups import _serializers as serializers
 from keygroups._checks import MAX_DEPTH
 from keygroups._serializers import Serializer
+from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._data_output import i32, utf
 from keygroups.savepoint._java_stream import read_java_object
 from keygroups.savepoint._logical_types import read_logical_type
 
@@ -203,3 +205,54 @@ _OTHERS: dict[str, tuple[tuple[int, ...], _Reader]] = {
     f"{_JAVA}kryo.KryoSerializerSnapshot": ((2,), _kryo),
     f"{_BASE}EnumSerializer$EnumSerializerSnapshot": ((1, 2, 3), _enum),
 }
+
+
+# What is written has these versions: those of Flink 1.13 to 2.3.
+_SNAPSHOT_VERSION, _SIMPLE_VERSION, _COMPOSITE_VERSION = 2, 3, 3
+_SIMPLE_CLASSES = {serializer: name for name, serializer in reversed(_SIMPLE.items())}
+_COMPOSITE_CLASSES = {  # with the outer version
+    "LIST": (f"{_BASE}ListSerializerSnapshot", 1),
+    "MAP": (f"{_BASE}MapSerializerSnapshot", 1),
+    "ROW": (f"{_JAVA}RowSerializer$RowSerializerSnapshot", 4),
+    "TTL": (f"{_STATE}ttl.TtlStateFactory$TtlSerializerSnapshot", 2),
+    "TUPLE": (f"{_JAVA}TupleSerializerSnapshot", 2),
+}
+
+
+def write_serializer(serializer: Serializer) -> bytes:
+    """Return the snapshot of a serializer as a header has it.
+
+    Raises UnsupportedKeyTypeError for one whose snapshot only the job's own classes write.
+    """
+    return i32(_SNAPSHOT_VERSION) + _versioned_snapshot(serializer)
+
+
+def _versioned_snapshot(serializer: Serializer) -> bytes:
+    if serializer in _SIMPLE_CLASSES:
+        return utf("snapshot", _SIMPLE_CLASSES[serializer]) + i32(_SIMPLE_VERSION)
+    if serializer.name not in _COMPOSITE_CLASSES or serializer.java_class:
+        raise UnsupportedKeyTypeError(
+            f"the snapshot of the serializer of {serializer} is not known"
+        )
+    name, outer_version = _COMPOSITE_CLASSES[serializer.name]
+    parts = serializer.parts
+    outer = b""
+    if serializer.name == "TUPLE":
+        outer = utf("class", f"org.apache.flink.api.java.tuple.Tuple{len(parts)}")
+    elif serializer.name == "ROW":
+        outer = b"\1"  # it has the row kind
+    elif serializer.name == "TTL":
+        parts = (serializers.LONG, *parts)
+    return b"".join(
+        (
+            utf("snapshot", name),
+            i32(_COMPOSITE_VERSION),
+            i32(_COMPOSITE_MAGIC),
+            i32(outer_version),
+            outer,
+            i32(_NESTED_MAGIC),
+            i32(1),
+            i32(len(parts)),
+            *map(_versioned_snapshot, parts),
+        )
+    )

@@ -1,0 +1,167 @@
+"""From the key and the value of an entry to the bytes of a canonical savepoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._compound_serializers import NOT_NULL, checked_write
+from keygroups._serializers import VOID_NAMESPACE, Serializer, TtlValue
+from keygroups.assignment import compute_key_group_for_key_hash
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
+from keygroups.hashing import hash_code
+from keygroups.savepoint._data_output import i64
+from keygroups.savepoint._files import OpenStream
+from keygroups.savepoint._keyed_header import KeyedHeader, StateDescriptor, read_keyed_header
+from keygroups.savepoint._metadata import StreamHandle
+from keygroups.state_keys import composite_key_reader
+
+_Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
+"""From user key, value and last access to the bytes after the key, and those of the value."""
+
+_VOID = b"\0"  # the namespace of state without windows
+_NOT_NULL, _NULL = b"\0", b"\1"  # before a value in a MAP
+
+
+class EncodedEntry(NamedTuple):
+    """An entry as bytes: `key` is all after the key group, `state` the state's number."""
+
+    key_group: int
+    state: int
+    key: bytes
+    value: bytes
+
+
+class EntryEncoder:
+    """Writes the entries of an operator as bytes; it is made where it is used, from a header.
+
+    `states` are the operator's, a state's number is its place there.
+    """
+
+    def __init__(self, header: bytes, max_parallelism: int) -> None:
+        found = _read(header)
+        key = found.key_serializer
+        if key.key_type is None or key.write is None:
+            raise UnsupportedKeyTypeError(f"keys of {key} cannot be written: only the job can")
+        self.states = found.states
+        self._max_parallelism = max_parallelism
+        self._key_type, self._write_key = key.key_type, key.write
+        self._encoders = [_encoder(state) for state in found.states]
+
+    def encode(
+        self,
+        state: int,
+        key: Any,
+        value: Any,
+        user_key: Any = None,
+        last_access: int | None = None,
+    ) -> EncodedEntry:
+        """Return an entry of the state with this number, as bytes with its key group.
+
+        `user_key` is the key in a MAP, None in other states; `last_access` the epoch
+        milliseconds of a state with a time to live, which elements of a LIST may have
+        themselves, as a TtlValue. Raises InvalidTypeError or InvalidValueError for what is no
+        entry of the state.
+        """
+        code = hash_code(key, self._key_type)  # which checks the key too
+        rest, encoded = self._encoders[state](user_key, value, last_access)
+        key_group = compute_key_group_for_key_hash(code, self._max_parallelism)
+        return EncodedEntry(key_group, state, self._write_key(key) + rest, encoded)
+
+    def key_group(self, key: Any) -> int:
+        """Return the key group of a key."""
+        return compute_key_group_for_key_hash(
+            hash_code(key, self._key_type), self._max_parallelism
+        )
+
+
+def name_of(entry: EncodedEntry, header: bytes) -> str:
+    """Return what an error calls an entry: its key and its state."""
+    state = _read(header).states[entry.state]
+    read = composite_key_reader(
+        state.key_serializer, state.namespace_serializer, state.user_key_serializer
+    )
+    key, _, user_key, _ = read(entry.key, 0, len(entry.key))
+    text = f"key {show(key)} in state {state.name!r}"
+    return text if user_key is None else f"{text} with the user key {show(user_key)}"
+
+
+def _read(header: bytes) -> KeyedHeader:
+    stream = OpenStream(StreamHandle(len(header), header), None, "the header")
+    return read_keyed_header(stream, stream.size)
+
+
+def _encoder(state: StateDescriptor) -> _Encode:
+    name, has_ttl = f"{state.kind} state {state.name!r}", state.has_ttl
+    value_name, user_key_name = f"value of {name}", f"user key of {name}"
+    serializer, key_serializer = state.value_serializer, state.user_key_serializer
+    if serializer is None or state.namespace_serializer is not VOID_NAMESPACE:
+
+        def refuse(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+            raise InvalidValueError(
+                f"entries of {state} cannot be written: it is of timers or windows"
+            )
+
+        return refuse
+
+    def write(value: Any, last_access: int | None) -> bytes:
+        if last_access is None and not has_ttl:
+            return _write(value_name, serializer, value)
+        if last_access is None or not has_ttl:
+            raise InvalidValueError(
+                f"last_access must be {'epoch milliseconds' if has_ttl else 'None'}, as the "
+                f"{name} has {'a' if has_ttl else 'no'} time to live, got {show(last_access)}"
+            )
+        time = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
+        return i64(time) + _write(value_name, serializer, value)
+
+    def encode_value(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+        _check_no_user_key(user_key, name)
+        _check_not_none(value_name, value)
+        return _VOID, write(value, last_access)
+
+    def encode_list(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+        _check_no_user_key(user_key, name)
+        written = []
+        for element in check_class(value_name, value, list, "a list"):
+            time = last_access
+            if isinstance(element, TtlValue):
+                time, element = element
+            _check_not_none(value_name, element)
+            written.append(write(element, time))
+        if not written:
+            raise InvalidValueError(f"{value_name} must have elements: an empty list is no entry")
+        return _VOID, b",".join(written)
+
+    if key_serializer is None:
+        return encode_list if state.kind == "LIST" else encode_value
+
+    def encode_map(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+        _check_not_none(user_key_name, user_key)
+        # Flink's heap backend writes a null too, so that one has to be possible.
+        written = write(value, last_access)
+        is_null = value is None and not has_ttl
+        rest = _VOID + _write(user_key_name, key_serializer, user_key)
+        return rest, _NULL if is_null else _NOT_NULL + written
+
+    return encode_map
+
+
+def _write(name: str, serializer: Serializer, value: Any) -> bytes:
+    if value is None and serializer.write is not None and serializer.name not in NOT_NULL:
+        return serializer.write(value)
+    try:
+        return checked_write(serializer, value)
+    except KeyGroupsError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def _check_no_user_key(user_key: Any, name: str) -> None:
+    if user_key is not None:
+        raise InvalidValueError(f"user_key must be None in the {name}, got {show(user_key)}")
+
+
+def _check_not_none(name: str, value: Any) -> None:
+    if value is None:
+        raise InvalidValueError(f"{name} must not be None: Flink keeps no null there")

@@ -1,0 +1,98 @@
+"""The folder that a savepoint is written into: it appears whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint._files import METADATA, file_error, import_fsspec, local_path
+
+
+class OutputFolder:
+    """A folder that is being written; it holds no file open and may be pickled.
+
+    A local one is written beside its place, and renamed. At a URL, where there may be no
+    renaming, it is written in its place, and is no savepoint before `_metadata`, its last file,
+    is there. What cannot be written is a SavepointError.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Take the path or URL of a folder that is not there yet."""
+        self.path = path.rstrip("/") or path
+        self._local = local_path(self.path)
+        self._beside = Path()  # where a local one is written
+        with self._errors(self.path):
+            if self._local is None:
+                is_there = self._filesystem.exists(self.path)
+            else:
+                is_there = os.path.lexists(self._local)
+                name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
+                self._beside = self._local.absolute().with_name(name)
+        if is_there:
+            raise InvalidValueError(
+                f"path must be of a new folder, got {self.path!r}: it is there"
+            )
+
+    @property
+    def _filesystem(self) -> Any:
+        return import_fsspec(self.path).core.url_to_fs(self.path)[0]
+
+    def make(self) -> None:
+        """Make the folder."""
+        with self._errors(self.path):
+            if self._local is None:
+                self._filesystem.makedirs(self.path, exist_ok=True)
+            else:
+                self._beside.mkdir(parents=True)
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """Open a new file in the folder, which is on the disk when it is closed."""
+        with self._errors(f"{self.path}/{name}"):
+            if self._local is None:
+                with self._filesystem.open(f"{self.path}/{name}", "wb") as file:
+                    yield cast("BinaryIO", file)
+            else:
+                with (self._beside / name).open("xb") as local:
+                    yield local
+                    local.flush()
+                    os.fsync(local.fileno())
+
+    def commit(self, names: Collection[str], metadata: bytes) -> None:
+        """Make it a savepoint of the files with these names; others, of failed tasks, go."""
+        with self._errors(self.path):
+            if self._local is None:
+                filesystem = self._filesystem
+                for found in filesystem.ls(self.path, detail=False):
+                    if found.rpartition("/")[2] not in names:
+                        filesystem.rm(found)
+            else:
+                for path in self._beside.iterdir():
+                    if path.name not in names:
+                        path.unlink()
+        with self.create(METADATA) as file:
+            file.write(metadata)
+        if self._local is not None:
+            with self._errors(self.path):
+                self._beside.rename(self._local)  # which fails where there is a full folder now
+
+    def remove(self) -> None:
+        """Remove all that was written."""
+        if self._local is not None:
+            shutil.rmtree(self._beside, ignore_errors=True)
+            return
+        with self._errors(self.path):
+            self._filesystem.rm(self.path, recursive=True)
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise file_error(path, "written", error) from None

@@ -1,0 +1,75 @@
+"""Writes the keyed state of one subtask, on another machine too."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder, name_of
+from keygroups.savepoint._keyed_state_file import KeyedStateFile
+from keygroups.savepoint._metadata import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._output_folder import OutputFolder
+
+
+class WrittenFile(NamedTuple):
+    """The file of a subtask; `entries` and `bytes` are by the number of a state."""
+
+    subtask: int
+    handle: KeyGroupsHandle
+    entries: Mapping[int, int]
+    bytes: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Writes the file of one subtask; it may be pickled, and tried again.
+
+    What `write` returns is for `OperatorWriter.add`; a file that is never added is removed when
+    the savepoint is complete.
+    """
+
+    folder: OutputFolder
+    operator_id: str
+    subtask: int
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    header: bytes
+
+    def encoder(self) -> EntryEncoder:
+        """Return what makes entries from keys and values."""
+        return EntryEncoder(self.header, self.max_parallelism)
+
+    def write(self, entries: Iterable[EncodedEntry]) -> WrittenFile:
+        """Write entries that come ordered by key group and state, and of a state by key.
+
+        Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
+        not in order, SavepointError where the file cannot be written.
+        """
+        with self.open() as file:
+            for entry in entries:
+                file.add(entry)
+        return self.written(file)
+
+    @contextmanager
+    def open(self) -> Iterator[KeyedStateFile]:
+        """Make the file, to which the caller adds entries; it is whole when it is closed."""
+        name = f"{self.operator_id}-{self.subtask}-{uuid.uuid4().hex}"
+        with self.folder.create(name) as stream:
+            file = KeyedStateFile(
+                stream, name, self.header, self.max_parallelism, self.key_groups, self._name
+            )
+            yield file
+            file.finish()
+
+    def written(self, file: KeyedStateFile) -> WrittenFile:
+        """Return what tells of a file that is whole."""
+        stream = StreamHandle(file.size, path=file.name, is_relative=True)
+        handle = KeyGroupsHandle(self.key_groups, tuple(file.offsets), stream, is_canonical=True)
+        return WrittenFile(self.subtask, handle, file.entries, file.bytes)
+
+    def _name(self, entry: EncodedEntry) -> str:
+        return name_of(entry, self.header)
