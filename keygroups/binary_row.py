@@ -48,6 +48,11 @@ def binary_row(key: object, key_type: SQL_ROW) -> bytes:
     writing to a sink if `table.exec.sink.type-length-enforcer` says so, but not in a key. A
     lone surrogate becomes "?", as in Java's UTF-8. A NaN keeps its bits, but in an ARRAY.
 
+    For Flink's exchange hashes what reaches it: a CAST, `fromValues` and CSV's TIME cut a value to
+    its type, other sources seen do not. So cut it yourself, or declare the type that the message
+    names (STRING, TIMESTAMP(3)), which gives the same bytes. A NULL DECIMAL of more than 18
+    digits, or TIMESTAMP of more than 3, has other bytes than any other NULL.
+
     A nested ROW is written as by Flink's RowDataSerializer. One that reaches the key as bytes
     already keeps them, which may be others if it has a NULL of DECIMAL(p > 18), TIMESTAMP(p > 3)
     or TIMESTAMP_LTZ(p > 3).

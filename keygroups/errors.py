@@ -33,11 +33,11 @@ class InvalidTypeError(KeyGroupsError, TypeError):
 
 
 class UnsupportedKeyTypeError(InvalidTypeError):
-    """A key whose Java hashCode is an identity, or is not known here."""
+    """A key whose Java hashCode is an identity, or is not known here: bytes, an enum."""
 
 
 class AmbiguousKeyTypeError(InvalidTypeError, InvalidValueError):
-    """A key that Java types with different hash codes could hold; declare its key type."""
+    """A key, such as -1, that Java types with different hash codes could hold; declare which."""
 
 
 class ParallelismError(InvalidValueError):

@@ -2,7 +2,29 @@
 
 The names follow PyFlink's `Types`. Scalar types are constants (`INT`, `STRING`), the
 others are called with what they are made of (`TUPLE(STRING, INT)`, `SQL_DATE("UTC")`).
-Key types are immutable, hashable, picklable and compare by value.
+Key types are immutable, hashable, picklable and compare by value. They and keys nest at most
+50 deep. The scalar types, with Java class, Python value and Spark column:
+
+    BOOLEAN          Boolean            bool                     boolean
+    BYTE SHORT       Byte Short         int                      tinyint smallint
+    INT LONG         Integer Long       int                      int bigint
+    FLOAT            Float              float that is a single   float
+    DOUBLE           Double             float                    double
+    STRING           String             str                      string
+    CHAR             Character          str of one UTF-16 unit   -
+    BIG_DEC          BigDecimal         Decimal                  decimal
+    BIG_INT          BigInteger         int                      -
+    LOCAL_DATE       LocalDate          date                     date
+    LOCAL_TIME       LocalTime          time                     -
+    LOCAL_DATE_TIME  LocalDateTime      naive datetime           timestamp_ntz
+    INSTANT          Instant            aware datetime           timestamp
+    UUID             java.util.UUID     uuid.UUID                string, canonical text
+
+Without a key type it is inferred from the class of the Python value: a float is a DOUBLE, a str a
+STRING, and an int from 0 to 2^31-1, where Integer and Long hash alike, an INT, beyond 32 bits a
+LONG. Where the key type is given, NumPy's integers, `float32` for FLOAT, `float64` for DOUBLE,
+`bool_` and `str_` are taken too. Flink's IntValue, ShortValue, ByteValue, CharValue, FloatValue,
+StringValue and Either hash as what is in them: use that type.
 """
 
 from __future__ import annotations

@@ -52,7 +52,9 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     They are SQL functions, so they work over Spark Connect too, and take one another's results.
     A null gives null; an argument out of bounds fails the query. Spark casts arguments to the
     type that a function takes, as it does for any: name the type that the Flink job has. Spark
-    refuses SQL functions in some places, such as ORDER BY: give the column a name first.
+    refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES, persistent
+    views and functions, and with a lambda's variable as an argument: name that column in a
+    subquery first.
 
     Raises KeyGroupsError before Spark 4.0, which has no SQL functions, InvalidTypeError for
     what is no session or no iterable of key types, UnsupportedKeyTypeError for a key type

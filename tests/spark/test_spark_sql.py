@@ -193,7 +193,7 @@ def test_where_spark_takes_them(spark: SparkSession, texts: None, function: str)
 
 @pytest.mark.parametrize("function", CALLS)
 def test_where_spark_refuses_them(spark: SparkSession, texts: None, function: str) -> None:
-    """The README says so: if one of these works some day, it says too little."""
+    """Its docstring says so: if one of these works some day, it says too little."""
     literal = re.sub(r"\bkey\b", "'5'", function)
     for query, why in REFUSED:
         text = query.replace("{f}", function).replace("{literal}", literal)
