@@ -74,9 +74,9 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     `key_type` is any that Spark can hold: the scalar types that `keygroups.types` gives a Spark
     column, SQL_DATE, SQL_TIMESTAMP, TUPLE, ROW, LIST, SQL_ROW and PYFLINK. SQL_TIMESTAMP takes a
     timestamp, which is an instant already, so its zone does not matter. A SQL_ROW of one field
-    takes that one column. What `keygroups.binary_row` refuses fails the query; a DOUBLE or FLOAT of a SQL_ROW
-    that is a NaN other than Java's own is hashed as it is on the fast path, and as Java's on
-    the portable one, which cannot tell.
+    takes that one column. What `keygroups.binary_row` refuses fails the query; a DOUBLE or FLOAT
+    of a SQL_ROW that is a NaN other than Java's own is hashed as it is on the fast path, and as
+    Java's on the portable one, which cannot tell.
 
     Raises UnsupportedKeyTypeError for any other key type, InvalidTypeError for what is no key
     type or no column, InvalidValueError for another number of columns than fields.
