@@ -21,11 +21,11 @@ from keygroups._checks import (
     to_number,
 )
 from keygroups._rest import Rest, check_url, member, not_flink
+from keygroups._skew_diagnosis import EVEN, TOO_FEW_KEYS
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.errors import InvalidValueError, JobError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import HOT, KeyGroupLoad
-from keygroups.reports import EVEN, TOO_FEW_KEYS
 
 __all__ = ["Job", "SubtaskReads", "SubtaskSkew", "Vertex", "VertexSkew", "read_job"]
 __dir__ = __all__.copy

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain
 from operator import itemgetter, sub
-from typing import Any, NamedTuple
+from typing import Any
 
 from keygroups._checks import (
     check_bounds,
@@ -21,6 +21,7 @@ from keygroups._checks import (
     show,
     to_int,
 )
+from keygroups._heaviest import Heaviest, heaviest_subtasks
 from keygroups._notebook import data_frame, html_table
 from keygroups._plots import plot_bars
 from keygroups.errors import InvalidTypeError, InvalidValueError
@@ -52,14 +53,28 @@ class Recommendation:
 
 
 class Recommendations(list[Recommendation]):
-    """Parallelisms, the most even first: a list that a notebook shows as a table."""
+    """Parallelisms, the most even first: a list that a notebook shows as a table.
+
+    `floor` says where one key group alone keeps more subtasks from being of use, and is ""
+    where none does. `str()` has a line for each parallelism, and the floor.
+    """
+
+    def __init__(self, found: Iterable[Recommendation] = (), floor: str = "") -> None:
+        super().__init__(found)
+        self.floor = floor
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self), *self._texts()])
 
     def _repr_html_(self) -> str:
-        return html_table([], _RECOMMENDED, [self._cells(one) for one in self])
+        return html_table(self._texts(), _RECOMMENDED, [self._cells(one) for one in self])
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with a row for each parallelism."""
         return data_frame(_RECOMMENDED, map(self._cells, self))
+
+    def _texts(self) -> list[str]:
+        return [self.floor] if self.floor else []
 
     @staticmethod
     def _cells(one: Recommendation) -> tuple[object, ...]:
@@ -222,17 +237,44 @@ class KeyGroupLoad:
         1 <= low <= high <= max_parallelism. Where two are as even, the higher comes first:
         its heaviest subtask has less to do. Raises ParallelismError.
 
+        A key group is in one subtask, so none has less to do than the heaviest key group
+        weighs. Where that makes parallelisms below `high` useless, the result's `floor` says
+        so: *nothing gets better* beyond the lowest parallelism whose heaviest subtask has that
+        weight and no more; *none is even* where the key group has more than the mean subtask.
+
         >>> best = KeyGroupLoad(128, [1] * 128).recommend(15, 21)[0]
         >>> best.parallelism, best.imbalance
         (16, 1.0)
         >>> print(KeyGroupLoad(128, {5: 9}).recommend(21, 21)[0].reason)
         21 subtasks over 128 key groups: 2 get 7, 19 get 6; subtask 0 has 21.00 times the mean
+        >>> KeyGroupLoad(128, {5: 9, 40: 8, 70: 7, 90: 6}).recommend(8, 16).floor
+        'key group 5 alone has 30.0%: beyond 5 subtasks nothing gets better'
         """
         high = check_bounds("high", high, self.max_parallelism, "max_parallelism")
         low = check_bounds("low", low, high, "high")
-        heaviest = heaviest_subtasks(self._sums, low, high)
+        heaviest = list(heaviest_subtasks(self._sums, low, high))
         found = [self._recommendation(*one) for one in zip(range(low, high + 1), heaviest)]
-        return Recommendations(sorted(found, key=lambda one: (one.imbalance, -one.parallelism)))
+        found.sort(key=lambda one: (one.imbalance, -one.parallelism))
+        return Recommendations(found, self._floor(low, high, heaviest))
+
+    def _floor(self, low: int, high: int, heaviest: list[Heaviest]) -> str:
+        """Say beyond which parallelism below `high` one key group makes more of no use."""
+        weights, total = list(map(sub, self._sums[1:], self._sums)), self._sums[-1]
+        alone = max(weights)
+        if alone * high <= total:  # the mean subtask has as much at any of them
+            return ""
+        # At fewer subtasks than this the mean is more than that.
+        start = -(-total // alone)
+        before = heaviest_subtasks(self._sums, start, low - 1)
+        from_start = chain(zip(range(start, low), before), zip(range(low, high), heaviest))
+        reached = (parallelism for parallelism, one in from_start if one.weight == alone)
+        lowest = next(reached, None)
+        last = total // alone if lowest is None else lowest
+        what = "none is even" if lowest is None else "nothing gets better"
+        share = alone / total
+        percent = f"{share:.1%}" if share >= 0.001 else f"{share:.4%}"
+        group, subtasks = weights.index(alone), f"{last} subtask{'s' * (last > 1)}"
+        return f"key group {group} alone has {percent}: beyond {subtasks} {what}"
 
     def _recommendation(self, parallelism: int, heaviest: Heaviest) -> Recommendation:
         total = self._sums[-1]
@@ -275,76 +317,6 @@ def evenness(max_parallelism: int) -> list[int]:
     """
     groups = check_max_parallelism(max_parallelism)
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
-
-
-class Heaviest(NamedTuple):
-    """The subtask with the largest weight at a parallelism, the first of equals."""
-
-    weight: int
-    subtask: int
-
-
-def heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[Heaviest]:
-    """Yield the heaviest subtask at each parallelism `low..high`, by the sums of the weights.
-
-    Of all parallelisms together there are half as many subtasks as the square of the key groups.
-    So where many parallelisms give a subtask the same number of key groups, all runs of that
-    many are put in order by weight, once; the first of them that is a subtask's is the heaviest.
-    """
-    groups = len(sums) - 1
-    sorted_size, runs, longer_runs = 0, [], []
-    for parallelism in range(low, high + 1):
-        size, more = divmod(groups, parallelism)
-        if sorted_size != size:
-            alike = min(high, groups // size) - parallelism + 1
-            # Sorting costs about as much as adding up a dozen times the key groups.
-            if alike * parallelism > 12 * groups:
-                sorted_size = size
-                runs, longer_runs = _by_weight(sums, size), _by_weight(sums, size + 1)
-        if sorted_size != size:
-            starts = [-(-i * groups // parallelism) for i in range(parallelism + 1)]
-            weights = [sums[end] - sums[start] for start, end in pairwise(starts)]
-            yield Heaviest(max(weights), weights.index(max(weights)))
-            continue
-        # The subtasks with `size` key groups and those with one more, both in order.
-        less = parallelism - more
-        short = (-(-(i + 1) * parallelism // less) - 1 for i in range(less))
-        long = (i * parallelism // more for i in range(more))
-        found = [_first(sums, runs, size, parallelism, less, short)]
-        if more:
-            found.append(_first(sums, longer_runs, size + 1, parallelism, more, long))
-        yield max(found, key=lambda one: (one.weight, -one.subtask))
-
-
-def _by_weight(sums: Sequence[int], size: int) -> list[int]:
-    """Return the first key group of each run of `size`, the heaviest run first."""
-    weights = list(map(sub, sums[size:], sums))
-    return sorted(range(len(weights)), key=weights.__getitem__, reverse=True)
-
-
-def _first(
-    sums: Sequence[int],
-    runs: list[int],
-    size: int,
-    parallelism: int,
-    count: int,
-    subtasks: Iterable[int],
-) -> Heaviest:
-    """Return the first of the runs that is one of the `count` subtasks of `size` key groups."""
-    groups = len(sums) - 1
-    for start in islice(runs, count):
-        subtask = start * parallelism // groups
-        if -(-subtask * groups // parallelism) == start and (
-            -(-(subtask + 1) * groups // parallelism) == start + size
-        ):
-            return Heaviest(sums[start + size] - sums[start], subtask)
-    # Among the heavy runs few are subtasks: then the subtasks are the fewer to look at.
-    weights = {}
-    for subtask in subtasks:
-        start = -(-subtask * groups // parallelism)
-        weights[subtask] = sums[start + size] - sums[start]
-    subtask = max(weights, key=weights.__getitem__)
-    return Heaviest(weights[subtask], subtask)
 
 
 def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:

@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from textwrap import fill, wrap
+from textwrap import wrap
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_class
 from keygroups._notebook import data_frame, html_table
-from keygroups.assignment import compute_key_group_range_for_operator_index
-from keygroups.key_group_range import KeyGroupRange
-from keygroups.load import HOT, KeyGroupLoad, Recommendations
-from keygroups.rescale import RescalePlan
+from keygroups._rescale_report import RescaleReport
+from keygroups._skew_diagnosis import (
+    NOTHING_TO_DO,
+    HotKey,
+    HotKeyGroup,
+    HotSubtask,
+    SubtaskDetail,
+    SubtaskRow,
+)
+from keygroups._skew_diagnosis import diagnose as diagnose
+from keygroups._skew_diagnosis import subtask_detail as subtask_detail
+from keygroups._skew_diagnosis import subtask_rows as subtask_rows
+from keygroups.load import KeyGroupLoad
 from keygroups.types import KeyType
 
-__all__ = ["HotKey", "HotSubtask", "RescaleReport", "SkewReport", "SubtaskRow"]
+__all__ = [
+    "HotKey",
+    "HotKeyGroup",
+    "HotSubtask",
+    "RescaleReport",
+    "SkewReport",
+    "SubtaskDetail",
+    "SubtaskRow",
+]
 __dir__ = __all__.copy
-
-DOMINANT = 4
-"""Where subtasks go without a key, a hot key has this many times the records of the mean key."""
-
-EVEN = "even"
-ONE_HOT_KEY = "one hot key"
-TOO_FEW_KEYS = "too few keys"
-UNLUCKY_KEYS = "many keys unluckily together"
 
 _WIDTH = 80
 _LONGEST_TABLE = 20
-_DETAILED = 3  # hot subtasks whose keys are shown
-_FARTHEST = 500  # parallelisms that are ranked on either side of a new one
-_RANKED = 3  # parallelisms that are shown of those
-_CANDIDATES = 64  # higher parallelisms that are looked at, each in time with its subtasks
-
-
-class SubtaskRow(NamedTuple):
-    """What one subtask gets; `sent` is its records behind LocalKeyBy, if that was asked for."""
-
-    subtask: int
-    records: int
-    share: float
-    times_mean: float
-    distinct_keys: int
-    key_groups: KeyGroupRange
-    sent: int | None
-
-
-class HotKey(NamedTuple):
-    """A key, as `collect()` gives it or a tuple of such, and its share of the subtask."""
-
-    key: Any
-    key_group: int
-    records: int
-    share: float
-
-
-class HotSubtask(NamedTuple):
-    """A subtask with at least 1.5 times the mean: why, what helps, and its top keys."""
-
-    subtask: int
-    diagnosis: str
-    remedy: str
-    top_keys: tuple[HotKey, ...]
+_DETAILED = 3  # hot subtasks with a table of their keys; the others have a line each
+_LONGEST_KEYS = 36  # characters of a key, or of several in a line
+_LOAD = ("subtask", "records", "share", "x mean")
 
 
 class _Section(NamedTuple):
@@ -76,7 +53,8 @@ class SkewReport:
 
     `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
     has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
-    first. `str()` says it in 80 columns, a notebook shows it as tables.
+    first. `null_keys` is how many records were left out for a null key, `detail` is of the
+    subtask that was asked for. `str()` says it in 80 columns, a notebook shows it as tables.
     """
 
     key_type: KeyType
@@ -88,6 +66,8 @@ class SkewReport:
     hot_subtasks: tuple[HotSubtask, ...] = field(repr=False)
     diagnosis: str
     remedy: str
+    null_keys: int = 0
+    detail: SubtaskDetail | None = field(default=None, repr=False)
 
     @property
     def records(self) -> int:
@@ -110,7 +90,7 @@ class SkewReport:
             lines += ["", *(line for text in section.texts for line in wrap(text, _WIDTH))]
             table = [section.header, *section.rows] if section.header else []
             widths = [max(map(len, column)) for column in zip(*table)]
-            if section.header[-1:] == ("key",):  # at the end, and to the left
+            if section.header[-1:] in (("key",), ("heaviest keys",)):  # at the end, to the left
                 widths[-1] = 0
             lines += [
                 "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in table
@@ -129,89 +109,39 @@ class SkewReport:
         return data_frame(SubtaskRow._fields, self.subtasks)
 
 
-def subtask_rows(
-    load: KeyGroupLoad, distinct_keys: Sequence[int], sent: KeyGroupLoad | None, parallelism: int
-) -> list[SubtaskRow]:
-    """Add up the key groups of each subtask."""
-    total = load.total
-    behind = None if sent is None else sent.per_subtask(parallelism)
-    rows = []
-    for subtask, weight in enumerate(load.per_subtask(parallelism)):
-        groups = compute_key_group_range_for_operator_index(
-            load.max_parallelism, parallelism, subtask
-        )
-        rows.append(
-            SubtaskRow(
-                subtask,
-                int(weight),
-                weight / total if total else 0.0,
-                weight * parallelism / total if total else 0.0,
-                sum(distinct_keys[groups.start_key_group : groups.end_key_group + 1]),
-                groups,
-                None if behind is None else int(behind[subtask]),
-            )
-        )
-    return rows
-
-
-def diagnose(
-    rows: Sequence[SubtaskRow], top_keys: Mapping[int, Sequence[HotKey]], load: KeyGroupLoad
-) -> tuple[str, str, tuple[HotSubtask, ...]]:
-    """Return the diagnosis of all, its remedy, and the hot subtasks, whose top keys are given."""
-    records, keys = sum(row.records for row in rows), sum(row.distinct_keys for row in rows)
-    idle = sum(not row.distinct_keys for row in rows)
-    remedies = {
-        EVEN: "nothing to do",
-        ONE_HOT_KEY: "a key is in one subtask at any parallelism: pre-aggregate before the keyBy "
-        "(LocalKeyBy), or split the key with a salt and aggregate in two steps",
-        TOO_FEW_KEYS: f"{keys:,} keys reach {len(rows) - idle:,} of {len(rows):,} subtasks: key "
-        "by a column of more values or, where the keyBy has to balance and not to group, by "
-        "substitute keys (rebalance_keys), which reach every subtask",
-        UNLUCKY_KEYS: _other_parallelism(load, len(rows)) if top_keys else "",
-    }
-
-    def why(top: HotKey) -> str:
-        if top.records * len(rows) >= HOT * records and (
-            not idle or top.records * keys >= DOMINANT * records
-        ):
-            return ONE_HOT_KEY
-        return TOO_FEW_KEYS if idle else UNLUCKY_KEYS
-
-    hottest_first = sorted(top_keys, key=lambda subtask: (-rows[subtask].records, subtask))
-    found = [(subtask, why(top_keys[subtask][0])) for subtask in hottest_first]
-    hot = tuple(HotSubtask(i, said, remedies[said], tuple(top_keys[i])) for i, said in found)
-    verdict = hot[0].diagnosis if hot else TOO_FEW_KEYS if idle and records else EVEN
-    return verdict, remedies[verdict], hot
-
-
-def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
-    """Say which higher parallelism helps, or that none does."""
-    highest = min(load.max_parallelism, 2 * parallelism, parallelism + _CANDIDATES)
-    otherwise = (
-        "try another max parallelism or, where the keyBy has to balance and not to group, "
-        "substitute keys (rebalance_keys)"
-    )
-    if highest == parallelism:
-        return f"a higher parallelism needs a higher max parallelism: {otherwise}"
-    best = load.recommend(parallelism + 1, highest)[0]
-    said = f"{best.parallelism} has imbalance {best.imbalance:.2f}"
-    if best.imbalance < HOT:
-        return f"another parallelism: {said}"
-    return f"no parallelism up to {highest} is even (of the higher, {said}): {otherwise}"
-
-
 def _sections(report: SkewReport) -> Iterator[_Section]:
     """Say a report: what is in common of the text and the notebook."""
+    of = len(report.subtasks)
+    texts = [
+        f"{report.diagnosis}: the heaviest of {of:,} subtasks has {report.imbalance:.2f} "
+        "times the mean",
+        f"remedy: {report.remedy}",
+        f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
+        f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
+    ]
+    if report.null_keys:
+        texts.append(
+            f"{report.null_keys:,} records with a null key are left out: Flink would fail on them"
+        )
+    yield _Section(texts)
+    yield _subtasks(report)
+    if report.sent is not None:
+        sent, most = sum(report.sent.weights), max(row.sent or 0 for row in report.subtasks)
+        yield _Section(
+            [
+                f"LocalKeyBy with batches of {report.batch_size:,} sends {sent:,} records for "
+                f"{report.records:,}, at most {most:,} to a subtask where "
+                f"{max(row.records for row in report.subtasks):,} went"
+            ]
+        )
+    if report.detail is not None:
+        yield from _detail(report.detail, report.remedy)
+    yield from _hot(report)
+
+
+def _subtasks(report: SkewReport) -> _Section:
+    """Say the load of each subtask, or of the heaviest."""
     of, behind = len(report.subtasks), report.sent is not None
-    yield _Section(
-        [
-            f"{report.diagnosis}: the heaviest of {of:,} subtasks has {report.imbalance:.2f} "
-            "times the mean",
-            f"remedy: {report.remedy}",
-            f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
-            f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
-        ]
-    )
     shown: Sequence[SubtaskRow] = report.subtasks
     texts = []
     if of > _LONGEST_TABLE:
@@ -222,13 +152,10 @@ def _sections(report: SkewReport) -> Iterator[_Section]:
     idle = sum(not row.records for row in report.subtasks)
     if idle and report.records:
         texts.append(f"{idle:,} of {of:,} subtasks get no record")
-    header = ("subtask", "records", "share", "x mean", "key groups", "keys", "sent")
+    header = (*_LOAD, "key groups", "keys", "sent")
     cells = [
         (
-            f"{row.subtask}",
-            f"{row.records:,}",
-            f"{row.share:.1%}",
-            f"{row.times_mean:.2f}",
+            *_load(row),
             f"{row.key_groups.start_key_group}-{row.key_groups.end_key_group}",
             f"{row.distinct_keys:,}",
             f"{row.sent:,}" if behind else "",
@@ -236,30 +163,75 @@ def _sections(report: SkewReport) -> Iterator[_Section]:
         for row in shown
     ]
     columns = len(header) if behind else len(header) - 1
-    yield _Section(texts, header[:columns], [row[:columns] for row in cells])
-    if report.sent is not None:
-        sent, most = sum(report.sent.weights), max(row.sent or 0 for row in report.subtasks)
-        yield _Section(
-            [
-                f"LocalKeyBy with batches of {report.batch_size:,} sends {sent:,} records for "
-                f"{report.records:,}, at most {most:,} to a subtask where "
-                f"{max(row.records for row in report.subtasks):,} went"
-            ]
+    return _Section(texts, header[:columns], [row[:columns] for row in cells])
+
+
+def _load(row: SubtaskRow) -> tuple[str, ...]:
+    return f"{row.subtask}", f"{row.records:,}", f"{row.share:.1%}", f"{row.times_mean:.2f}"
+
+
+def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
+    """Say the subtask that was asked for, and what helps unless it is this remedy."""
+    row = detail.row
+    texts = [
+        f"subtask {row.subtask}: {detail.diagnosis}, with {row.times_mean:.2f} times the mean",
+        f"{row.records:,} records ({row.share:.1%}) in key groups "
+        f"{row.key_groups.start_key_group} to {row.key_groups.end_key_group}",
+    ]
+    if detail.remedy not in (NOTHING_TO_DO, remedy):
+        texts.insert(1, f"remedy: {detail.remedy}")
+    header = ("records", "of the subtask", "key group", "keys") if detail.top_key_groups else ()
+    groups = [
+        (f"{one.records:,}", f"{one.share:.1%}", f"{one.key_group}", f"{one.distinct_keys:,}")
+        for one in detail.top_key_groups
+    ]
+    yield _Section(texts, header, groups)
+    if detail.top_keys:
+        yield _keys([], detail.top_keys)
+
+
+def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
+    cells = [
+        (
+            f"{one.records:,}",
+            f"{one.share:.1%}",
+            f"{one.key_group}",
+            _fit(_text(one.key), _LONGEST_KEYS),
         )
-    for hot in report.hot_subtasks[:_DETAILED]:
-        yield _Section(
-            [
-                f"subtask {hot.subtask}: {hot.diagnosis}",
-                *([f"remedy: {hot.remedy}"] if hot.remedy != report.remedy else []),
-            ],
-            ("records", "of the subtask", "key group", "key"),
-            [
-                (f"{one.records:,}", f"{one.share:.1%}", f"{one.key_group}", _fit(_text(one.key)))
-                for one in hot.top_keys
-            ],
-        )
-    if len(report.hot_subtasks) > _DETAILED:
-        yield _Section([f"{len(report.hot_subtasks) - _DETAILED:,} more subtasks are hot"])
+        for one in keys
+    ]
+    return _Section(texts, ("records", "of the subtask", "key group", "key"), cells)
+
+
+def _hot(report: SkewReport) -> Iterator[_Section]:
+    """Say every hot subtask: the hottest with a table of their keys, the others in a line each."""
+    asked = None if report.detail is None else report.detail.row.subtask
+    hot = [one for one in report.hot_subtasks if one.subtask != asked]
+    said = {report.remedy}
+    for one in hot[:_DETAILED]:
+        remedy = [f"remedy: {one.remedy}"] if one.remedy != report.remedy else []
+        said.add(one.remedy)
+        yield _keys([f"subtask {one.subtask}: {one.diagnosis}", *remedy], one.top_keys)
+    # The hottest come first in each group, and in the order of the groups.
+    alike: dict[str, list[HotSubtask]] = {}
+    for one in hot[_DETAILED:]:
+        alike.setdefault(one.diagnosis, []).append(one)
+    for diagnosis, others in alike.items():
+        remedy = [f"remedy: {others[0].remedy}"] if others[0].remedy not in said else []
+        cells = [(*_load(report.subtasks[one.subtask]), _line(one.top_keys)) for one in others]
+        title = f"{len(others):,} more hot subtask{'s' * (len(others) > 1)}: {diagnosis}"
+        yield _Section([title, *remedy], (*_LOAD, "heaviest keys"), cells)
+
+
+def _line(keys: Sequence[HotKey]) -> str:
+    """Say as many keys as fit, each with its share of the subtask."""
+    said = ""
+    for one in keys:
+        more = f"{_fit(_text(one.key), _LONGEST_KEYS - 8)} {one.share:.1%}"
+        if said and len(said) + len(more) + 2 > _LONGEST_KEYS:
+            break
+        said = f"{said}, {more}" if said else more
+    return said
 
 
 def _text(key: object) -> str:
@@ -269,129 +241,6 @@ def _text(key: object) -> str:
     return "NULL" if key is None else repr(key) if isinstance(key, str) else str(key)
 
 
-def _fit(text: str) -> str:
-    return text if len(text) <= 40 else f"{text[:18]}...{text[-19:]}"
-
-
-@dataclass(frozen=True, slots=True)
-class RescaleReport:
-    """A rescale and the measured load of its key groups; `str()` is a text 80 wide.
-
-    `load` is of the plan's max parallelism; the weight is what it counts. Raises
-    InvalidTypeError and InvalidValueError.
-
-    >>> report = RescaleReport(RescalePlan(8, 2, 3), KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1]))
-    >>> report.weight_before, report.weight_after
-    ([8, 4], [7, 2, 3])
-    >>> report.moved_weight, report.moved_weight_share
-    (4, 0.3333333333333333)
-    >>> [one.parallelism for one in report.recommendations]
-    [3]
-    """
-
-    plan: RescalePlan
-    load: KeyGroupLoad
-
-    def __post_init__(self) -> None:
-        check_class("plan", self.plan, RescalePlan, "a RescalePlan")
-        self.plan.moved_weight(self.load)  # raises for what is no load of this plan
-
-    @property
-    def weight_before(self) -> list[float]:
-        """The weight of each old subtask, from subtask 0."""
-        return self.load.per_subtask(self.plan.old_parallelism)
-
-    @property
-    def weight_after(self) -> list[float]:
-        """The weight of each new subtask, from subtask 0."""
-        return self.load.per_subtask(self.plan.new_parallelism)
-
-    @property
-    def imbalance_before(self) -> float:
-        """The heaviest old subtask's weight over the mean."""
-        return self.load.imbalance(self.plan.old_parallelism)
-
-    @property
-    def imbalance_after(self) -> float:
-        """The heaviest new subtask's weight over the mean."""
-        return self.load.imbalance(self.plan.new_parallelism)
-
-    @property
-    def hot_subtask_before(self) -> int:
-        """The heaviest old subtask, the first of equals."""
-        return _heaviest(self.weight_before)
-
-    @property
-    def hot_subtask_after(self) -> int:
-        """The heaviest new subtask, the first of equals."""
-        return _heaviest(self.weight_after)
-
-    @property
-    def moved_weight(self) -> float:
-        """The weight of the key groups whose subtask index changes."""
-        return self.plan.moved_weight(self.load)
-
-    @property
-    def moved_weight_share(self) -> float:
-        """The share of the weight that moves, 0.0 to 1.0; 0.0 where there is none."""
-        return self.moved_weight / (self.load.total or 1)
-
-    @property
-    def recommendations(self) -> Recommendations:
-        """The new parallelism and the better ones near it, the most even first.
-
-        Near is from half of it to twice it, at most 500 away. Better are those above it in
-        `load.recommend` that have no heavier subtask: two subtasks are easily more even than
-        four, and each has more to do. Where nothing is better, the new one stands alone.
-        """
-        ranked = self.load.recommend(*self._near)
-        place = [one.parallelism for one in ranked].index(self.plan.new_parallelism)
-        heaviest = ranked[place].heaviest_weight
-        near = ranked[: place + 1]
-        return Recommendations(one for one in near if one.heaviest_weight <= heaviest)
-
-    def _repr_html_(self) -> str:
-        moved = f"weight: {self.moved_weight:,} of {self.load.total:,} moves"
-        texts = [f"{moved} ({self.moved_weight_share:.1%})", *self._texts()]
-        plan, better = self.plan._repr_html_(), self.recommendations._repr_html_()
-        return f"{plan}{html_table(texts)}{better}"
-
-    def to_pandas(self) -> Any:
-        """Return the plan's pieces as a pandas DataFrame, with the `weight` of each."""
-        frame = self.plan.to_pandas()
-        frame["weight"] = [self.load.weight_of(piece.key_group_range) for piece in self.plan]
-        return frame
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the plan with the load; see `RescalePlan.plot`."""
-        return self.plan.plot(self.load, ax)
-
-    def __str__(self) -> str:
-        ranked = [
-            fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
-            for one in self.recommendations[:_RANKED]
-        ]
-        return "\n".join([self.plan.table(self.load), *self._texts(), *ranked])
-
-    def _texts(self) -> Iterator[str]:
-        for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
-            share = max(weights) / (self.load.total or 1)
-            yield (
-                f"hot subtask {when}: {_heaviest(weights)} of {len(weights)}, "
-                f"with {share:.1%} of the weight"
-            )
-        low, high = self._near
-        yield (
-            f"recommended, from {low} to {high} with no heavier subtask than at "
-            f"{self.plan.new_parallelism}:"
-        )
-
-    @property
-    def _near(self) -> tuple[int, int]:
-        new = self.plan.new_parallelism
-        high = min(2 * new, new + _FARTHEST, self.plan.max_parallelism)
-        return max((new + 1) // 2, new - _FARTHEST), high
-
-
-def _heaviest(weights: list[float]) -> int:
-    return weights.index(max(weights))
+def _fit(text: str, length: int = 40) -> str:
+    half = length // 2 - 1
+    return text if len(text) <= length else f"{text[: half - 1]}...{text[-half:]}"

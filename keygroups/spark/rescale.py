@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from keygroups._checks import check_bounds
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
 from keygroups.spark import functions as KF
@@ -22,11 +23,13 @@ def rescale_report(
     new_parallelism: int,
     key_type: KeyType | None = None,
     weight: KF.ColumnOrName | None = None,
+    at_least: int = 1,
 ) -> RescaleReport:
     """Measure what a rescale moves, and how even the load is before it and after it.
 
     Reads `df` once, as `key_group_load` does, whose `key`, `max_parallelism`, `key_type` and
-    `weight` these are; 1 <= old_parallelism, new_parallelism <= max_parallelism.
+    `weight` these are; 1 <= old_parallelism, new_parallelism <= max_parallelism. No
+    parallelism below `at_least` is recommended, 1 <= at_least <= new_parallelism.
 
     Raises what `key_group_load` raises, and ParallelismError before any job is run.
 
@@ -52,6 +55,9 @@ def rescale_report(
         42; subtask 0 has 1.50 times the mean)
       parallelism 4: imbalance 2.00 (4 subtasks over 128 key groups: 32 each;
         subtask 0 has 2.00 times the mean)
+    key group 17 alone has 50.0%: beyond 2 subtasks nothing gets better
     """
     plan = RescalePlan(max_parallelism, old_parallelism, new_parallelism)
-    return RescaleReport(plan, key_group_load(df, key, plan.max_parallelism, key_type, weight))
+    at_least = check_bounds("at_least", at_least, plan.new_parallelism, "new_parallelism")
+    load = key_group_load(df, key, plan.max_parallelism, key_type, weight)
+    return RescaleReport(plan, load, at_least)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import INT_MAX, check_int, check_parallelisms
+from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import HOT, KeyGroupLoad
-from keygroups.reports import HotKey, SkewReport, diagnose, subtask_rows
+from keygroups.reports import HotKey, SkewReport, diagnose, subtask_detail, subtask_rows
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
@@ -32,12 +34,14 @@ def skew_report(
     key_type: KeyType | None = None,
     top: int = 10,
     batch_size: int | None = None,
+    subtask: int | None = None,
+    nulls: str = "raise",
 ) -> SkewReport:
     """Count what each subtask of a keyed Flink operator gets, and say why some get too much.
 
     `key`, `max_parallelism`, `parallelism` and `key_type` are those of `with_routing`. All
-    counts are exact. `df` is read once, and once more if a subtask is hot; the driver gets a
-    row for each key group and at most `top` keys, 1 to 1000, for each hot subtask.
+    counts are exact. `df` is read once, and once more if a subtask is hot or asked for; the
+    driver gets a row for each key group and at most `top` keys, 1 to 1000, for each hot subtask.
 
     A subtask is *hot* with at least 1.5 times the mean. Why, is the first that holds:
 
@@ -51,12 +55,19 @@ def skew_report(
     The diagnosis of the whole is that of its hottest subtask. Without a hot one it is *too
     few keys* where a subtask gets no key, else *even*.
 
+    `subtask`, 0 <= subtask < parallelism, asks for one more closely, hot or not: its range of
+    key groups, the `top` heaviest of these, its keys and diagnosis are the report's `detail`.
+
+    Flink fails on a null key. With `nulls` "raise" so does this; with "drop" such rows are left
+    out, and the report says how many.
+
     With `batch_size`, 1 to 2^31-1, the report counts what `LocalKeyBy` of that batch size
     would send, if each Spark partition of `df` were a subtask upstream: exact for the order
-    of the rows in each partition, and for the partitions that `df` has in this run.
+    of the rows in each partition, and for the partitions that `df` has in this run. To drop
+    null keys before it, `df` is read once more.
 
-    Raises what `with_routing` raises, InvalidValueError or InvalidTypeError for `top` and
-    `batch_size`, and InvalidValueError if a key is null, on which Flink fails.
+    Raises what `with_routing` raises, InvalidValueError or InvalidTypeError for the arguments
+    after it, before any job is run, and InvalidValueError if a key is null.
 
     >>> df = spark.range(0, 100, 1, 2).selectExpr("if(id < 60, 'A', string(id)) as letter")
     >>> report = skew_report(df, "letter", 128, 3, top=1, batch_size=10)
@@ -64,41 +75,83 @@ def skew_report(
     ('one hot key', 'A')
     >>> [(row.records, row.sent) for row in report.subtasks]
     [(16, 16), (11, 11), (73, 19)]
+    >>> skew_report(df, "letter", 128, 3, subtask=0).detail.diagnosis
+    'not hot'
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     top = check_int("top", top, 1, _MOST_TOP_KEYS)
     if batch_size is not None:
         batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
+    if subtask is not None:
+        subtask = check_int("subtask", subtask, 0, parallelism - 1)
+    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
     tree = key_tree(df, key)
     same = _same(tree, key_type).alias("key")
 
-    load, distinct_keys, sent = _measure(df, key_group, same, max_parallelism, batch_size)
+    null_keys = 0
+    if drop and batch_size is not None:  # batches are of the records that are left
+        null_keys = df.where(key_group.isNull()).count()
+        df = df.where(key_group.isNotNull())
+    counted = _measure(df, key_group, same, max_parallelism, batch_size)
+    null_keys += counted.null_keys
+    if null_keys and not drop:
+        raise InvalidValueError(
+            f"key is null in {null_keys} rows, on which Flink fails: filter them out first, or "
+            "pass nulls='drop'"
+        )
+    load, distinct_keys, sent = counted.load, counted.distinct_keys, counted.sent
     rows = subtask_rows(load, distinct_keys, sent, parallelism)
     hot = [row.records > 0 and row.times_mean >= HOT for row in rows]
+    wanted = [
+        is_hot or (row.subtask == subtask and row.records > 0) for is_hot, row in zip(hot, rows)
+    ]
     top_keys: dict[int, list[HotKey]] = {}
-    if any(hot):
+    if any(wanted):
         per_key = df.select(key_group, same).groupBy("key_group", "key")
-        counted = per_key.agg(F.count(F.lit(1)).alias("records"))
-        found = _top_keys(counted, hot, max_parallelism, top)
+        per_key_records = per_key.agg(F.count(F.lit(1)).alias("records"))
+        found = _top_keys(per_key_records, wanted, max_parallelism, top)
         value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
         shown = found.select("subtask", "key_group", "records", F.col("key").cast(value_type))
-        for subtask, group, records, value in shown.collect():
+        for index, group, records, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
                 value = tuple(value)
-            share = records / rows[subtask].records
-            top_keys.setdefault(subtask, []).append(HotKey(value, group, records, share))
-    diagnosis, remedy, hot_subtasks = diagnose(rows, top_keys, load)
+            share = records / rows[index].records
+            top_keys.setdefault(index, []).append(HotKey(value, group, records, share))
+    of_hot = {index: keys for index, keys in top_keys.items() if hot[index]}
+    diagnosis, remedy, hot_subtasks = diagnose(rows, of_hot, load)
+    detail = None
+    if subtask is not None:
+        its_keys = top_keys.get(subtask, [])
+        detail = subtask_detail(rows, subtask, hot_subtasks, its_keys, load, distinct_keys, top)
     return SkewReport(
-        key_type, parallelism, batch_size, load, sent, tuple(rows), hot_subtasks, diagnosis, remedy
+        key_type,
+        parallelism,
+        batch_size,
+        load,
+        sent,
+        tuple(rows),
+        hot_subtasks,
+        diagnosis,
+        remedy,
+        null_keys,
+        detail,
     )
+
+
+class _Counted(NamedTuple):
+    """What each key group has: records, keys, and records behind LocalKeyBy if asked for."""
+
+    load: KeyGroupLoad
+    distinct_keys: list[int]
+    sent: KeyGroupLoad | None
+    null_keys: int
 
 
 def _measure(
     df: DataFrame, key_group: Column, key: Column, max_parallelism: int, batch_size: int | None
-) -> tuple[KeyGroupLoad, list[int], KeyGroupLoad | None]:
-    """Return the records, keys and records behind LocalKeyBy of each key group."""
+) -> _Counted:
     one = F.lit(1)
     if batch_size is None:
         keyed = df.select(key_group, key)
@@ -120,27 +173,27 @@ def _measure(
         .agg(F.sum("records").alias("records"), F.count(one).alias("keys"), F.sum("sent"))
         .collect()
     )
+    null_keys = 0
     records, keys, sent = ([0] * max_parallelism for _ in range(3))
     for group, group_records, group_keys, group_sent in rows:
         if group is None:
-            raise InvalidValueError(
-                f"key is null in {group_records} rows, on which Flink fails: filter them out first"
-            )
-        records[group], keys[group], sent[group] = group_records, group_keys, group_sent
+            null_keys = group_records
+        else:
+            records[group], keys[group], sent[group] = group_records, group_keys, group_sent
     behind = None if batch_size is None else KeyGroupLoad(max_parallelism, sent)
-    return KeyGroupLoad(max_parallelism, records), keys, behind
+    return _Counted(KeyGroupLoad(max_parallelism, records), keys, behind, null_keys)
 
 
-def _top_keys(per_key: DataFrame, hot: list[bool], max_parallelism: int, top: int) -> DataFrame:
-    """Return the keys of each hot subtask that have the most records, the first on top."""
-    subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(hot))
-    # One literal, where isin() would need one for each hot subtask.
-    is_hot = PORTABLE.nth(map(int, hot), "int", F.col("subtask")) == 1
+def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top: int) -> DataFrame:
+    """Return the keys of each wanted subtask that have the most records, the first on top."""
+    subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(wanted))
+    # One literal, where isin() would need one for each wanted subtask.
+    is_wanted = PORTABLE.nth(map(int, wanted), "int", F.col("subtask")) == 1
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
     place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
     return (
         per_key.withColumn("subtask", subtask)
-        .where(is_hot)
+        .where(is_wanted)
         .withColumn("place", place)
         .where(F.col("place") <= top)
         .orderBy("subtask", "place")

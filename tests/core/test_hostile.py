@@ -33,6 +33,7 @@ STREAMS = {"keys", "entries", "names", "observed"}
 
 VALID: dict[str, list[Any]] = {
     "arguments": [["default", "24"]],
+    "at_least": [1, 3],
     "batch_size": [3],
     "code": [5],
     "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from types import MappingProxyType
@@ -131,6 +132,52 @@ def test_recommend_weighs_the_heaviest_subtask() -> None:
     }
 
 
+def test_floor_that_some_parallelism_reaches() -> None:
+    """2 subtasks have the key groups [0, 5] and [6, 10]; 3 have [0, 3], [4, 7] and [8, 10]."""
+    load = KeyGroupLoad(11, {5: 5, 0: 4, 8: 1})
+    assert load.recommend(1, 11).floor == (
+        "key group 5 alone has 50.0%: beyond 3 subtasks nothing gets better"
+    )
+    assert load.recommend(7, 11).floor == load.recommend(1, 11).floor
+    assert (
+        load.recommend(1, 3).floor == "key group 5 alone has 50.0%: beyond 2 subtasks none is even"
+    )
+    assert load.recommend(1, 2).floor == ""
+
+
+def test_floor_that_none_reaches() -> None:
+    """Key group 0 has a neighbour in its subtask at any parallelism below 8."""
+    load = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
+    assert (
+        load.recommend(1, 8).floor == "key group 0 alone has 41.7%: beyond 2 subtasks none is even"
+    )
+    assert KeyGroupLoad(2, [3, 1]).recommend(1, 2).floor == (
+        "key group 0 alone has 75.0%: beyond 1 subtask none is even"
+    )
+
+
+def test_no_floor() -> None:
+    assert KeyGroupLoad(128, [1] * 128).recommend(1, 128).floor == ""
+    assert KeyGroupLoad(128, [0] * 128).recommend(1, 128).floor == ""
+
+
+def test_floor_of_a_small_share() -> None:
+    load = KeyGroupLoad(32768, [2] + [1] * 32767)
+    assert load.recommend(32000, 32768).floor == (
+        "key group 0 alone has 0.0061%: beyond 16384 subtasks none is even"
+    )
+
+
+def test_recommendations_as_text() -> None:
+    found = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1]).recommend(2, 3)
+    assert str(found).splitlines() == [*map(str, found), found.floor]
+    even = KeyGroupLoad(8, [1] * 8).recommend(2, 3)
+    assert str(even).splitlines() == list(map(str, even))
+    for same in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert same == found
+        assert same.floor == found.floor
+
+
 def test_evenness() -> None:
     """The divisors: 720 = 2^4 3^2 5 has 5*3*2 of them, 840 = 2^3 3 5 7 has 4*2*2*2."""
     assert evenness(128) == [2**i for i in range(8)]
@@ -190,6 +237,43 @@ def test_recommend_ranks_every_parallelism_once(drawn: tuple[list[float], int]) 
         few, many = min(sizes), max(sizes)
         counted = f"{sizes.count(many)} get {many}, {sizes.count(few)} get {few}"
         assert (f"{few} each" if few == many else counted) in one.reason
+
+
+weighted = st.lists(st.integers(0, 3) | st.integers(0, 50), min_size=1, max_size=40)
+
+
+@given(weighted | st.lists(amounts, min_size=1, max_size=20), st.data())
+def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.DataObject) -> None:
+    groups = len(weights)
+    low = data.draw(st.integers(1, groups))
+    high = data.draw(st.integers(low, groups))
+    loads = {p: brute_force(weights, p) for p in range(1, groups + 1)}
+    heaviest, total = {p: max(loads[p]) for p in loads}, sum(loads[1])
+    alone = Fraction(max(weights))
+    reached = [p for p in range(1, high) if heaviest[p] == alone]
+    floor = KeyGroupLoad(groups, weights).recommend(low, high).floor
+    if alone * high <= total:
+        assert floor == ""
+        return
+    said = re.fullmatch(
+        r"key group (\d+) alone has (.+)%: beyond (\d+) subtasks? (.+)",
+        floor,
+    )
+    assert said
+    group, share, last = int(said[1]), float(said[2]), int(said[3])
+    assert weights[group] == alone
+    assert share == pytest.approx(float(100 * alone / total), abs=0.05001)
+    assert last < high
+    beyond = range(last + 1, groups + 1)
+    if said[4] == "nothing gets better":
+        assert last == min(reached)
+        assert all(heaviest[p] >= heaviest[last] for p in beyond)
+        assert all(heaviest[p] * p > heaviest[last] * last for p in beyond)
+    else:
+        assert said[4] == "none is even"
+        assert not reached
+        assert all(heaviest[p] * p > total for p in beyond)
+        assert alone * last <= total
 
 
 def test_recommend_over_the_largest_job() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
+from textwrap import wrap
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from keygroups import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupLoad,
+    ParallelismError,
     RescalePlan,
     assign_key_to_parallel_operator,
     assign_to_key_group,
@@ -23,6 +26,7 @@ from keygroups.reports import (
     RescaleReport,
     SkewReport,
     diagnose,
+    subtask_detail,
     subtask_rows,
 )
 from keygroups.types import LONG, STRING, TUPLE, KeyType
@@ -36,6 +40,8 @@ def skew(
     parallelism: int,
     key_type: KeyType = LONG,
     sent: Sequence[int] | None = None,
+    asked: int | None = None,
+    null_keys: int = 0,
 ) -> SkewReport:
     """Count what `keygroups.spark.skew_report` measures."""
     weights, distinct = [0] * max_parallelism, [0] * max_parallelism
@@ -49,15 +55,18 @@ def skew(
     top_keys: dict[int, list[HotKey]] = {}
     for key, count in sorted(records.items(), key=lambda one: -one[1]):
         subtask = assign_key_to_parallel_operator(key, max_parallelism, parallelism, key_type)
-        row = rows[subtask]
-        if row.times_mean >= HOT:
-            hot_key = HotKey(key, groups[key], count, count / row.records)
-            top_keys.setdefault(subtask, []).append(hot_key)
-    diagnosis, remedy, hot = diagnose(rows, top_keys, load)
+        hot_key = HotKey(key, groups[key], count, count / rows[subtask].records)
+        top_keys.setdefault(subtask, []).append(hot_key)
+    shown = {
+        subtask: keys for subtask, keys in top_keys.items() if rows[subtask].times_mean >= HOT
+    }
+    diagnosis, remedy, hot = diagnose(rows, shown, load)
     batch_size = None if sent is None else 10
-    return SkewReport(
-        key_type, parallelism, batch_size, load, behind, tuple(rows), hot, diagnosis, remedy
-    )
+    said = (key_type, parallelism, batch_size, load, behind, tuple(rows), hot, diagnosis, remedy)
+    if asked is None:
+        return SkewReport(*said, null_keys)
+    detail = subtask_detail(rows, asked, hot, top_keys.get(asked, []), load, distinct, top=2)
+    return SkewReport(*said, null_keys, detail)
 
 
 def placed(counts: list[list[int]]) -> dict[int, int]:
@@ -174,16 +183,136 @@ def test_text_of_many_subtasks() -> None:
     report = skew(long, 2**15, 2000, TUPLE(STRING, STRING))
     lines = str(report).splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) < 60
     table = lines.index("The 20 heaviest subtasks of 2,000")
     records = sorted((row.records for row in report.subtasks), reverse=True)
     assert lines[table + 1 : table + 3] == [
         f"The others have {records[-1]} to {records[20]} records each",
         f"{records.count(0):,} of 2,000 subtasks get no record",
     ]
-    assert f"{len(report.hot_subtasks) - 3} more subtasks are hot" in lines
+    more = lines.index(f"{len(report.hot_subtasks) - 3} more hot subtasks: too few keys")
+    assert [int(line.split()[0]) for line in lines[more + 2 :]] == [
+        one.subtask for one in report.hot_subtasks[3:]
+    ]
     assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
     assert len(report.subtasks) == 2000
+
+
+# 1,200 records in 12 subtasks: hot are those with 150, and keys with 150.
+MANY_HOT = [[210], [60, 60, 60], [200], [190], [80, 75], [160], *[[20]] * 3, *[[15]] * 3]
+
+
+def listed(report: SkewReport) -> list[int]:
+    """Return the subtasks that the text has a section or a line of, beside the table of all."""
+    found, more = [], False
+    for line in str(report).splitlines():
+        more = bool(line) and (more or " more hot subtask" in line)
+        if match := re.match(r"subtask (\d+): " if not more else r" +(\d+) .*%", line):
+            found.append(int(match[1]))
+    return found
+
+
+def test_every_hot_subtask_is_listed_once() -> None:
+    report = skew(placed(MANY_HOT), 128, 12)
+    assert [one.subtask for one in report.hot_subtasks] == [0, 2, 3, 1, 5, 4]
+    assert listed(report) == [0, 2, 3, 1, 4, 5]
+    hot = {one.subtask: one for one in report.hot_subtasks}
+    keys = {subtask: [key.key for key in one.top_keys] for subtask, one in hot.items()}
+    remedy = "\n".join(wrap(f"remedy: {hot[1].remedy}", 80))
+    first, second, third = keys[1]
+    assert str(report).endswith(
+        f"""
+2 more hot subtasks: many keys unluckily together
+{remedy}
+subtask  records  share  x mean  heaviest keys
+      1      180  15.0%    1.80  {first} 33.3%, {second} 33.3%, {third} 33.3%
+      4      155  12.9%    1.55  {keys[4][0]} 51.6%, {keys[4][1]} 48.4%
+
+1 more hot subtask: one hot key
+subtask  records  share  x mean  heaviest keys
+      5      160  13.3%    1.60  {keys[5][0]} 100.0%"""
+    )
+
+
+@pytest.mark.parametrize("asked", range(12))
+def test_the_subtask_that_is_asked_for(asked: int) -> None:
+    report = skew(placed(MANY_HOT), 128, 12, asked=asked)
+    detail, counts = report.detail, sorted(MANY_HOT[asked], reverse=True)
+    assert detail is not None
+    assert detail.row == report.subtasks[asked]
+    found = {one.subtask: one for one in report.hot_subtasks}
+    if asked in found:
+        assert detail[1:3] == found[asked][1:3]
+        assert detail.top_keys == found[asked].top_keys
+    else:
+        assert detail[1:3] == ("not hot", "nothing to do")
+        assert [key.records for key in detail.top_keys] == counts
+    by_group: dict[int, list[int]] = {}
+    for key in placed(MANY_HOT):
+        group = assign_to_key_group(key, 128, LONG)
+        if group in report.subtasks[asked].key_groups:
+            by_group.setdefault(group, []).append(placed(MANY_HOT)[key])
+    heaviest = sorted(by_group, key=lambda group: (-sum(by_group[group]), group))[:2]
+    assert [tuple(one) for one in detail.top_key_groups] == [
+        (group, sum(by_group[group]), sum(by_group[group]) / sum(counts), len(by_group[group]))
+        for group in heaviest
+    ]
+    assert listed(report).count(asked) == 1
+    assert set(listed(report)) == {0, 1, 2, 3, 4, 5, asked}
+
+
+def test_text_of_the_subtask_that_is_asked_for() -> None:
+    counts = [[8], [7, 8], [1009], [800]]
+    report = skew(placed(counts), 128, 4, asked=1)
+    assert report.detail is not None
+    [one, other], keys = report.detail.top_key_groups, report.detail.top_keys
+    assert f"""
+subtask 1: not hot, with 0.03 times the mean
+15 records (0.8%) in key groups 32 to 63
+records  of the subtask  key group  keys
+      8           53.3%  {one.key_group:>9}     1
+      7           46.7%  {other.key_group:>9}     1
+
+records  of the subtask  key group  key
+      8           53.3%  {keys[0].key_group:>9}  {keys[0].key}
+      7           46.7%  {keys[1].key_group:>9}  {keys[1].key}
+
+subtask 2: one hot key
+""" in str(report)
+
+
+def test_an_idle_subtask_that_is_asked_for() -> None:
+    report = skew(placed([[97], [], [1], [1, 1, 1]]), 128, 4, asked=1)
+    assert report.diagnosis == "one hot key"
+    assert report.detail is not None
+    assert report.detail.diagnosis == "too few keys"
+    assert report.detail[3:] == ((), ())
+    lines = str(report).splitlines()
+    at = lines.index("subtask 1: too few keys, with 0.00 times the mean")
+    assert lines[at + 1].startswith("remedy: 5 keys reach 3 of 4 subtasks: ")
+    assert "0 records (0.0%) in key groups 32 to 63" in lines
+    nothing = skew({}, 128, 4, asked=3).detail
+    assert nothing is not None
+    assert nothing.diagnosis == "not hot"
+
+
+def test_long_keys_in_a_line() -> None:
+    """However long its keys, a hot subtask shows one of them, in 80 columns."""
+    keys: dict[Any, int] = {}
+    for number in range(2000):
+        key = f"{'x' * 60}{number}"
+        if assign_key_to_parallel_operator(key, 128, 128, STRING) < 8:
+            keys[key] = 10**9
+    lines = str(skew(keys, 128, 128, STRING)).splitlines()
+    shown = [line for line in lines if line.startswith(" ") and "'xxxxxxxxxxx...xxxx" in line]
+    assert len(shown) == 5
+    assert max(map(len, lines)) <= 80
+
+
+def test_null_keys_are_said() -> None:
+    assert "\n7 records with a null key are left out: Flink would fail on them\n" in str(
+        skew(placed([[1], [1]]), 128, 2, null_keys=7)
+    )
+    assert "null key" not in str(skew(placed([[1], [1]]), 128, 2))
 
 
 class Cells(HTMLParser):
@@ -241,7 +370,9 @@ def test_rescale_report() -> None:
     assert text.startswith(f"{report.plan.table(report.load)}\n")
     assert "\nhot subtask before: 0 of 2, with 66.7% of the weight\n" in text
     assert "\nhot subtask after: 0 of 3, with 58.3% of the weight\n" in text
-    assert " ".join(text.split()).endswith(f": {report.recommendations[0]}")
+    best, floor = report.recommendations[0], report.recommendations.floor
+    assert floor == "key group 0 alone has 41.7%: beyond 2 subtasks none is even"
+    assert " ".join(text.split()).endswith(f": {best} {floor}")
 
 
 def test_no_weight() -> None:
@@ -275,6 +406,33 @@ def test_what_is_near(sizes: tuple[int, int, int], low: int, high: int) -> None:
     report = RescaleReport(RescalePlan(*sizes), KeyGroupLoad(sizes[0], [1] * sizes[0]))
     assert f"\nrecommended, from {low} to {high} with " in str(report)
     assert all(low <= one.parallelism <= high for one in report.recommendations)
+
+
+def test_no_parallelism_below_the_least_is_recommended() -> None:
+    """The heaviest of 6 and 7 subtasks has 3 key groups of 16, of 8 to 10 it has 2."""
+    plan, load = RescalePlan(16, 3, 7), KeyGroupLoad(16, [1] * 16)
+    report = RescaleReport(plan, load)
+    assert [one.parallelism for one in report.recommendations] == [8, 9, 6, 10, 7]
+    report = RescaleReport(plan, load, at_least=7)
+    assert "\nrecommended, from 7 to 14 with " in str(report)
+    assert [one.parallelism for one in report.recommendations] == [8, 9, 10, 7]
+    assert report == RescaleReport(plan, load, 7) != RescaleReport(plan, load)
+
+
+@pytest.mark.parametrize("at_least", [0, 5, True, "3", None])
+def test_bad_least(at_least: Any) -> None:
+    with pytest.raises(ParallelismError, match="at_least must be"):
+        RescaleReport(RescalePlan(128, 3, 4), KeyGroupLoad(128, [1] * 128), at_least)
+
+
+def test_the_floor_is_in_the_text_once_and_in_the_notebook_once() -> None:
+    load = KeyGroupLoad(128, {5: 9, 40: 8, 70: 7, 90: 6})
+    report = RescaleReport(RescalePlan(128, 8, 12), load, at_least=12)
+    floor = "key group 5 alone has 30.0%: beyond 5 subtasks nothing gets better"
+    assert report.recommendations.floor == floor
+    assert str(report).endswith(f"\n{floor}")
+    for said in (str(report), report._repr_html_()):
+        assert said.count(floor) == 1
 
 
 @pytest.mark.parametrize("weight", [1, 2**300, 0.1])

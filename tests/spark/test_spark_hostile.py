@@ -57,6 +57,7 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
         patch.setattr(type(spark), "sql", run)
         yield {
             "aggregations": [[F.sum("n").alias("total")]],
+            "at_least": [1, 3],
             "batch_size": [None, 3],
             "column": ["substitute"],
             "df": [df],
@@ -68,12 +69,14 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
             "max_parallelism": [8, 128],
             "moved": [None, {}, {"/old": "/new"}],
             "new_parallelism": [3],
+            "nulls": ["raise", "drop"],
             "old_parallelism": [4],
             "operator": ["by-string"],
             "parallelism": [3, 4],
             "path": [str(SAVEPOINT.path), SAVEPOINT.path],
             "plan": [RescalePlan(8, 3, 4)],
             "prefix": ["", "a"],
+            "skew_report.subtask": [None, 2],  # a number here, and a column elsewhere
             "spark": [spark],
             "state": [None, "count"],
             "substitute_type": [INT, STRING],
@@ -113,6 +116,11 @@ def drive(name: str, arguments: Mapping[str, Any]) -> str:
     return "result"
 
 
+def choices(valid: Mapping[str, list[Any]], name: str, parameter: str) -> list[Any]:
+    """Return the valid arguments of a callable's parameter."""
+    return valid.get(f"{name}.{parameter}") or valid[parameter]
+
+
 def names(call: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(call).parameters)
 
@@ -124,7 +132,7 @@ def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
     for name, call in CALLS.items():
         for hostile in names(call):
             for _, make in HOSTILE:
-                arguments = {one: valid[one][0] for one in names(call)}
+                arguments = {one: choices(valid, name, one)[0] for one in names(call)}
                 drive(name, arguments | {hostile: make()})
                 calls += 1
     print(f"{len(CALLS)} callables, {calls} calls")
@@ -141,7 +149,7 @@ def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, examples: in
         drive(
             name,
             {
-                one: data.draw(st.one_of(st.sampled_from(valid[one]), hostile))
+                one: data.draw(st.one_of(st.sampled_from(choices(valid, name, one)), hostile))
                 for one in names(CALLS[name])
             },
         )

@@ -87,8 +87,26 @@ def test_report_agrees_with_plain_python(
         says = f"{loads.index(max(loads))} of {len(loads)}, with {share} of the weight"
         assert f"\nhot subtask {when}: {says}\n" in text
     recommended = text.partition("\nrecommended, ")[2].partition("\n")[2]
-    best_three = " ".join(str(one) for one in report.recommendations[:3])
-    assert " ".join(recommended.split()) == best_three
+    said = [*map(str, report.recommendations[:3]), report.recommendations.floor]
+    assert " ".join(recommended.split()) == " ".join(said).strip()
+
+
+def test_never_below_the_least(visits: DataFrame) -> None:
+    """user-1, the heaviest of 59 users, has 400 of 1,843 rows in a key group of its own."""
+    counts = weight_per_key(None)
+    total = sum(counts.values())
+    group = assign_to_key_group("user-1", 128)
+    assert [key for key in counts if assign_to_key_group(key, 128) == group] == ["user-1"]
+    free = rescale_report(visits, "user", 128, 24, 36)
+    bound = rescale_report(visits, "user", 128, 24, 36, at_least=30)
+    assert min(one.parallelism for one in free.recommendations) < 30
+    assert [one for one in free.recommendations if one.parallelism >= 30] == bound.recommendations
+    heaviest = {p: max(per_subtask(counts, 128, p)) for p in range(1, 129)}
+    lowest = min(p for p in heaviest if heaviest[p] == counts["user-1"])
+    assert all(heaviest[p] >= heaviest[lowest] for p in heaviest)
+    floor = f"key group {group} alone has {counts['user-1'] / total:.1%}: beyond "
+    assert f"{floor}{lowest} subtasks nothing gets better" == bound.recommendations.floor
+    assert str(bound).endswith(f"\n{bound.recommendations.floor}")
 
 
 def test_weights_that_are_no_integers(spark: SparkSession) -> None:
@@ -117,6 +135,13 @@ def test_reads_the_data_once(visits: DataFrame, collected: list[int]) -> None:
     str(rescale_report(visits, "user", 16, 3, 4))
     assert len(collected) == 1
     assert 1 < collected[0] <= 16  # rows of key groups, not of visits
+
+
+@pytest.mark.parametrize("at_least", [0, 5, 1.5, None])
+def test_bad_least_raises_before_any_job(spark: SparkSession, at_least: Any) -> None:
+    df = spark.range(1).select(F.raise_error(F.lit("a job was run")).cast("int").alias("key"))
+    with pytest.raises(ParallelismError, match="at_least must be"):
+        rescale_report(df, "key", 128, 8, 4, at_least=at_least)
 
 
 def test_null_keys_and_bad_weights_raise(spark: SparkSession) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -335,6 +336,87 @@ def test_null_keys(spark: SparkSession) -> None:
             skew_report(df, "key", 128, 3, batch_size=batch_size)
     kept = skew_report(df.dropna(), "key", 128, 3)
     assert kept.records == 1
+    assert kept.null_keys == 0
+
+
+def test_null_keys_that_are_dropped(flights: DataFrame, rows: list[tuple[int, Any]]) -> None:
+    """What is left is what there is without them; batches too are of the records left."""
+    keyed = [(partition, row.tailnum) for partition, row in rows]
+    some = [pair for pair in keyed if pair[1] is not None]
+    kept = flights.dropna(subset=["tailnum"])
+    for batch_size in (None, 50):
+        dropped = skew_report(flights, "tailnum", 128, 4, nulls="drop", batch_size=batch_size)
+        assert dropped.null_keys == len(keyed) - len(some) == 2_512
+        without = skew_report(kept, "tailnum", 128, 4, batch_size=batch_size)
+        assert dataclasses.replace(dropped, null_keys=0) == without
+    assert [row.sent for row in dropped.subtasks] == sent_by_local_key_by(some, 50, 4, STRING)
+    assert "2,512 records with a null key are left out: Flink would fail" in str(dropped)
+
+
+def test_keys_that_are_null_in_part_are_no_null_keys(spark: SparkSession) -> None:
+    df = spark.createDataFrame([("A", None), (None, None)], "a string, b int")
+    report = skew_report(df, ["a", "b"], 128, 3, nulls="drop")
+    assert (report.records, report.null_keys) == (2, 0)
+    row = skew_report(df, ["b"], 128, 3, SQL_ROW("INT"), nulls="drop")
+    assert (row.records, row.null_keys) == (2, 0)
+    assert skew_report(df, "b", 128, 3, nulls="drop").records == 0
+
+
+@pytest.mark.parametrize("subtask", [0, 17, 22])
+def test_the_subtask_that_is_asked_for(
+    flights: DataFrame, rows: list[tuple[int, Any]], subtask: int
+) -> None:
+    """Of 32 subtasks 22 is the hottest, 17 has one key, 0 has some."""
+    keys = Counter(row.dest for _, row in rows)
+    own = {
+        key: count
+        for key, count in keys.items()
+        if assign_key_to_parallel_operator(key, 128, 32) == subtask
+    }
+    total, mean = sum(own.values()), len(rows) / 32
+    groups: dict[int, list[int]] = defaultdict(list)
+    for key, count in own.items():
+        groups[assign_to_key_group(key, 128)].append(count)
+    report = skew_report(flights, "dest", 128, 32, top=3, subtask=subtask)
+    detail = report.detail
+    assert detail is not None
+    assert detail.row == report.subtasks[subtask]
+    assert detail.row.records == total
+    assert detail.row.key_groups == compute_key_group_range_for_operator_index(128, 32, subtask)
+    heaviest = sorted(groups, key=lambda group: (-sum(groups[group]), group))[:3]
+    assert [tuple(one) for one in detail.top_key_groups] == [
+        (group, sum(groups[group]), sum(groups[group]) / total, len(groups[group]))
+        for group in heaviest
+    ]
+    assert [tuple(one) for one in detail.top_keys] == [
+        (key, assign_to_key_group(key, 128), count, count / total)
+        for key, count in Counter(own).most_common(3)
+    ]
+    assert detail.diagnosis == (UNLUCKY if total >= 1.5 * mean else "not hot")
+    lines = str(report).splitlines()
+    assert (
+        f"subtask {subtask}: {detail.diagnosis}, with {total / mean:.2f} times the mean" in lines
+    )
+    # The others are as they are without it.
+    assert report == dataclasses.replace(
+        skew_report(flights, "dest", 128, 32, top=3), detail=detail
+    )
+
+
+def test_an_idle_subtask_that_is_asked_for(flights: DataFrame, collected: list[int]) -> None:
+    detail = skew_report(flights.limit(100), "origin", 128, 4, subtask=1).detail
+    assert detail is not None
+    assert detail.diagnosis == "too few keys"
+    assert detail.row.records == 0
+    assert detail[3:] == ((), ())
+    assert skew_report(flights.limit(0), "origin", 128, 4, subtask=1).records == 0
+
+
+def test_asking_takes_one_pass_more(spark: SparkSession, collected: list[int]) -> None:
+    report = skew_report(spark.range(50_000), "id", 128, 4, top=6, subtask=3)
+    assert report.hot_subtasks == ()
+    assert report.detail is not None
+    assert collected == [128, 6]
 
 
 @pytest.mark.parametrize(
@@ -346,6 +428,11 @@ def test_null_keys(spark: SparkSession) -> None:
         ({"batch_size": 0}, InvalidValueError, "batch_size must be from 1 to 2147483647, got 0"),
         ({"batch_size": 2**31}, InvalidValueError, "batch_size must be from 1 to"),
         ({"batch_size": True}, InvalidTypeError, "batch_size must be an int"),
+        ({"subtask": 3}, InvalidValueError, "subtask must be from 0 to 2, got 3"),
+        ({"subtask": -1}, InvalidValueError, "subtask must be from 0 to 2, got -1"),
+        ({"subtask": "1"}, InvalidTypeError, "subtask must be an int, got '1'"),
+        ({"nulls": "mask"}, InvalidValueError, "nulls must be one of raise, drop, got 'mask'"),
+        ({"nulls": None}, InvalidValueError, "nulls must be one of raise, drop, got None"),
         ({"parallelism": 129}, ParallelismError, "parallelism must be from 1 to 128"),
         ({"max_parallelism": 0}, ParallelismError, "max_parallelism must be"),
         ({"key_type": INT}, InvalidTypeError, "key type INT takes a column of type int"),
@@ -358,8 +445,9 @@ def test_bad_arguments(
     spark: SparkSession, arguments: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     right = {"key": "id", "max_parallelism": 128, "parallelism": 3}
+    df = spark.range(1).select(F.raise_error(F.lit("a job was run")).cast("bigint").alias("id"))
     with pytest.raises(error, match=says):
-        skew_report(spark.range(1), **{**right, **arguments})
+        skew_report(df, **{**right, **arguments})
 
 
 def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:

@@ -27,6 +27,7 @@ from keygroups.types import INT, STRING, TUPLE
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "HotKey",
+    "HotKeyGroup",
     "HotSubtask",
     "Job",
     "KeySize",
@@ -51,6 +52,7 @@ RECORDS = {
     "StateEntry",
     "StateKey",
     "Subtask",
+    "SubtaskDetail",
     "SubtaskReads",
     "SubtaskRow",
     "SubtaskSkew",
