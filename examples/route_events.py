@@ -34,7 +34,6 @@ try:
         read_events,
         reason,
     )
-    from pyspark.sql import functions as F
 
     from keygroups import KeyGroupsError, RescalePlan, keys_for_subtasks
     from keygroups.reports import RescaleReport
@@ -88,6 +87,12 @@ def make_parser() -> OneLineParser:
     )
     add_parallelisms(parser)
     parser.add_argument(
+        "--subtask",
+        type=int,
+        metavar="N",
+        help="a subtask to look at closely, hot or not: its key groups, and their heaviest keys",
+    )
+    parser.add_argument(
         "--rescale-to",
         type=int,
         metavar="N",
@@ -112,6 +117,9 @@ def make_parser() -> OneLineParser:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse, before Spark starts, what cannot work."""
     check_parallelisms(options, "parallelism", "rescale_to")
+    if options.subtask is not None and not 0 <= options.subtask < options.parallelism:
+        last = options.parallelism - 1
+        raise InputError(f"--subtask: subtask must be from 0 to {last}, got {options.subtask}")
     if not options.input.exists():
         raise InputError(f"--input: no such file or directory: {options.input}")
     if options.output is not None and options.output.exists():
@@ -137,18 +145,15 @@ def run(options: argparse.Namespace) -> None:
             routed = rebalance_keys(routed, keys, *job)
 
         progress("counting the records of each key")
-        null_keys = 0
-        if len(keys) == 1:  # A tuple is no null key, whatever its fields are.
-            key = F.col(keys[0])
-            null_keys, events = events.where(key.isNull()).count(), events.where(key.isNotNull())
-        report = skew_report(events, keys, *job, top=HOTTEST_KEYS)
-        records = report.records + null_keys
+        asked = options.subtask
+        report = skew_report(events, keys, *job, top=HOTTEST_KEYS, subtask=asked, nulls="drop")
+        records = report.records + report.null_keys
         if csv_records is not None and records != csv_records.count:
             there = f"Spark finds {records:,} records where the files have {csv_records.count:,}"
             raise InputError(f"--input: {there}")
         if records == 0:
             raise InputError("--input: the table is empty")
-        if records == null_keys:
+        if records == report.null_keys:
             there = f"null in all {records:,} records, and Flink would fail on the first"
             raise InputError(f"--key: {there}")
 
@@ -156,8 +161,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"input      {fit(table.root.name)}{note}")
         print(f"records    {records:,}")
         print(f"key        {fit(options.key, 69)}")
-        left_out = " records, left out below: Flink would fail on them" if null_keys else ""
-        print(f"null keys  {null_keys:,}{left_out}\n")
+        print(f"null keys  {report.null_keys:,}\n")
         print(report)
         if options.fix:
             print("\nSubstitute keys of type INT that reach the subtasks, from subtask 0")

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keygroups._checks import check_bounds, check_class
 from keygroups._notebook import html_table
 from keygroups.load import KeyGroupLoad, Recommendations
 from keygroups.rescale import RescalePlan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 _FARTHEST = 500  # parallelisms that are ranked on either side of a new one
 _RANKED = 3  # parallelisms that are shown of those
@@ -106,13 +110,13 @@ class RescaleReport:
         plan, better = self.plan._repr_html_(), self.recommendations._repr_html_()
         return f"{plan}{html_table(texts)}{better}"
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return the plan's pieces as a pandas DataFrame, with the `weight` of each."""
         frame = self.plan.to_pandas()
         frame["weight"] = [self.load.weight_of(piece.key_group_range) for piece in self.plan]
         return frame
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the plan with the load; see `RescalePlan.plot`."""
         return self.plan.plot(self.load, ax)
 

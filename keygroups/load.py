@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import accumulate, chain
 from operator import itemgetter, sub
-from typing import Any
+from typing import TYPE_CHECKING
 
 from keygroups._checks import (
     check_bounds,
@@ -25,6 +25,10 @@ from keygroups._heaviest import Heaviest, heaviest_subtasks
 from keygroups._notebook import data_frame, html_table
 from keygroups._plots import plot_bars
 from keygroups.errors import InvalidTypeError, InvalidValueError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 __all__ = ["KeyGroupLoad", "Recommendation", "Recommendations", "evenness"]
 __dir__ = __all__.copy
@@ -69,7 +73,7 @@ class Recommendations(list[Recommendation]):
     def _repr_html_(self) -> str:
         return html_table(self._texts(), _RECOMMENDED, [self._cells(one) for one in self])
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each parallelism."""
         return data_frame(_RECOMMENDED, map(self._cells, self))
 
@@ -153,11 +157,11 @@ class KeyGroupLoad:
         texts = [repr(self)[1:-1], "The heaviest:"]
         return html_table(texts, ("key group", "weight", "share"), rows)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each key group: `key_group`, `weight`."""
         return data_frame(("key_group", "weight"), enumerate(self.weights))
 
-    def plot(self, parallelism: int, ax: Any = None) -> Any:
+    def plot(self, parallelism: int, ax: Axes | None = None) -> Axes:
         """Draw a bar for each subtask and the mean; hot ones stand out. Returns the Axes.
 
         1 <= parallelism <= max_parallelism; `ax` is Matplotlib's, a new one if None. Needs the
@@ -166,7 +170,7 @@ class KeyGroupLoad:
         title = f"imbalance {self.imbalance(parallelism):.2f}"
         return plot_bars(self.per_subtask(parallelism), "subtask", title, HOT, ax)
 
-    def plot_key_groups(self, ax: Any = None) -> Any:
+    def plot_key_groups(self, ax: Axes | None = None) -> Axes:
         """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
         return plot_bars(self.weights, "key group", f"{self.total:,} in all", ax=ax)
 

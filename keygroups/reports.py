@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._notebook import data_frame, html_table
 from keygroups._rescale_report import RescaleReport
@@ -22,6 +22,10 @@ from keygroups._skew_diagnosis import subtask_detail as subtask_detail
 from keygroups._skew_diagnosis import subtask_rows as subtask_rows
 from keygroups.load import KeyGroupLoad
 from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
 
 __all__ = [
     "HotKey",
@@ -100,11 +104,11 @@ class SkewReport:
     def _repr_html_(self) -> str:
         return "".join(html_table(*section) for section in _sections(self))
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the records of each subtask; see `KeyGroupLoad.plot`."""
         return self.load.plot(self.parallelism, ax)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> DataFrame:
         """Return `subtasks` as a pandas DataFrame, a row each."""
         return data_frame(SubtaskRow._fields, self.subtasks)
 

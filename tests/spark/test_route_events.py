@@ -116,7 +116,8 @@ def header(out: str) -> dict[str, str]:
         r"(?P<verdict>.+): the heaviest of (?P<parallelism>\d+) subtasks "
         r"has (?P<imbalance>[\d.]+) times the mean remedy: (?P<remedy>.+?) "
         r"(?P<routed>[\d,]+) records, (?P<distinct>[\d,]+) distinct keys "
-        r"of type (?P<type>.+), max parallelism (?P<max>[\d,]+)",
+        r"of type (?P<type>.+), max parallelism (?P<max>[\d,]+)(?: (?P<left_out>[\d,]+) records "
+        r"with a null key are left out: Flink would fail on them)?",
         " ".join(said.split()),
     )
     assert found
@@ -285,7 +286,8 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
         "input": "nycflights13.parquet",
         "records": "336,776",
         "key": "tailnum",
-        "null keys": "2,512 records, left out below: Flink would fail on them",
+        "null keys": "2,512",
+        "left_out": "2,512",
         "verdict": "even",
         "parallelism": "4",
         "imbalance": f"{expected_imbalance(flights['tailnum'], 128, 4, STRING):.2f}",
@@ -343,7 +345,7 @@ def test_report_agrees_with_plain_python(
 def check_hot_keys(
     out: str, keys: Keys, max_parallelism: int, parallelism: int, key_type: KeyType
 ) -> None:
-    """Hot is a subtask with 1.5 times the mean; the keys of the three hottest are shown."""
+    """Hot is a subtask with 1.5 times the mean; three have a table of keys, the others a line."""
     own = defaultdict[int, Keys](Counter)
     for key, count in keys.items():
         if key is not None:
@@ -362,17 +364,46 @@ def check_hot_keys(
         re.M | re.S,
     )
     assert [int(subtask) for subtask, _ in sections] == [subtask for _, subtask in hot[:3]]
-    assert (f"\n{len(hot) - 3:,} more subtasks are hot\n" in out) == (len(hot) > 3)
+    lines = re.findall(r"^ *(\d+) +([\d,]+) +[\d.]+%  [ .\d]+\d  (['(].*%)$", out, re.M)
+    others = {int(subtask): (records, keys) for subtask, records, keys in lines}
+    assert len(lines) == len(others)
+    assert others.keys() == {subtask for _, subtask in hot[3:]}
+    for subtask, (records, line) in others.items():
+        counts = own[subtask]
+        assert number(records) == counts.total()
+        shown = re.findall(r"(['(].*?['\d)L]) ([\d.]+%)(?:, |$)", line)
+        shares = [f"{count / counts.total():.1%}" for _, count in counts.most_common()]
+        assert [share for _, share in shown] == shares[: len(shown)] != []
+        assert all("..." in text or text in map(repr, counts) for text, _ in shown)
     for subtask, table in sections:
         counts = own[int(subtask)]
-        lines = [line.split(maxsplit=3) for line in table.splitlines()]
-        assert [number(line[0]) for line in lines] == sorted(counts.values(), reverse=True)[:5]
+        cells = [line.split(maxsplit=3) for line in table.splitlines()]
+        assert [number(line[0]) for line in cells] == sorted(counts.values(), reverse=True)[:5]
         by_text = {repr(key): key for key in counts}
-        for records, share, group, text in lines:
+        for records, share, group, text in cells:
             key = by_text[text]
             assert counts[key] == number(records)
             assert share == f"{counts[key] / counts.total():.1%}"
             assert int(group) == assign_to_key_group(key, max_parallelism, key_type)
+
+
+def test_looks_at_the_subtask_that_is_asked_for(flights: dict[str, Keys], report: Report) -> None:
+    out = report("--key", "carrier", "--parallelism", 32, "--subtask", 17)
+    own = {
+        key: count
+        for key, count in flights["carrier"].items()
+        if assign_key_to_parallel_operator(key, 128, 32, STRING) == 17
+    }
+    records, total = sum(own.values()), flights["carrier"].total()
+    verdict = "too few keys" if not own else "not hot"
+    assert f"\nsubtask 17: {verdict}, with {records * 32 / total:.2f} times the mean\n" in out
+    assert f"\n{records:,} records ({records / total:.1%}) in key groups 68 to 71\n" in out
+
+
+@pytest.mark.parametrize("subtask", [-1, 4, 128])
+def test_refuses_a_subtask_that_there_is_not(refusal: Report, subtask: int) -> None:
+    says = refusal("--subtask", subtask)
+    assert says == f"--subtask: subtask must be from 0 to 3, got {subtask}"
 
 
 def test_names_a_better_parallelism(flights: dict[str, Keys], report: Report) -> None:
@@ -425,7 +456,7 @@ def test_keys_of_other_types(spark: SparkSession, report: Report, tmp_path: Path
 
     out = report("--input", path, "--key", "records", "--parallelism", 7)
     assert header(out)["type"] == "LONG"
-    assert header(out)["null keys"].startswith("2 records, left out")
+    assert header(out)["null keys"] == header(out)["left_out"] == "2"
     check_subtasks(out, Counter([-1, -1, 2**40]), 128, 7, LONG)
     assert re.search(r"^ +2 +\S+ +\d+  -1$", out, re.M)
 
@@ -647,7 +678,7 @@ def test_folders_that_name_a_column(report: Report, tmp_path: Path) -> None:
         tmp_path / "events", {**files, "day=__HIVE_DEFAULT_PARTITION__/1.csv": b"k\nb\n"}
     )
     out = report("--input", folder, "--key", "day", "--parallelism", 7)
-    assert header(out)["null keys"].startswith("1 records")
+    assert header(out)["null keys"] == header(out)["left_out"] == "1"
     check_subtasks(out, Counter(["01", "1", "x/y"]), 128, 7, STRING)
 
 
@@ -732,7 +763,7 @@ def test_parquet_files_of_other_columns(
     path, output = tmp_path / "events", tmp_path / "out"
     out = report("--input", path, "--key", "key", "--output", output)
     assert header(out)["records"] == "3"
-    assert header(out)["null keys"].startswith("1 records")
+    assert header(out)["null keys"] == header(out)["left_out"] == "1"
     rows = spark.read.parquet(str(output)).select("key", "other").collect()
     assert {tuple(row) for row in rows} == {("a", None), ("b", None), (None, 1.5)}
     add("events", [(1,)], "key int")
