@@ -1,7 +1,38 @@
 """Exact Apache Flink key groups: where Flink sends a key, without a JVM.
 
-The functions are those of Flink's KeyGroupRangeAssignment; the key types are in
-`keygroups.types`, the PySpark adapter in `keygroups.spark`.
+Start with `trace_key("user-1", 128, 3)`: what the functions here give, step by step. They are
+those of Flink's KeyGroupRangeAssignment. `help("keygroups.types")` and so on have the rest:
+
+From a key to its subtask:
+    types               what a key is in Java: INT, STRING, TUPLE, SQL_ROW, PYFLINK and so on
+    hashing             hashCode of each of them, and the murmur hash
+    assignment          key groups and subtasks, the default max parallelism, `trace_key`
+    key_group_range     the key groups of a subtask
+    arrays              whole arrays of keys: NumPy, pandas, Polars and Arrow
+    binary_row          the bytes of a key of Flink SQL
+    logical_types       its types, read as DDL writes them
+    explain             the order of its columns, read from EXPLAIN
+    routing_inference   which job it is, from keys and where they went
+
+Uneven load:
+    load                the load of key groups and subtasks, the parallelisms that suit it
+    subtask_keys        keys that reach a chosen subtask, and salts
+    local_key_by        the buffer that combines records before a keyBy
+    reports             what the reports of skew and of rescaling say
+    job                 a running job, read over REST: which of its subtasks are hot
+
+Rescaling and state:
+    rescale             what moves, and what a savepoint allows
+    operator_state      who gets which elements of state that is not keyed
+    partitioners        the channels of forward, rebalance, rescale and the others
+    savepoint           savepoints and checkpoints, read and written without a JVM
+    state_keys          the bytes of a key in RocksDB and in savepoints
+
+In PySpark, in a shell, in tests:
+    spark               columns and DataFrames of PySpark; `spark.functions`
+    cli                 the command `keygroups`
+    testing             assertions, and strategies of Hypothesis
+    errors              the exceptions, each of them a KeyGroupsError
 """
 
 from keygroups.assignment import (

@@ -7,13 +7,16 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import shlex
 from pathlib import Path
+from textwrap import dedent
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 
 import keygroups
+from keygroups.cli import main
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,11 +78,28 @@ def test_public_functions_have_a_doctest(name: str) -> None:
         assert ">>>" in (value.__doc__ or ""), f"{name}.{attribute} has no doctest"
 
 
+def test_help_leads_to_every_public_module() -> None:
+    """The docstring of the package has a line for each: its name, then what it is for."""
+    public = {info.name for info in pkgutil.iter_modules(keygroups.__path__)}
+    listed = re.findall(r"^    (\w+)  +\S", keygroups.__doc__ or "", re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {name for name in public if not name.startswith("_")}
+    assert "spark.functions" in (keygroups.__doc__ or "")
+
+
 def test_readme(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)  # it reads a file of the examples
     result = doctest.testfile(str(README), module_relative=False, globs={"spark": spark})
     assert result.failed == 0
     assert result.attempted >= 10
+
+
+def test_commands_of_the_readme(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = re.findall(r"^    \$ keygroups (.+)\n((?:    .+\n)+)", README.read_text("utf-8"), re.M)
+    assert shown
+    for arguments, output in shown:
+        assert main(shlex.split(arguments)) == 0
+        assert capsys.readouterr().out == dedent(output)
 
 
 def test_readme_is_short() -> None:
