@@ -1,0 +1,65 @@
+"""The PySpark adapter in a user's hands."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from typing_extensions import assert_type
+
+from keygroups import load, reports, types
+from keygroups import spark as keygroups_spark
+from keygroups.spark import dataframe, placement, rescale, savepoint, skew
+from keygroups.spark import functions as KF
+from keygroups.spark.register import register
+
+
+def column_expressions(column: KF.ColumnOrName) -> list[Column]:
+    key: KF.Key = ["user", column, F.col("item")]
+    group = KF.assign_to_key_group(key, 128, types.TUPLE(types.STRING, types.INT, types.INT))
+    code = KF.hash_code("user", types.STRING)
+    return [
+        KF.murmur_hash(code),
+        KF.compute_key_group_for_key_hash(code, 128),
+        KF.compute_operator_index_for_key_group(128, 24, group),
+        KF.assign_key_to_parallel_operator(column, 128, 24, types.LONG),
+        KF.key_for_subtask("subtask", 128, 24, types.STRING, prefix="bucket-"),
+    ]
+
+
+def the_package(spark: SparkSession, events: DataFrame) -> None:
+    assert_type(keygroups_spark.infer_key_type(events, "user"), types.KeyType)
+    assert_type(keygroups_spark.infer_sql_row(events, ["user", "item"]), types.SQL_ROW)
+    keys: list[str] = ["user", "item"]
+    routed = keygroups_spark.with_routing(events, keys, 128, 24)
+    assert_type(routed, DataFrame)
+    measured = keygroups_spark.key_group_load(routed, F.col("user"), 128, weight="bytes")
+    assert_type(measured, load.KeyGroupLoad)
+    placed = keygroups_spark.repartition_by_subtask(routed, "user", 128, 24)
+    counts = keygroups_spark.pre_aggregate(placed, "user", [F.count("item")], 128, 24)
+    assert_type(keygroups_spark.rebalance_keys(counts, "user", 128, 24), DataFrame)
+    uneven = keygroups_spark.skew_report(events, "user", 128, 24, top=3, batch_size=100)
+    assert_type(uneven, reports.SkewReport)
+    hot = keygroups_spark.skew_report(events, "user", 128, 24, subtask=17, nulls="drop")
+    assert_type(hot.detail, reports.SubtaskDetail | None)
+    moved = keygroups_spark.rescale_report(events, "user", 128, 24, 36, at_least=24)
+    assert_type(moved, keygroups_spark.RescaleReport)
+    assert_type(keygroups_spark.register(spark, [types.STRING]), list[str])
+    state = keygroups_spark.read_keyed_state(spark, "savepoint", "by-user", "count")
+    assert_type(state, DataFrame)
+    assert_type(keygroups_spark.register_data_source(spark), str)
+
+
+def by_module(spark: SparkSession, events: DataFrame) -> None:
+    assert_type(dataframe.infer_key_type(events, "user"), types.KeyType)
+    assert_type(dataframe.infer_sql_row(events, "user"), types.SQL_ROW)
+    assert_type(dataframe.with_routing(events, "user", 128, 24), DataFrame)
+    assert_type(dataframe.key_group_load(events, "user", 128), load.KeyGroupLoad)
+    assert_type(dataframe.rebalance_keys(events, "user", 128, 24), DataFrame)
+    assert_type(placement.repartition_by_subtask(events, "user", 128, 24), DataFrame)
+    counted = (F.count("*"), F.sum("n"))
+    assert_type(placement.pre_aggregate(events, "user", counted, 128, 24), DataFrame)
+    assert_type(rescale.rescale_report(events, "user", 128, 24, 36), reports.RescaleReport)
+    assert_type(skew.skew_report(events, "user", 128, 24), reports.SkewReport)
+    assert_type(register(spark), list[str])
+    assert_type(savepoint.read_keyed_state(spark, "savepoint", "by-user"), DataFrame)
+    assert_type(savepoint.register_data_source(spark), str)

@@ -1,0 +1,116 @@
+"""Savepoints, state keys, running jobs, whole arrays and tests, in a user's hands."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from numpy.typing import NDArray
+from typing_extensions import assert_type
+
+from keygroups import arrays, job, load, savepoint, state_keys, testing, types
+
+
+def what_a_savepoint_has(path: str) -> None:
+    found: savepoint.Savepoint = savepoint.read_savepoint(path, moved={"s3://old": path})
+    operator: savepoint.Operator = found.operator("by-user")
+    assert_type((operator.label, operator.uid), tuple[str, str | None])
+    assert_type((operator.parallelism, operator.max_parallelism), tuple[int, int])
+    assert_type(found.check_restore(operator, 90), int)
+    subtask: savepoint.Subtask = operator.subtasks[0]
+    assert_type((subtask.subtask_index, subtask.bytes), tuple[int, int])
+    state: savepoint.StateDescriptor = operator.states[0]
+    assert_type(state.key_type, types.KeyType | None)
+    assert_type(state.value_serializer, savepoint.Serializer | None)
+    for entry in operator.entries(states=["count"], key_groups=range(64)):
+        assert_type(entry, savepoint.StateEntry)
+        assert_type((entry.key_group, entry.timestamp), tuple[int, int | None])
+        if isinstance(entry.namespace, (savepoint.TimeWindow, savepoint.GlobalWindow)):
+            print(entry.namespace)
+        if isinstance(entry.value, savepoint.TtlValue):
+            assert_type(entry.value.last_access, int)
+        if isinstance(entry.key, savepoint.TimestampData):
+            print(entry.key)
+        if isinstance(entry.key, savepoint.Row):
+            assert_type(entry.key.row_kind, str)
+    tasks: list[savepoint.ReadTask] = operator.tasks()
+    assert_type([one.key_group for one in tasks[0].entries()], list[int])
+    heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
+    assert_type((heaviest[0].subtask, heaviest[0].bytes), tuple[int, int])
+    assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
+    states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())
+    assert_type(states[0].mode, str)
+    report: savepoint.OperatorReport = next(savepoint.operator_reports(found))
+    assert_type(report.rescale.moved_weight_share, float)
+
+
+def a_new_savepoint(path: str) -> None:
+    states: list[savepoint.NewState] = [
+        savepoint.ValueStateDescriptor("count", types.LONG, has_ttl=True),
+        savepoint.ReducingStateDescriptor("sum", types.DOUBLE),
+        savepoint.ListStateDescriptor("tags", types.STRING),
+        savepoint.MapStateDescriptor("cities", types.STRING, types.LONG),
+    ]
+    with savepoint.SavepointWriter(path) as writer:
+        by_user = writer.add_operator("by-user", types.STRING, states, 128, parallelism=3)
+        assert_type(by_user, savepoint.OperatorWriter)
+        for user in sorted(["ann", "bob"], key=by_user.key_group):
+            by_user.write("count", user, 7, last_access=0)
+            by_user.write("cities", user, 1, user_key="Berlin")
+        task: savepoint.WriteTask = by_user.task(2)
+        encoder: savepoint.EntryEncoder = task.encoder()
+        entry: savepoint.EncodedEntry = encoder.encode(0, "cid", 7)
+        written: savepoint.WrittenFile = task.write([entry])
+        assert_type((written.subtask, entry.key_group), tuple[int, int])
+        by_user.add(written)
+
+
+def bytes_of_state_keys() -> None:
+    windows: list[state_keys.Serializer] = [
+        state_keys.TIME_WINDOW,
+        state_keys.GLOBAL_WINDOW,
+        state_keys.VOID_NAMESPACE,
+        state_keys.BYTES,
+        state_keys.serializer_of(types.LONG),
+    ]
+    words = state_keys.CompositeKeySerializer(128, types.STRING, windows[0])
+    assert_type(words.serialize("flink", state_keys.TimeWindow(0, 5_000)), bytes)
+    key: state_keys.StateKey = words.deserialize(b"")
+    assert_type(key.key_group, int)
+    assert_type(state_keys.key_group_prefix(3, 256), bytes)
+    assert_type(state_keys.key_group_prefix_bytes(256), int)
+    assert_type((state_keys.GlobalWindow(), state_keys.Row([1]).row_kind)[1], str)
+
+
+def a_running_job() -> None:
+    running: job.Job = job.read_job("http://localhost:8081", timeout=3)
+    vertex: job.Vertex = running.vertex("by-user")
+    assert_type((vertex.max_parallelism, vertex.read_records), tuple[int, int | None])
+    reads: job.SubtaskReads = vertex.subtasks[0]
+    assert_type(reads.read_bytes, int | None)
+    skew: job.VertexSkew = running.skew(vertex)
+    hottest: job.SubtaskSkew = skew.subtasks[skew.hot_subtasks[0]]
+    assert_type((hottest.records, hottest.times_mean), tuple[int, float])
+
+
+def whole_arrays() -> None:
+    ids = np.arange(1000)
+    codes = arrays.hash_code(ids, types.LONG)
+    assert_type(codes, NDArray[np.int32])
+    groups = arrays.compute_key_group_for_key_hash(codes, 128)
+    assert_type(arrays.compute_operator_index_for_key_group(128, 24, groups), NDArray[np.int32])
+    assert_type(arrays.assign_to_key_group(ids, 128), NDArray[np.int32])
+    assert_type(arrays.assign_key_to_parallel_operator(ids, 128, 24), NDArray[np.int32])
+    assert_type(arrays.key_group_load(ids, 128), load.KeyGroupLoad)
+    masked = arrays.assign_to_key_group([ids, ids], 128, nulls="mask")
+    print(masked.mask, masked.filled(-1))
+
+
+def test_assertions() -> None:
+    testing.assert_subtask("hello", 0, 128, 3)
+    testing.assert_spread(range(1000), 128, 4, max_imbalance=1.2)
+    testing.assert_reaches_all(["a", "b", "c"], 128, 2, types.STRING)
+
+
+@given(testing.keys(types.STRING), testing.parallelisms())
+def test_of_any_key(key: str, parallelisms: tuple[int, int]) -> None:
+    testing.assert_reaches_all([key], parallelisms[0], 1)
