@@ -8,6 +8,7 @@ variable length, each is followed by how long it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import add
 from typing import Any, NamedTuple
 
 from keygroups import _compound_serializers as compounds
@@ -162,6 +163,7 @@ class CompositeKeySerializer:
             None if user_key_type is None else _serializer("user_key_type", user_key_type)
         )
         self.read = composite_key_reader(self._key, self._namespace, self._user_key)
+        self._join = composite_key_joiner(self._key, self._namespace)
 
     def serialize(
         self,
@@ -195,11 +197,10 @@ class CompositeKeySerializer:
                 f"key_group must be given, as the hash of {self._key} is not known"
             )
         parts = [checked_write(self._key, key), checked_write(self._namespace, namespace)]
-        if _is_ambiguous(self._key, self._namespace):
-            parts = [part + _length_bytes(len(part)) for part in parts]
+        data = self._join(*parts)
         if self._user_key is not None:
-            parts.append(checked_write(self._user_key, user_key))
-        return key_group_prefix(key_group, self._max_parallelism) + b"".join(parts)
+            data += checked_write(self._user_key, user_key)
+        return key_group_prefix(key_group, self._max_parallelism) + data
 
     def deserialize(self, data: bytes) -> StateKey:
         """Return what the bytes say.
@@ -251,6 +252,13 @@ def composite_key_reader(
         return key, namespace, None, after
 
     return read
+
+
+def composite_key_joiner(key: Serializer, namespace: Serializer) -> Callable[[bytes, bytes], bytes]:
+    """Make what puts the bytes of a key and of a namespace together."""
+    if not _is_ambiguous(key, namespace):
+        return add
+    return lambda *parts: b"".join(part + _length_bytes(len(part)) for part in parts)
 
 
 def _is_ambiguous(key: Serializer, namespace: Serializer) -> bool:

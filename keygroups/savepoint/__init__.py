@@ -2,7 +2,8 @@
 
 `read_savepoint` reads what a job holds: its operators with their parallelism, max parallelism and
 state, the keys and values of keyed state and how heavy they are, and operator state.
-`SavepointWriter` writes a savepoint that a job starts from.
+`SavepointWriter` writes a savepoint that a job starts from; `change_max_parallelism` writes one
+anew with another max parallelism, `convert_to_canonical` in the canonical format.
 """
 
 from keygroups._row_reader import TimestampData
@@ -13,6 +14,10 @@ from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._operator_state import OperatorStateEntry
 from keygroups.savepoint._read_task import ReadTask
 from keygroups.savepoint._report import OperatorReport, operator_reports
+from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
+from keygroups.savepoint._rewrite_report import RewriteReport, RewrittenOperator, RewrittenState
+from keygroups.savepoint._rewrite_task import RewriteTask
+from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
 from keygroups.savepoint._state_descriptors import (
     ListStateDescriptor,
@@ -34,12 +39,18 @@ __all__ = [
     "NewState",
     "Operator",
     "OperatorReport",
+    "OperatorRewriter",
     "OperatorStateEntry",
     "OperatorWriter",
     "ReadTask",
     "ReducingStateDescriptor",
+    "RewriteReport",
+    "RewriteTask",
+    "RewrittenOperator",
+    "RewrittenState",
     "Row",
     "Savepoint",
+    "SavepointRewriter",
     "SavepointWriter",
     "Serializer",
     "StateDescriptor",
@@ -51,6 +62,8 @@ __all__ = [
     "ValueStateDescriptor",
     "WriteTask",
     "WrittenFile",
+    "change_max_parallelism",
+    "convert_to_canonical",
     "operator_reports",
     "read_savepoint",
 ]

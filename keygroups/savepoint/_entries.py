@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from keygroups._compound_serializers import timer_of
 from keygroups._serializers import TtlValue, UnreadableError, read_long
+from keygroups.savepoint._entry_readers import Decode
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.state_keys import composite_key_reader
 
@@ -37,16 +38,8 @@ class StateEntry(NamedTuple):
     bytes: int
 
 
-Decode = Callable[[int, bytes, int, int, bytes, int, int], StateEntry]
-
-
-def entry_decoder(state: StateDescriptor, subtask: int) -> Decode:
-    """Make what reads an entry of RocksDB or of a canonical savepoint.
-
-    It takes the key group, the bytes that hold the key with where it starts, after the key
-    group, and where it ends; and the same for the value. It raises IndexError, struct.error or
-    ValueError for bytes that are no entry of the state.
-    """
+def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
+    """Make what reads an entry of RocksDB or of a canonical savepoint."""
     name, kind = state.name, state.kind
     read_key = composite_key_reader(
         state.key_serializer, state.namespace_serializer, state.user_key_serializer
@@ -80,7 +73,7 @@ def entry_decoder(state: StateDescriptor, subtask: int) -> Decode:
     return decode
 
 
-def _timer_decoder(state: StateDescriptor, subtask: int) -> Decode:
+def _timer_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
     name, kind = state.name, state.kind
     read_timer = timer_of(state.key_serializer, state.namespace_serializer).read
 

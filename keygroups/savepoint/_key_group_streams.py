@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
+from typing import Generic
 
-from keygroups._compound_serializers import list_of, timer_of, ttl_of
-from keygroups._serializers import TRUNCATED, Read, read_count, read_int, read_long
-from keygroups.savepoint._entries import StateEntry, entry_decoder
+from keygroups._serializers import TRUNCATED, read_int
+from keygroups.savepoint._entry_readers import Entry, EntryReaders
 from keygroups.savepoint._feed import Feed
 from keygroups.savepoint._files import Files, OpenStream
 from keygroups.savepoint._keyed_header import KeyedHeader, StateDescriptor, read_keyed_header
@@ -65,16 +64,17 @@ def read_entries(
     prefix_bytes: int,
     wanted: Callable[[str], bool],
     key_groups: Collection[int],
-) -> Iterator[StateEntry]:
+    readers: EntryReaders[Entry],
+) -> Iterator[Entry]:
     """Yield the entries of some states and key groups, one key group after the other."""
     with files.open(handle.stream) as stream:
         header = read_header(handle, stream)
         spans = [span for span in key_group_spans(handle) if span[0] in key_groups]
-        read: Callable[[OpenStream, int, int, int], Iterator[StateEntry]]
+        read: Callable[[OpenStream, int, int, int], Iterator[Entry]]
         if handle.is_canonical or not _is_native(stream, spans):
-            read = _canonical_reader(header, subtask, prefix_bytes, wanted)
+            read = _canonical_reader(header, subtask, prefix_bytes, wanted, readers)
         else:
-            read = _NativeReader(header, subtask, wanted).key_group
+            read = _NativeReader(header, subtask, wanted, readers).key_group
         for key_group, start, end in spans:
             yield from read(stream, key_group, start, end)
 
@@ -88,15 +88,19 @@ def _is_native(stream: OpenStream, spans: Sequence[tuple[int, int, int]]) -> boo
 
 
 def _canonical_reader(
-    header: KeyedHeader, subtask: int, prefix_bytes: int, wanted: Callable[[str], bool]
-) -> Callable[[OpenStream, int, int, int], Iterator[StateEntry]]:
+    header: KeyedHeader,
+    subtask: int,
+    prefix_bytes: int,
+    wanted: Callable[[str], bool],
+    readers: EntryReaders[Entry],
+) -> Callable[[OpenStream, int, int, int], Iterator[Entry]]:
     decoders = [
-        entry_decoder(state, subtask) if wanted(state.name) else None for state in header.states
+        readers.decoder(state, subtask) if wanted(state.name) else None for state in header.states
     ]
 
     def key_group_entries(
         stream: OpenStream, key_group: int, start: int, end: int
-    ) -> Iterator[StateEntry]:
+    ) -> Iterator[Entry]:
         feed = Feed(stream, start, end, header.is_compressed)
         while (number := feed.read(_read_u16)) != _END:
             if number >= len(decoders):
@@ -142,15 +146,22 @@ def _read_u16(data: bytes, pos: int) -> tuple[int, int]:
     return _u16(data, pos)[0], pos + 2
 
 
-class _NativeReader:
-    def __init__(self, header: KeyedHeader, subtask: int, wanted: Callable[[str], bool]) -> None:
+class _NativeReader(Generic[Entry]):
+    def __init__(
+        self,
+        header: KeyedHeader,
+        subtask: int,
+        wanted: Callable[[str], bool],
+        readers: EntryReaders[Entry],
+    ) -> None:
         self._header = header
         self._subtask = subtask
         self._wanted = {number for number, state in enumerate(header.states) if wanted(state.name)}
+        self._readers = readers
 
     def key_group(
         self, stream: OpenStream, key_group: int, start: int, end: int
-    ) -> Iterator[StateEntry]:
+    ) -> Iterator[Entry]:
         feed = Feed(stream, start + 4, end, self._header.is_compressed)
         states, left = self._header.states, set(self._wanted)
         while left:  # what follows the last that is wanted may be unreadable
@@ -165,93 +176,16 @@ class _NativeReader:
                 for _ in entries:
                     pass
 
-    def _state(self, feed: Feed, state: StateDescriptor, key_group: int) -> Iterator[StateEntry]:
+    def _state(self, feed: Feed, state: StateDescriptor, key_group: int) -> Iterator[Entry]:
         count = feed.read(read_int)
         if count < 0:
             raise feed.error(f"a count of {count}")
         if not count:
             return
-        read = _native_reader(state)
+        read = self._readers.native(state, self._subtask)
         if read is None:
             raise feed.error(
                 f"{state} takes the job's own classes to read, and this format does not say where "
                 "such a value ends: take a savepoint in canonical format"
             )
-        is_map = state.kind == "MAP"
-        start, make = (state.name, state.kind, key_group, self._subtask), StateEntry._make
-        for _ in range(count):
-            fields, size = feed.read_sized(read)
-            if not is_map:
-                yield make((*start, *fields, size))
-                continue
-            key, namespace, (read_item, items) = fields
-            for _ in range(items):
-                item, item_size = feed.read_sized(read_item)
-                yield make((*start, key, namespace, *item, None, size + item_size))
-                size = 0  # that of key and namespace, which stand there once
-
-
-def _native_reader(state: StateDescriptor) -> Read | None:
-    """Make what reads an entry of the hashmap backend, from its key on; of a MAP, its beginning.
-
-    Returns None where the job's own classes are needed.
-    """
-    read_key, read_namespace = state.key_serializer.read, state.namespace_serializer.read
-    if read_key is None or read_namespace is None:
-        return None
-    if state.value_serializer is None:
-        read_timer = timer_of(state.key_serializer, state.namespace_serializer).read
-        assert read_timer is not None
-
-        def read_one_timer(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
-            (timestamp, key, namespace), pos = read_timer(data, pos)
-            return (key, namespace, None, None, None, timestamp), pos
-
-        return read_one_timer
-    read_value = state.value_serializer.read
-    if read_value is None:
-        return None
-    if state.kind == "MAP":
-        user_key = state.user_key_serializer
-        if user_key is None or user_key.read is None:
-            return None
-        read_item = _map_item_reader(user_key.read, read_value, state.has_ttl)
-
-        def read_map(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
-            namespace, pos = read_namespace(data, pos)
-            key, pos = read_key(data, pos)
-            count, pos = read_count(data, pos)
-            return (key, namespace, (read_item, count)), pos
-
-        return read_map
-    has_ttl = state.has_ttl
-    if state.kind == "LIST":
-        element = ttl_of(state.value_serializer) if has_ttl else state.value_serializer
-        read_value, has_ttl = list_of(element).read, False
-        assert read_value is not None
-
-    def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
-        namespace, pos = read_namespace(data, pos)
-        key, pos = read_key(data, pos)
-        last_access = None
-        if has_ttl:
-            last_access, pos = read_long(data, pos)
-        value, pos = read_value(data, pos)
-        return (key, namespace, None, value, last_access, None), pos
-
-    return read_entry
-
-
-def _map_item_reader(read_user_key: Read, read_value: Read, has_ttl: bool) -> Read:
-    def read_item(data: bytes, pos: int) -> tuple[tuple[Any, Any, int | None], int]:
-        user_key, pos = read_user_key(data, pos)
-        is_null = data[pos]
-        pos += 1
-        value = last_access = None
-        if not is_null:
-            if has_ttl:
-                last_access, pos = read_long(data, pos)
-            value, pos = read_value(data, pos)
-        return (user_key, value, last_access), pos
-
-    return read_item
+        yield from read(feed, key_group, count)

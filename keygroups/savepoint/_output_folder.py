@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from types import TracebackType
+from typing import Any, BinaryIO, TypeVar, cast
 
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint._files import METADATA, file_error, import_fsspec, local_path
+from keygroups.savepoint._files import (
+    METADATA,
+    check_path,
+    file_error,
+    import_fsspec,
+    local_path,
+)
+
+W = TypeVar("W", bound="FolderWriter")
 
 
 class OutputFolder:
@@ -96,3 +106,38 @@ class OutputFolder:
             yield
         except OSError as error:
             raise file_error(path, "written", error) from None
+
+    @property
+    def scratch(self) -> Path | None:
+        """The local folder for files that go before the end, None for the machine's own."""
+        return None if self._local is None else self._beside
+
+
+class FolderWriter(ABC):
+    """What writes a savepoint in a `with` block, at the end of which it is there."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._folder = OutputFolder(check_path("path", path))
+
+    def __enter__(self: W) -> W:
+        self._folder.make()
+        return self
+
+    def __exit__(
+        self,
+        cls: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._folder.commit(*self._finish())
+        except BaseException:
+            self._folder.remove()
+            raise
+        if error is not None:
+            self._folder.remove()
+
+    @abstractmethod
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        """Write what is left; return the names of the files and the bytes of `_metadata`."""

@@ -9,7 +9,8 @@ from heapq import merge
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import _key_group_streams, _raw_timers, _rocksdb
-from keygroups.savepoint._entries import StateEntry
+from keygroups.savepoint._entries import StateEntry, entry_decoder
+from keygroups.savepoint._entry_readers import Entry, EntryReaders
 from keygroups.savepoint._files import Files
 from keygroups.savepoint._keyed_header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._metadata import (
@@ -18,7 +19,10 @@ from keygroups.savepoint._metadata import (
     KeyGroupsHandle,
     RocksDBHandle,
 )
+from keygroups.savepoint._native_entries import native_entries
 from keygroups.state_keys import key_group_prefix_bytes
+
+_DECODED = EntryReaders(entry_decoder, native_entries)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class ReadTask:
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
-        parts = [self._entries(handle, is_raw) for handle, is_raw in self.handles]
+        parts = [self._decoded(handle, is_raw) for handle, is_raw in self.handles]
         return parts[0] if len(parts) == 1 else merge(*parts, key=lambda entry: entry.key_group)
 
     def descriptors(self) -> Iterator[StateDescriptor]:
@@ -97,7 +101,7 @@ class ReadTask:
             if isinstance(handle, KeyGroupsHandle):
                 sizes.update(self._sizes(handle, is_raw))
             else:
-                for entry in self._entries(handle, is_raw):
+                for entry in self._decoded(handle, is_raw):
                     sizes[entry.key_group] += entry.bytes
         return sizes
 
@@ -116,22 +120,24 @@ class ReadTask:
                 empty = _key_group_streams.empty_size(header)
         return {key_group: size - empty for key_group, size in sizes.items() if size > empty}
 
-    def _entries(self, handle: KeyedHandle, is_raw: bool) -> Iterator[StateEntry]:
-        if isinstance(handle, ChangelogHandle):
-            raise _changelog_error(self.files.base)
-        key_groups = self.key_groups.intersection(handle.key_groups)
+    def _decoded(self, handle: KeyedHandle, is_raw: bool) -> Iterator[StateEntry]:
         if is_raw and isinstance(handle, KeyGroupsHandle):
+            key_groups = self.key_groups.intersection(handle.key_groups)
             return _raw_timers.read_entries(
                 self.files, handle, self.subtask, self._wanted, key_groups
             )
+        return self.read(handle, _DECODED)
+
+    def read(self, handle: KeyedHandle, readers: EntryReaders[Entry]) -> Iterator[Entry]:
+        """Return the entries of managed state as readers make them."""
+        if isinstance(handle, ChangelogHandle):
+            raise _changelog_error(self.files.base)
+        key_groups = self.key_groups.intersection(handle.key_groups)
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
+        where = (self.subtask, prefix_bytes, self._wanted, key_groups, readers)
         if isinstance(handle, RocksDBHandle):
-            return _rocksdb.read_entries(
-                self.files, handle, self.subtask, prefix_bytes, self._wanted, key_groups
-            )
-        return _key_group_streams.read_entries(
-            self.files, handle, self.subtask, prefix_bytes, self._wanted, key_groups
-        )
+            return _rocksdb.read_entries(self.files, handle, *where)
+        return _key_group_streams.read_entries(self.files, handle, *where)
 
     def _wanted(self, state: str) -> bool:
         return self.states is None or state in self.states

@@ -14,9 +14,9 @@ from heapq import merge
 from keygroups._checks import show
 from keygroups._serializers import TRUNCATED
 from keygroups.errors import SavepointError
-from keygroups.savepoint._entries import StateEntry, entry_decoder
+from keygroups.savepoint._entry_readers import Decode, Entry, EntryReaders
 from keygroups.savepoint._files import Files
-from keygroups.savepoint._keyed_header import StateDescriptor, read_keyed_header
+from keygroups.savepoint._keyed_header import read_keyed_header
 from keygroups.savepoint._metadata import RocksDBHandle
 from keygroups.savepoint._sst import RangeDeletion, Record, SstFile
 
@@ -30,7 +30,8 @@ def read_entries(
     prefix_bytes: int,
     wanted: Callable[[str], bool],
     key_groups: Collection[int],
-) -> Iterator[StateEntry]:
+    readers: EntryReaders[Entry],
+) -> Iterator[Entry]:
     """Yield the entries of some states and key groups, one key group after the other."""
     with ExitStack() as opened:
         meta = opened.enter_context(files.open(handle.meta))
@@ -48,9 +49,8 @@ def read_entries(
         states = [
             _state_entries(
                 f"{files.base}, the SST files of {state}",
-                state,
+                readers.decoder(state, subtask),
                 tables[state.name],
-                subtask,
                 prefix_bytes,
                 runs,
             )
@@ -75,13 +75,11 @@ def _runs(key_groups: Collection[int], prefix_bytes: int) -> Iterator[tuple[byte
 
 def _state_entries(
     name: str,
-    state: StateDescriptor,
+    decode: Decode[Entry],
     tables: list[SstFile],
-    subtask: int,
     prefix_bytes: int,
     runs: Iterable[tuple[bytes, bytes]],
-) -> Iterator[StateEntry]:
-    decode = entry_decoder(state, subtask)
+) -> Iterator[Entry]:
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     for start, end in runs:
         records = [table.records(start, end) for table in tables]

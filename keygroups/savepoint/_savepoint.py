@@ -30,6 +30,7 @@ from keygroups.savepoint._metadata import (
 from keygroups.savepoint._operator_id import operator_id_of
 from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._read_task import ReadTask
+from keygroups.savepoint._restore_advice import restore_advice
 
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -207,11 +208,14 @@ class Savepoint:
 
     `path` is its folder, `version` that of its `_metadata`, `checkpoint_id` its number, `kind`
     "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
-    did not say. `operators` are all of the job, those without state too.
+    did not say. `operators` are all of the job, those without state too. `metadata` is what
+    `_metadata` says, `files` is what opens the files it names.
     """
 
     def __init__(self, files: Files) -> None:
         metadata = read_metadata(*files.metadata())
+        self.files = files
+        self.metadata = metadata
         self.path = files.base
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
@@ -259,7 +263,12 @@ class Savepoint:
         for first, *others in rows:
             cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-        return "\n".join(lines)
+        keyed = {
+            one.label: one.max_parallelism
+            for one in self.operators
+            if any(subtask.key_groups for subtask in one.subtasks)
+        }
+        return "\n".join(lines + restore_advice(keyed))
 
 
 def read_savepoint(

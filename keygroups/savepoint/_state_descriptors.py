@@ -26,6 +26,7 @@ class ValueStateDescriptor:
     each value is written with the time of its last access. Raises InvalidTypeError,
     InvalidValueError for a name that Flink does not take, UnsupportedKeyTypeError for a type.
 
+    >>> from keygroups.types import LONG
     >>> ValueStateDescriptor("count", LONG)
     ValueStateDescriptor(name='count', value_type=LONG, has_ttl=False)
     """
@@ -42,6 +43,7 @@ class ValueStateDescriptor:
 class ReducingStateDescriptor:
     """A ReducingState: like a ValueState, of what was reduced so far.
 
+    >>> from keygroups.types import DOUBLE
     >>> ReducingStateDescriptor("sum", DOUBLE)
     ReducingStateDescriptor(name='sum', value_type=DOUBLE, has_ttl=False)
     """
@@ -58,6 +60,7 @@ class ReducingStateDescriptor:
 class ListStateDescriptor:
     """A ListState: `value_type` is that of an element; else like a ValueState.
 
+    >>> from keygroups.types import STRING
     >>> ListStateDescriptor("tags", STRING, has_ttl=True)
     ListStateDescriptor(name='tags', value_type=STRING, has_ttl=True)
     """
@@ -74,6 +77,7 @@ class ListStateDescriptor:
 class MapStateDescriptor:
     """A MapState: the types of the keys in a map and of their values; else like a ValueState.
 
+    >>> from keygroups.types import LONG, STRING
     >>> MapStateDescriptor("cities", STRING, LONG)
     MapStateDescriptor(name='cities', user_key_type=STRING, value_type=LONG, has_ttl=False)
     """

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from keygroups._checks import check_class
+from keygroups.assignment import compute_key_group_range_for_operator_index
+from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder, name_of
 from keygroups.savepoint._keyed_state_file import KeyedStateFile
@@ -73,3 +76,47 @@ class WriteTask:
 
     def _name(self, entry: EncodedEntry) -> str:
         return name_of(entry, self.header)
+
+
+class OperatorFiles:
+    """The files of keyed state of one operator: what writes them, and what was written.
+
+    `written` are the files that were added, by subtask.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        operator_id: str,
+        header: bytes,
+        max_parallelism: int,
+        parallelism: int,
+    ) -> None:
+        self.operator_id = operator_id
+        self.max_parallelism = max_parallelism
+        self.parallelism = parallelism
+        self.written: dict[int, WrittenFile] = {}
+        self._folder = folder
+        self._header = header
+
+    def task(self, subtask: int) -> WriteTask:
+        """Return what writes the file of a subtask."""
+        groups = self.max_parallelism
+        key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
+        return WriteTask(self._folder, self.operator_id, subtask, groups, key_groups, self._header)
+
+    def add(self, written: WrittenFile) -> None:
+        """Take what a task wrote into the savepoint.
+
+        Raises InvalidValueError where that subtask is there already, as when a task was tried
+        twice and both are added, InvalidTypeError for what no task returned.
+        """
+        check_class("written", written, WrittenFile, "what WriteTask.write returns")
+        if written.subtask in self.written:
+            raise InvalidValueError(f"written must be of a new subtask, got {written.subtask}")
+        self.written[written.subtask] = written
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files that were added."""
+        return [one.handle.stream.path for one in self.written.values()]

@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any
 
-from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
-from keygroups.assignment import (
-    compute_key_group_range_for_operator_index,
-    compute_operator_index_for_key_group,
-)
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups._checks import check_parallelisms, check_str, iterate, show
+from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.savepoint._files import check_path
 from keygroups.savepoint._keyed_header import write_keyed_header, write_state
 from keygroups.savepoint._keyed_state_file import KeyedStateFile
-from keygroups.savepoint._metadata import (
-    KeyGroupsHandle,
-    Metadata,
-    OperatorMetadata,
-    SubtaskState,
-)
+from keygroups.savepoint._metadata import Metadata, OperatorMetadata, SubtaskState
 from keygroups.savepoint._metadata_writer import write_metadata
 from keygroups.savepoint._operator_id import operator_id_of
-from keygroups.savepoint._output_folder import OutputFolder
+from keygroups.savepoint._output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._snapshots import write_serializer
 from keygroups.savepoint._state_descriptors import (
     NEW_STATES,
@@ -34,14 +25,14 @@ from keygroups.savepoint._state_descriptors import (
     described,
     serializer_to_write,
 )
-from keygroups.savepoint._write_task import WriteTask, WrittenFile
+from keygroups.savepoint._write_task import OperatorFiles, WriteTask
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
 _MOST_STATES = 32767
 
 
-class SavepointWriter:
+class SavepointWriter(FolderWriter):
     """Writes a savepoint in the canonical format, which Flink 1.17 to 2.3 restores.
 
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
@@ -52,6 +43,8 @@ class SavepointWriter:
     SavepointError where it cannot be written.
 
     >>> from tempfile import mkdtemp
+    >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
+    >>> from keygroups.types import LONG, STRING
     >>> path = mkdtemp() + "/savepoint"
     >>> counts = [ValueStateDescriptor("count", LONG)]
     >>> with SavepointWriter(path) as writer:
@@ -63,29 +56,8 @@ class SavepointWriter:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._folder = OutputFolder(check_path("path", path))
+        super().__init__(path)
         self._operators: list[OperatorWriter] = []
-
-    def __enter__(self) -> SavepointWriter:
-        self._folder.make()
-        return self
-
-    def __exit__(
-        self,
-        cls: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        try:
-            for operator in self._operators:
-                operator.close(error)
-            if error is None:
-                self._commit()
-        except BaseException:
-            self._folder.remove()
-            raise
-        if error is not None:
-            self._folder.remove()
 
     def add_operator(
         self,
@@ -130,19 +102,28 @@ class SavepointWriter:
         self._operators.append(operator)
         return operator
 
-    def _commit(self) -> None:
-        operators = tuple(one.metadata() for one in self._operators)
-        names = {
-            subtask.managed_keyed.stream.path
-            for one in operators
-            for subtask in one.subtasks
-            if isinstance(subtask.managed_keyed, KeyGroupsHandle)
-        }
-        metadata = Metadata(_VERSION, 1, None, operators)
-        self._folder.commit(names, write_metadata(metadata))
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        for operator in self._operators:
+            operator.close()
+        metadata = Metadata(
+            _VERSION, 1, None, tuple(operator.metadata() for operator in self._operators)
+        )
+        names = {name for operator in self._operators for name in operator.file_names}
+        return names, write_metadata(metadata)
+
+    def __exit__(
+        self,
+        cls: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            for operator in self._operators:
+                operator.abandon()
+        super().__exit__(cls, error, traceback)
 
 
-class OperatorWriter:
+class OperatorWriter(OperatorFiles):
     """Writes the entries of one operator; `SavepointWriter.add_operator` makes it.
 
     `states` are the states as the reader will find them.
@@ -156,20 +137,14 @@ class OperatorWriter:
         max_parallelism: int,
         parallelism: int,
     ) -> None:
-        self.operator_id = operator_id
-        self.max_parallelism = max_parallelism
-        self.parallelism = parallelism
-        self._folder = folder
-        self._header = header
+        super().__init__(folder, operator_id, header, max_parallelism, parallelism)
         self._encoder = EntryEncoder(header, max_parallelism)
         self.states = self._encoder.states
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
-        self._written: dict[int, WrittenFile] = {}
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
-        self._task: WriteTask | None = None  # of the subtask that is being written
-        self._opened = ExitStack()
-        self._file: KeyedStateFile | None = None
+        self._open: tuple[WriteTask, KeyedStateFile] | None = None
+        self._closing = ExitStack()
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which entries have to be sorted."""
@@ -210,43 +185,25 @@ class OperatorWriter:
             self._key_group = entry.key_group
         self._entries.append(entry)
 
-    def tasks(self) -> list[WriteTask]:
-        """Return what writes each subtask's file elsewhere, instead of `write` here."""
-        return [self._new_task(subtask) for subtask in range(self.parallelism)]
+    def close(self) -> None:
+        """Write what is held, and close the file."""
+        self._end_key_group()
+        self._end_subtask()
 
-    def add(self, written: WrittenFile) -> None:
-        """Take what a task wrote into the savepoint.
-
-        Raises InvalidValueError where that subtask is there already, as when a task that was
-        tried twice is added twice.
-        """
-        check_class("written", written, WrittenFile, "what WriteTask.write returns")
-        if written.subtask in self._written:
-            raise InvalidValueError(f"written must be of a new subtask, got {written.subtask}")
-        self._written[written.subtask] = written
-
-    def close(self, error: BaseException | None = None) -> None:
-        """Write what is held, unless there was an error, and close the file."""
-        try:
-            if error is None:
-                self._end_key_group()
-        finally:
-            self._end_subtask()
+    def abandon(self) -> None:
+        """Close the file, whatever it lacks."""
+        with suppress(KeyGroupsError):
+            self._closing.close()
 
     def metadata(self) -> OperatorMetadata:
         """Return what `_metadata` says of the operator."""
         subtasks = tuple(
-            SubtaskState(subtask, managed_keyed=self._written[subtask].handle)
-            for subtask in sorted(self._written)
+            SubtaskState(subtask, managed_keyed=self.written[subtask].handle)
+            for subtask in sorted(self.written)
         )
         return OperatorMetadata(
             self.operator_id, "", "", self.parallelism, self.max_parallelism, subtasks
         )
-
-    def _new_task(self, subtask: int) -> WriteTask:
-        groups = self.max_parallelism
-        key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
-        return WriteTask(self._folder, self.operator_id, subtask, groups, key_groups, self._header)
 
     def _end_key_group(self) -> None:
         if not self._entries:
@@ -254,18 +211,18 @@ class OperatorWriter:
         subtask = compute_operator_index_for_key_group(
             self.max_parallelism, self.parallelism, self._key_group
         )
-        if self._task is None or self._task.subtask != subtask:
+        if self._open is None or self._open[0].subtask != subtask:
             self._end_subtask()
-            self._task = self._new_task(subtask)
-            self._file = self._opened.enter_context(self._task.open())
-        assert self._file is not None
+            task = self.task(subtask)
+            self._open = task, self._closing.enter_context(task.open())
+        _, file = self._open
         for entry in sorted(self._entries):
-            self._file.add(entry)
+            file.add(entry)
         self._entries = []
 
     def _end_subtask(self) -> None:
-        if self._task is not None and self._file is not None:
-            task, file = self._task, self._file
-            self._task = self._file = None
-            self._opened.close()
+        if self._open is not None:
+            task, file = self._open
+            self._open = None
+            self._closing.close()
             self.add(task.written(file))

@@ -1,0 +1,98 @@
+"""Changes the max parallelism of a savepoint, or its format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
+
+from keygroups._checks import check_bounds, check_max_parallelism, check_parallelism
+from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups.savepoint._entry_encoder import EncodedEntry
+from keygroups.savepoint._rewrite_report import RewriteReport
+from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._spill import sorted_entries
+
+
+def change_max_parallelism(
+    savepoint: Savepoint | str | os.PathLike[str],
+    new_max_parallelism: int,
+    output: str | os.PathLike[str],
+    parallelism: int | None = None,
+    operators: Iterable[str] | None = None,
+) -> RewriteReport:
+    """Write a savepoint anew with another max parallelism, which Flink itself cannot change.
+
+    `savepoint` is what `read_savepoint` returns, or its path; `output` the path or URL of a
+    folder that is not there yet. `new_max_parallelism`, 1..32768, is that of `operators`, by
+    uid, name or id; None is all but those with a max parallelism of 1, which cannot be parallel.
+    `parallelism`, 1..new_max_parallelism, is how many files the keyed state of an operator
+    without operator state becomes, None as many as it was; the job may run with any other.
+
+    Every entry, timer and window goes to the key group of its key, which is computed for the old
+    max parallelism too and compared. Keys whose hash is not known here move only where the new
+    max parallelism divides the old. Operator state, coordinators and all else are copied. What
+    `read_savepoint` reads is read, the canonical format is written. The job has to set the new
+    max parallelism explicitly.
+
+    Raises SavepointError, and leaves nothing, for what cannot be moved with certainty: keys of
+    other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
+    unaligned checkpoints, changelog checkpoints, damaged files; ParallelismError for a
+    parallelism above the new max parallelism; InvalidValueError for operators that are not in
+    the savepoint and an output that is there or is inside it; InvalidTypeError.
+
+    >>> from tempfile import mkdtemp
+    >>> new = mkdtemp() + "/savepoint"
+    >>> print(change_max_parallelism("examples/data/savepoint", 4096, new))  # doctest: +SKIP
+    """
+    groups = check_max_parallelism(new_max_parallelism)
+    if parallelism is not None:
+        parallelism = check_parallelism(parallelism, groups)
+    return _rewritten(savepoint, output, groups, parallelism, operators)
+
+
+def convert_to_canonical(
+    savepoint: Savepoint | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    parallelism: int | None = None,
+) -> RewriteReport:
+    """Write a savepoint or checkpoint of any format anew as a canonical savepoint.
+
+    That has no files of RocksDB or of other folders, and every backend restores it. The
+    arguments, and what is raised, are those of `change_max_parallelism`; `parallelism` is at
+    most every max parallelism in the savepoint. At its own parallelism a canonical savepoint
+    keeps the bytes of its keyed state.
+    """
+    if parallelism is not None:
+        parallelism = check_bounds("parallelism", parallelism)
+    return _rewritten(savepoint, output, None, parallelism, None)
+
+
+def _rewritten(
+    savepoint: Savepoint | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    max_parallelism: int | None,
+    parallelism: int | None,
+    operators: Iterable[str] | None,
+) -> RewriteReport:
+    source = savepoint if isinstance(savepoint, Savepoint) else read_savepoint(savepoint)
+    with SavepointRewriter(source, output, max_parallelism, parallelism, operators) as rewriter:
+        for operator in rewriter.operators:
+            _write(operator, rewriter)
+    return rewriter.report()
+
+
+def _write(operator: OperatorRewriter, rewriter: SavepointRewriter) -> None:
+    groups, parallelism = operator.max_parallelism, operator.parallelism
+    subtasks = [
+        compute_operator_index_for_key_group(groups, parallelism, key_group)
+        for key_group in range(groups)
+    ]
+    entries: Iterator[EncodedEntry] = chain.from_iterable(
+        task.entries() for task in operator.read_tasks
+    )
+    if operator.is_moved:
+        entries = sorted_entries(entries, groups, operator.bytes, rewriter.scratch)
+    for subtask, part in groupby(entries, lambda entry: subtasks[entry.key_group]):
+        operator.add(operator.task(subtask).write(part))

@@ -1,0 +1,272 @@
+"""A savepoint that is written anew: what is refused, what is copied, what moves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from keygroups._checks import check_str, iterate
+from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
+from keygroups.savepoint._files import local_path
+from keygroups.savepoint._keyed_header import StateDescriptor, write_keyed_header
+from keygroups.savepoint._metadata import (
+    OperatorMetadata,
+    OperatorStateHandle,
+    StreamHandle,
+    SubtaskState,
+)
+from keygroups.savepoint._metadata_writer import write_metadata
+from keygroups.savepoint._output_folder import FolderWriter, OutputFolder
+from keygroups.savepoint._rewrite_report import RewriteReport, RewrittenOperator, RewrittenState
+from keygroups.savepoint._rewrite_task import RewriteTask
+from keygroups.savepoint._savepoint import Operator, Savepoint
+from keygroups.savepoint._write_task import OperatorFiles, WrittenFile
+
+_CANONICAL = "canonical savepoint"
+_OLDEST_VERSION = 3
+
+
+class _Plan(NamedTuple):
+    """An operator, what `_metadata` will say of it, and what writes its keyed state."""
+
+    operator: Operator
+    new: OperatorMetadata
+    keyed: OperatorRewriter | None
+
+
+class OperatorRewriter(OperatorFiles):
+    """The keyed state of one operator: `read_tasks` read its entries, `task` writes a subtask.
+
+    `states` are its states. `is_moved` says whether entries change their key groups, so that
+    they have to be sorted; `bytes` is about how many they are.
+    """
+
+    def __init__(self, folder: OutputFolder, operator: Operator, new: OperatorMetadata) -> None:
+        old, groups = operator.max_parallelism, new.max_parallelism
+        self.label = operator.label
+        self.old_max_parallelism = old
+        self.is_moved = old != groups
+        self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
+        self.states, header = _merged_header(operator)
+        key_type = None
+        if self.states:
+            key = self.states[0].key_serializer
+            key_type = key.key_type
+            if key_type is None and old % groups:
+                raise _refused(
+                    operator,
+                    f"has keys of {key}, whose hash is not known here, so that max_parallelism "
+                    f"must be a divisor of {old}, got {groups}",
+                )
+        numbers = {state.name: number for number, state in enumerate(self.states)}
+        self.read_tasks = [
+            RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
+        ]
+        super().__init__(folder, new.operator_id, header, groups, new.parallelism)
+
+
+def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], bytes]:
+    """Return the states of all subtasks and the header for them; subtasks may order them anew."""
+    states: dict[str, tuple[StateDescriptor, bytes]] = {}
+    keys = set()
+    for task in operator.tasks():
+        for handle, is_raw in task.handles:
+            if is_raw:
+                raise _refused(
+                    operator,
+                    "has raw keyed state, such as timers on the heap beside RocksDB: take a "
+                    "savepoint in the canonical format",
+                )
+            header = task.header(handle)
+            keys.add(header.key_bytes)
+            for state, data in zip(header.states, header.state_bytes):
+                if states.setdefault(state.name, (state, data))[1] != data:
+                    raise _refused(operator, f"has other serializers of {state} in one subtask")
+    if len(keys) != 1:
+        raise _refused(operator, "has other serializers of keys in one subtask")
+    header_bytes = write_keyed_header(keys.pop(), [data for _, data in states.values()])
+    return tuple(state for state, _ in states.values()), header_bytes
+
+
+class SavepointRewriter(FolderWriter):
+    """Writes a savepoint anew in a `with` block, in which the keyed state is to be written.
+
+    The arguments and what is raised are those of `change_max_parallelism`; a
+    `new_max_parallelism` of None keeps every operator's. `operators` are those with keyed state:
+    the entries of their `read_tasks`, in the order of the new key groups, are to be written by
+    their tasks, and what these return is to be added.
+    """
+
+    def __init__(
+        self,
+        savepoint: Savepoint,
+        output: str | os.PathLike[str],
+        new_max_parallelism: int | None = None,
+        parallelism: int | None = None,
+        operators: Iterable[str] | None = None,
+    ) -> None:
+        super().__init__(output)
+        _check_outside(savepoint, self._folder)
+        metadata = savepoint.metadata
+        if metadata.version < _OLDEST_VERSION or metadata.master_states:
+            raise SavepointError(
+                f"{savepoint.path}: cannot be written anew: version {metadata.version} of "
+                f"_metadata, states of hooks on the master {metadata.master_states}"
+            )
+        chosen = _chosen(savepoint, operators)
+        self._savepoint = savepoint
+        self._plans: list[_Plan] = []
+        for operator, old in zip(savepoint.operators, metadata.operators):
+            new = old
+            if operator.operator_id in chosen:
+                new = _planned(operator, old, new_max_parallelism, parallelism)
+            _check_movable(operator, old, new)
+            keyed = None
+            if _has_keyed_state(old):
+                keyed = OperatorRewriter(self._folder, operator, new)
+            self._plans.append(_Plan(operator, new, keyed))
+        self.operators = [plan.keyed for plan in self._plans if plan.keyed is not None]
+
+    @property
+    def scratch(self) -> Path | None:
+        """The folder for files that go before the end, None for the machine's own."""
+        return self._folder.scratch
+
+    def report(self) -> RewriteReport:
+        """Return what was written."""
+        return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
+
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        operators, names = [], []
+        for _, new, keyed in self._plans:
+            written = {} if keyed is None else keyed.written
+            names += [one.handle.stream.path for one in written.values()]
+            old = {subtask.index: subtask for subtask in new.subtasks}
+            subtasks = tuple(
+                self._subtask(old.get(index, SubtaskState(index)), written.get(index), names)
+                for index in sorted({*old, *written})
+            )
+            coordinator = self._copied(new.coordinator, names)
+            operators.append(replace(new, subtasks=subtasks, coordinator=coordinator))
+        metadata = self._savepoint.metadata
+        # Flink takes null for the properties of a savepoint in the canonical format.
+        properties = metadata.properties if metadata.kind == _CANONICAL else b""
+        metadata = replace(metadata, operators=tuple(operators), properties=properties)
+        return names, write_metadata(metadata)
+
+    def _subtask(
+        self, old: SubtaskState, written: WrittenFile | None, names: list[str]
+    ) -> SubtaskState:
+        return replace(
+            old,
+            managed_operator=self._operator_state(old.managed_operator, names),
+            raw_operator=self._operator_state(old.raw_operator, names),
+            managed_keyed=None if written is None else written.handle,
+        )
+
+    def _operator_state(
+        self, handle: OperatorStateHandle | None, names: list[str]
+    ) -> OperatorStateHandle | None:
+        if handle is None:
+            return None
+        stream = self._copied(handle.stream, names)
+        assert stream is not None
+        return OperatorStateHandle(handle.states, stream)
+
+    def _copied(self, stream: StreamHandle | None, names: list[str]) -> StreamHandle | None:
+        """Copy a stream that is not in `_metadata` itself into the new savepoint."""
+        if stream is None or stream.data is not None:
+            return stream
+        name = f"copied-{len(names)}"
+        names.append(name)
+        with (
+            self._savepoint.files.open(stream) as source,
+            self._folder.create(name) as target,
+        ):
+            for chunk in source.chunks(0, source.size):
+                target.write(chunk)
+        return StreamHandle(source.size, path=name, is_relative=True)
+
+
+def _reported(plan: _Plan) -> RewrittenOperator:
+    operator, new, keyed = plan
+    states = [
+        RewrittenState(state.name, subtask, one.entries[number], one.bytes[number])
+        for number, state in enumerate(keyed.states if keyed else ())
+        for subtask, one in sorted(keyed.written.items() if keyed else ())
+        if number in one.entries
+    ]
+    return RewrittenOperator(
+        operator.label,
+        operator.max_parallelism,
+        new.max_parallelism,
+        new.parallelism,
+        tuple(states),
+    )
+
+
+def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
+    source, target = local_path(savepoint.path), local_path(folder.path)
+    if source is not None and target is not None:
+        source, target = source.resolve(), target.resolve()
+        if source in (target, *target.parents):
+            raise InvalidValueError(
+                f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
+            )
+
+
+def _chosen(savepoint: Savepoint, operators: Iterable[str] | None) -> set[str]:
+    """Return the ids of operators; by default all but those that cannot be parallel."""
+    if operators is None:
+        return {one.operator_id for one in savepoint.operators if one.max_parallelism > 1}
+    names = iterate("operators", "names", operators)
+    return {savepoint.operator(check_str("operator", name)).operator_id for name in names}
+
+
+def _planned(
+    operator: Operator,
+    old: OperatorMetadata,
+    new_max_parallelism: int | None,
+    parallelism: int | None,
+) -> OperatorMetadata:
+    """Return an operator with its new max parallelism and parallelism."""
+    groups, subtasks = new_max_parallelism or old.max_parallelism, old.parallelism
+    # Operator state belongs to its subtask: Flink itself deals it out to others.
+    if parallelism is not None and not any(map(_has_operator_state, old.subtasks)):
+        subtasks = parallelism
+    if subtasks > groups:
+        raise ParallelismError(
+            f"max_parallelism must be at least the parallelism of every operator, which is "
+            f"{subtasks} of {operator.label}, got {groups}"
+        )
+    return replace(old, max_parallelism=groups, parallelism=subtasks)
+
+
+def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:
+    if any(subtask.has_channel_state for subtask in old.subtasks):
+        raise _refused(
+            operator, "has in-flight data of an unaligned checkpoint: take a savepoint instead"
+        )
+    moves = old.parallelism != new.parallelism or (
+        old.max_parallelism != new.max_parallelism and _has_keyed_state(old)
+    )
+    if moves and any(subtask.is_finished for subtask in old.subtasks):
+        raise _refused(operator, "has subtasks that are finished, and others that are not")
+
+
+def _has_keyed_state(operator: OperatorMetadata) -> bool:
+    return any(
+        subtask.managed_keyed is not None or subtask.raw_keyed is not None
+        for subtask in operator.subtasks
+    )
+
+
+def _has_operator_state(subtask: SubtaskState) -> bool:
+    return subtask.managed_operator is not None or subtask.raw_operator is not None
+
+
+def _refused(operator: Operator, why: str) -> SavepointError:
+    return SavepointError(f"operator {operator.label} cannot be written anew: it {why}")
