@@ -1,6 +1,6 @@
 """The exceptions of keygroups.
 
-Every exception is a `KeyGroupsError`. A bad value is also a `ValueError`, a bad type
+Every error is a `KeyGroupsError`. A bad value is also a `ValueError`, a bad type
 also a `TypeError`, so code that catches the built-in ones keeps working.
 """
 
@@ -14,6 +14,7 @@ __all__ = [
     "KeyGroupsError",
     "ParallelismError",
     "ParallelismTypeError",
+    "RestoreWarning",
     "SavepointError",
     "UnsupportedKeyTypeError",
 ]
@@ -54,3 +55,7 @@ class JobError(KeyGroupsError):
 
 class SavepointError(KeyGroupsError, ValueError):
     """A savepoint that is damaged, or that holds what is not read here; names file and offset."""
+
+
+class RestoreWarning(UserWarning):
+    """A restore that Flink accepts, and that may lose keyed state."""

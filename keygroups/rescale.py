@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -21,11 +22,12 @@ from keygroups._checks import (
 )
 from keygroups._notebook import data_frame, html_table
 from keygroups._plots import plot_bands
+from keygroups._restore_advice import restore_advice
 from keygroups.assignment import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError
+from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError, RestoreWarning
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
@@ -358,27 +360,28 @@ def check_restore(
     """Return the max parallelism that a job restored from a savepoint runs with.
 
     `savepoint_max_parallelism` is the operator's in the savepoint or checkpoint, 1..32768;
-    `parallelism` and `max_parallelism` are those of the restored job, None where it sets no
-    max parallelism. Unset keeps the savepoint's, whatever a fresh job of that parallelism
-    would take (`compute_default_max_parallelism`). A max parallelism that is set must be
-    the same, and the parallelism at most that. Raises ParallelismError.
+    `parallelism` and `max_parallelism` are those of the restored job. Where that sets None, the
+    savepoint's is kept, with a RestoreWarning: a chained operator that is not in the savepoint
+    may set it back, and keyed state is lost. One that is set must be the same, and the
+    parallelism at most that. Raises ParallelismError.
 
-    Flink: Checkpoints.loadAndValidateCheckpoint, then
-    StateAssignmentOperation.checkParallelismPreconditions.
+    Flink: StateAssignmentOperation.checkParallelismPreconditions.
 
-    >>> check_restore(128, 90)  # a fresh job would take 256
+    >>> check_restore(128, 90, 128)
     128
     >>> check_restore(128, 90, 256)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    keygroups.errors.ParallelismError: max_parallelism must be None or 128, that of the ...
+    keygroups.errors.ParallelismError: max_parallelism must be 128, that of the savepoint, ...
     """
     kept = check_bounds("savepoint_max_parallelism", savepoint_max_parallelism)
     if max_parallelism is not None and check_max_parallelism(max_parallelism) != kept:
         raise ParallelismError(
-            f"max_parallelism must be None or {kept}, that of the savepoint, got "
-            f"{show(max_parallelism)}: keyed state cannot be restored with another"
+            f"max_parallelism must be {kept}, that of the savepoint, got {show(max_parallelism)}: "
+            "keygroups.savepoint.change_max_parallelism writes a savepoint with another"
         )
     check_bounds("parallelism", parallelism, kept, "the max parallelism of the restored state")
+    if max_parallelism is None:
+        warnings.warn(restore_advice({"": kept}), RestoreWarning, stacklevel=2)
     return kept
 
 
@@ -388,9 +391,8 @@ def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
 
 
 def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
-    old, new, groups = piece
-    weight = "" if load is None else f"  {_number(load.weight_of(groups)):>19}"
-    line = f"{new:>11}  {old:>11}  {groups!s:>14}  {len(groups):>6}{weight}"
+    weight = "" if load is None else f"  {_number(load.weight_of(piece[2])):>19}"
+    line = f"{piece[1]:>11}  {piece[0]:>11}  {piece[2]!s:>14}  {len(piece[2]):>6}{weight}"
     return f"{line}  moves" if piece.moves else line
 
 

@@ -254,7 +254,9 @@ def composite_key_reader(
     return read
 
 
-def composite_key_joiner(key: Serializer, namespace: Serializer) -> Callable[[bytes, bytes], bytes]:
+def composite_key_joiner(
+    key: Serializer, namespace: Serializer
+) -> Callable[[bytes, bytes], bytes]:
     """Make what puts the bytes of a key and of a namespace together."""
     if not _is_ambiguous(key, namespace):
         return add

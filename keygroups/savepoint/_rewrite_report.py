@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keygroups.savepoint._restore_advice import restore_advice
+from keygroups._restore_advice import restore_advice
 
 
 class RewrittenState(NamedTuple):
@@ -52,6 +52,6 @@ class RewriteReport:
                 entries = sum(one.entries for one in parts)
                 size = sum(one.bytes for one in parts)
                 yield f"  {name}: {entries:,} entries, {size:,} bytes, in {len(parts)} subtasks"
-        yield from restore_advice(
-            {one.operator: one.new_max_parallelism for one in self.operators if one.states}
-        )
+        keyed = {one.operator: one.new_max_parallelism for one in self.operators if one.states}
+        if keyed:
+            yield restore_advice(keyed)

@@ -12,6 +12,7 @@ from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._restore_advice import restore_advice
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
@@ -30,7 +31,6 @@ from keygroups.savepoint._metadata import (
 from keygroups.savepoint._operator_id import operator_id_of
 from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._read_task import ReadTask
-from keygroups.savepoint._restore_advice import restore_advice
 
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -268,7 +268,7 @@ class Savepoint:
             for one in self.operators
             if any(subtask.key_groups for subtask in one.subtasks)
         }
-        return "\n".join(lines + restore_advice(keyed))
+        return "\n".join(lines + ([restore_advice(keyed)] if keyed else []))
 
 
 def read_savepoint(

@@ -35,6 +35,7 @@ from keygroups import (
     hash_code,
     murmur_hash,
 )
+from keygroups.errors import RestoreWarning
 from keygroups.rescale import ModuloComparison, RescalePiece
 from keygroups.types import INT, LONG, STRING
 
@@ -270,9 +271,12 @@ def test_unset_max_parallelism_keeps_that_of_the_savepoint() -> None:
     """Taken at 3, whose default is 128, and restored at 90, whose default would be 256."""
     assert compute_default_max_parallelism(3) == 128
     assert compute_default_max_parallelism(90) == 256
-    assert check_restore(128, 90) == 128
-    assert check_restore(256, 3) == 256
-    assert check_restore(128, 128, None) == 128
+    with pytest.warns(RestoreWarning, match="^set max parallelism in the job, to 128: where"):
+        assert check_restore(128, 90) == 128
+    with pytest.warns(RestoreWarning, match="to 256"):
+        assert check_restore(256, 3) == 256
+    with pytest.warns(RestoreWarning):
+        assert check_restore(128, 128, None) == 128
 
 
 def test_the_same_max_parallelism_is_accepted() -> None:
@@ -283,10 +287,10 @@ def test_another_max_parallelism_is_refused() -> None:
     with pytest.raises(ParallelismError) as caught:
         check_restore(128, 90, 256)
     assert str(caught.value) == (
-        "max_parallelism must be None or 128, that of the savepoint, got 256: "
-        "keyed state cannot be restored with another"
+        "max_parallelism must be 128, that of the savepoint, got 256: "
+        "keygroups.savepoint.change_max_parallelism writes a savepoint with another"
     )
-    with pytest.raises(ParallelismError, match="max_parallelism must be None or 256"):
+    with pytest.raises(ParallelismError, match="max_parallelism must be 256"):
         check_restore(256, 90, 128)
 
 

@@ -14,12 +14,13 @@ import pytest
 import savepoint_bytes as sb
 from savepoints import point, true_entries
 
-from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan, check_restore
+from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     ParallelismError,
+    RestoreWarning,
     SavepointError,
 )
 from keygroups.savepoint import Operator, Savepoint, Subtask, read_savepoint
@@ -176,7 +177,8 @@ def test_keys_that_are_equal_in_python_only(tmp_path: Path) -> None:
 
 def test_check_restore() -> None:
     savepoint = HEAP.read()
-    assert savepoint.check_restore("by-string", 128) == check_restore(128, 128)
+    with pytest.warns(RestoreWarning, match="to 128: where it is not set"):
+        assert savepoint.check_restore("by-string", 128) == 128
     assert savepoint.check_restore(savepoint.operator("by-string"), 4, 128) == 128
     with pytest.raises(ParallelismError):
         savepoint.check_restore("by-string", 129)

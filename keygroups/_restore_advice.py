@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 
-def restore_advice(max_parallelisms: Mapping[str, int]) -> list[str]:
-    """Return the line about operators with keyed state and their max parallelisms, if any.
+def restore_advice(max_parallelisms: Mapping[str, int]) -> str:
+    """Return the advice for operators with keyed state, by their max parallelisms.
 
     Flink takes over the savepoint's only until a chained operator that is not in the savepoint
     sets its chain back to the job's default: StateAssignmentOperation, seen in 1.17.2 to 2.3.0.
     """
-    groups = sorted(set(max_parallelisms.values()))
-    if not groups:
-        return []
-    which = str(groups[0])
-    if len(groups) > 1:
+    which = str(next(iter(max_parallelisms.values())))
+    if len(set(max_parallelisms.values())) > 1:
         which = ", ".join(f"{number} of {name}" for name, number in max_parallelisms.items())
-    return [
+    return (
         f"set max parallelism in the job, to {which}: where it is not set, a new operator in the "
         "chain can make Flink lose keyed state"
-    ]
+    )
