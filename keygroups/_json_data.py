@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from keygroups.key_group_range import KeyGroupRange
     from keygroups.reports import RescaleReport
     from keygroups.rescale import RescalePlan
-    from keygroups.savepoint import OperatorReport, Savepoint
+    from keygroups.savepoint import OperatorReport, RewriteReport, Savepoint
 
 
 def range_data(groups: KeyGroupRange) -> list[int]:
@@ -97,6 +97,15 @@ def report_data(report: OperatorReport) -> dict[str, Any]:
         "heaviest_keys": keys,
         "rescale": rescale_data(report.rescale),
     }
+
+
+def rewrite_data(report: RewriteReport) -> dict[str, Any]:
+    """Return what was written of a savepoint."""
+    operators = [
+        vars(one) | {"states": [state._asdict() for state in one.states]}
+        for one in report.operators
+    ]
+    return {"path": report.path, "operators": operators}
 
 
 def vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:

@@ -7,6 +7,7 @@
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
@@ -235,11 +236,22 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
     subtask, entries and bytes, and rescale, whose members are those of plan --load).
+
+    With --set-max-parallelism it is written anew to --output. JSON: path, operators (of all:
+    operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
+    subtask, entries and bytes).
     """
-    from keygroups._json_data import report_data, savepoint_data
-    from keygroups.savepoint import operator_reports, read_savepoint
+    from keygroups._json_data import report_data, rewrite_data, savepoint_data
+    from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 
     savepoint = read_savepoint(options.path)
+    if (options.set_max_parallelism is None) != (options.output is None):
+        raise InvalidValueError("--set-max-parallelism and --output go together")
+    if options.output is not None:
+        to = (options.set_max_parallelism, options.output, options.parallelism, options.operator)
+        written = change_max_parallelism(savepoint, *to)
+        yield _json(rewrite_data(written)) if options.json else str(written)
+        return
     # This finds the operators that were named, so that their names are in the list of all too.
     reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
     if options.json:
@@ -369,10 +381,13 @@ def _parser() -> argparse.ArgumentParser:
     add("path", metavar="PATH", help="a savepoint or checkpoint, or the URL of one")
     named = "only the operator of this uid, name or id; may be repeated"
     add("--operator", action="append", metavar="UID", help=named)
-    more = "the parallelism to rescale to (default: one more than the operator's)"
+    more = "the parallelism to rescale to (default: one more than the operator's), or to write for"
     add("--parallelism", type=_int, metavar="N", help=more)
     top = "how many key groups and keys are named (default: 5)"
     add("--top", type=_int, default=5, metavar="N", help=top)
+    new = "write the savepoint anew with this max parallelism"
+    add("--set-max-parallelism", type=_int, metavar="N", help=new)
+    add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
     add = command(_job)
     add("url", metavar="URL", help="http or https")
     add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")

@@ -242,7 +242,9 @@ def _planned(
             f"max_parallelism must be at least the parallelism of every operator, which is "
             f"{subtasks} of {operator.label}, got {groups}"
         )
-    return replace(old, max_parallelism=groups, parallelism=subtasks)
+    # Where they change, the old ones have keyed state alone, of which the files come anew.
+    kept = old.subtasks if subtasks == old.parallelism else ()
+    return replace(old, max_parallelism=groups, parallelism=subtasks, subtasks=kept)
 
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:

@@ -9,6 +9,7 @@ import os
 import runpy
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from keygroups import (
 )
 from keygroups.cli import main
 from keygroups.reports import RescaleReport
-from keygroups.savepoint import operator_reports, read_savepoint
+from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 from keygroups.types import LONG, STRING, TUPLE
 
 ROOT = Path(__file__).parents[2]
@@ -302,6 +303,44 @@ def test_keys_of_any_kind_in_json(run: Any) -> None:
     assert {type(one["key"]) for report in data["reports"] for one in report["heaviest_keys"]} <= {
         *(int, str)
     }
+
+
+def test_savepoint_with_another_max_parallelism(run: Any, tmp_path: Path) -> None:
+    """As the library writes it, which is held against Flink in test_flink_max_parallelism.py."""
+    path = str(tmp_path / "a")
+    said = ok(run("savepoint", SAVEPOINT, "--set-max-parallelism", "4096", "--output", path))
+    as_the_library = change_max_parallelism(SAVEPOINT, 4096, tmp_path / "b")
+    assert said.replace(path, as_the_library.path) == f"{as_the_library}\n"
+    assert said.endswith(
+        "set max parallelism in the job, to 4096: where it is not set, a new operator in the "
+        "chain can make Flink lose keyed state\n"
+    )
+    operators = read_savepoint(path).operators
+    assert {one.max_parallelism for one in operators} == {4096}
+
+    path = str(tmp_path / "c")
+    arguments = ("--set-max-parallelism", "64", "--parallelism", "2", "--operator", "by-string")
+    data = json.loads(ok(run("savepoint", SAVEPOINT, *arguments, "--output", path, "--json")))
+    written = read_savepoint(path).operator("by-string")
+    entries = list(written.entries())
+    (by_string,) = [one for one in data["operators"] if one["operator"] == "by-string"]
+    assert data["path"] == path
+    assert (by_string["old_max_parallelism"], by_string["new_max_parallelism"]) == (128, 64)
+    assert by_string["parallelism"] == written.parallelism
+    found = Counter((entry.state, entry.subtask) for entry in entries)
+    assert found == {(one["state"], one["subtask"]): one["entries"] for one in by_string["states"]}
+
+
+def test_savepoint_that_cannot_be_moved(run: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "new")
+    refused(run("savepoint", SAVEPOINT, "--output", path), "go together")
+    refused(run("savepoint", SAVEPOINT, "--set-max-parallelism", "64"), "go together")
+    for number in ("0", "32769"):
+        arguments = ("--set-max-parallelism", number, "--output", path)
+        refused(run("savepoint", SAVEPOINT, *arguments), "max_parallelism must be from 1 to 32768")
+    inside = ("--set-max-parallelism", "64", "--output", f"{SAVEPOINT}/new")
+    refused(run("savepoint", SAVEPOINT, *inside), "output must be outside the savepoint")
+    assert not list(tmp_path.iterdir())
 
 
 def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
