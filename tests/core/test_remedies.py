@@ -1,0 +1,691 @@
+"""Every error message that names a remedy: the call fails, and what the message says works.
+
+What is given in the end is what the JDK and Flink give: hash codes of the golden vectors, or such
+as the JDK documents. `tests/spark/test_spark_remedies.py` is the adapter's half.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+import io
+import json
+import re
+import struct
+import subprocess
+import sys
+import threading
+import zoneinfo
+from collections import namedtuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import savepoint_bytes as sb
+from golden import read
+from hypothesis import find
+from remedies import Remedy, remedies_in_source
+from savepoints import point
+
+from keygroups import (
+    KeyGroupLoad,
+    KeyGroupsError,
+    RescalePlan,
+    assign_key_to_parallel_operator,
+    compute_key_group_for_key_hash,
+    hash_code,
+    keys_for_subtasks,
+)
+from keygroups.cli import main
+from keygroups.explain import hash_exchanges
+from keygroups.job import read_job
+from keygroups.savepoint import convert_to_canonical, read_savepoint
+from keygroups.state_keys import BYTES, CompositeKeySerializer
+from keygroups.testing import keys
+from keygroups.types import (
+    BIG_INT,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LIST,
+    LONG,
+    PYFLINK,
+    SQL_DATE,
+    SQL_ROW,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+ROOT = Path(__file__).parents[2]
+ADVICE = [
+    ("_skew_diagnosis", "key by a column of more values"),
+    ("job", "key by more values"),
+]
+"""What reports advise; nothing failed."""
+
+
+class Color(enum.Enum):
+    RED = 1
+
+
+class Text(str):
+    """May be another class than String in Java."""
+
+
+class Seven:
+    """May be an Integer or a Long."""
+
+    def __index__(self) -> int:
+        return 7
+
+
+Pair = namedtuple("Pair", "text number")
+
+
+@contextmanager
+def without(*modules: str) -> Iterator[None]:
+    """Do as if some modules were not installed, whoever has loaded parts of them."""
+    hidden = [one for one in sys.modules if one.partition(".")[0] in modules]
+    with patch.dict(sys.modules, dict.fromkeys([*modules, *hidden])):
+        yield
+
+
+def lacking(*modules: str) -> Callable[[Callable[[], object]], Callable[[], object]]:
+    """Make a call run without some modules."""
+
+    def decorate(call: Callable[[], object]) -> Callable[[], object]:
+        def run() -> object:
+            with without(*modules):
+                return call()
+
+        return run
+
+    return decorate
+
+
+def imported(module: str, missing: str) -> None:
+    """Import a module in a Python that lacks another, and raise what it says."""
+    code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    if run.returncode:
+        raise ImportError(run.stderr.splitlines()[-1])
+
+
+def command(*arguments: str) -> Any:
+    """Run the command, and return the JSON that it prints or raise what it says."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        status = main([*arguments, "--json"])
+    if status:
+        raise KeyGroupsError(err.getvalue().rstrip("\n"))
+    return json.loads(out.getvalue())
+
+
+def trace(key: str, *key_type: str) -> int:
+    code: int = command("trace", key, "-m", "128", "-p", "3", *key_type)["hash_code"]
+    return code
+
+
+def reached(key_type: KeyType, template: tuple[object, ...] | None = None) -> list[int]:
+    """Return the subtask of the key for each of three subtasks."""
+    found = keys_for_subtasks(128, 3, key_type, template=template)
+    return [assign_key_to_parallel_operator(key, 128, 3, key_type) for key in found]
+
+
+# --- time zone data -----------------------------------------------------------------------
+
+
+@contextmanager
+def zone_data(*zones: tuple[str, str]) -> Iterator[None]:
+    """Have no other data of the system than those of some zones, each under a name."""
+    before = zoneinfo.TZPATH
+    with TemporaryDirectory() as folder:
+        for name, source in zones:
+            path = Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(files("tzdata").joinpath("zoneinfo", source).read_bytes())
+        zoneinfo.reset_tzpath(to=[folder])
+        zoneinfo.ZoneInfo.clear_cache()
+        try:
+            yield
+        finally:
+            zoneinfo.reset_tzpath(to=before)
+            zoneinfo.ZoneInfo.clear_cache()
+
+
+def in_berlin() -> int:
+    return hash_code(dt.date(2024, 1, 1), SQL_DATE("Europe/Berlin"))
+
+
+IN_BERLIN = -1038416884
+"""java.util.Date.hashCode of 1704063600000 ms, midnight in Berlin: the xor of both halves."""
+
+
+def with_old_data() -> None:
+    with zone_data(("Asia/Almaty", "Asia/Omsk")):  # before 2024a, Almaty was where Omsk is
+        in_berlin()
+
+
+@lacking("tzdata")
+def without_data() -> None:
+    with zone_data():
+        in_berlin()
+
+
+def with_the_package() -> int:
+    with zone_data():
+        return in_berlin()
+
+
+# --- Flink's own answers ------------------------------------------------------------------
+
+
+def lookup_plan(*details: str) -> str:
+    """Return the plan of a shuffled lookup join, which a batch job may have too."""
+    _, plans = read("explain-2.3.0")
+    wanted = {"job": "shuffled lookup", "details": list(details), "batch": False}
+    (text,) = (one["text"] for one in plans if wanted.items() <= one.items())
+    return str(text)
+
+
+JOBS = [{"jid": digit * 32, "name": f"job {digit}", "state": "RUNNING"} for digit in "12"]
+NO_VERTICES = {"vertices": [], "plan": {"nodes": []}}
+ANSWERS = {
+    "/jobs/overview": {"jobs": JOBS},
+    f"/jobs/{'2' * 32}": {"name": "job 2", "state": "RUNNING", **NO_VERTICES},
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(ANSWERS[self.path]).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def job_of_two(job_id: str | None = None) -> str:
+    """Read a job from a cluster that runs two."""
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            return read_job(f"http://127.0.0.1:{server.server_port}", job_id).name
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+# --- savepoints ---------------------------------------------------------------------------
+
+
+def entries(name: str) -> int:
+    """Return how many entries of keyed state a recorded point has."""
+    return sum(1 for operator in point(name).read().operators for _ in operator.entries())
+
+
+def put(name: str) -> int:
+    """Return how many of them Flink's own classes read there."""
+    return sum(1 for _ in point(name).truth("entries"))
+
+
+def converted(name: str) -> int:
+    """Write a recorded point anew, and return its entries."""
+    with TemporaryDirectory() as folder:
+        convert_to_canonical(point(name).read(), f"{folder}/new")
+        found = read_savepoint(f"{folder}/new")
+        return sum(1 for operator in found.operators for _ in operator.entries())
+
+
+def kryo_values(canonical: bool) -> list[object]:
+    """Return a value of a class of the job's own, from a savepoint of either format."""
+    data = sb.keyed_header(sb.simple("String"), [sb.state("k", "VALUE", sb.kryo_of("a.B"))])
+    key = b"\x02a"
+    if canonical:
+        content = sb.canonical_key_group([(0, [(b"\3" + key + b"\0", b"kryo")])])
+        keyed = sb.canonical(3, [len(data)], sb.inline(data + content))
+    else:
+        content = sb.i32(3) + sb.i16(0) + sb.i32(1) + b"\0" + key + b"kryo"
+        keyed = sb.native(3, [len(data)], sb.inline(data + content))
+    with TemporaryDirectory() as folder:
+        written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
+        (operator,) = read_savepoint(written).operators
+        return [entry.value for entry in operator.entries()]
+
+
+def in_memory() -> int:
+    """Return the operators of the example's savepoint, read through a URL."""
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for path in (ROOT / "examples" / "data" / "savepoint").iterdir():
+        with memory.open(f"/remedies/{path.name}", "wb") as file:
+            file.write(path.read_bytes())
+    return len(read_savepoint("memory://remedies").operators)
+
+
+def hashes(key: object, key_type: KeyType | None = None) -> Callable[[], object]:
+    """Make a call that hashes a key, or an array of keys where it is one."""
+    if type(key).__module__.partition(".")[0] in ("numpy", "pyarrow", "pandas"):
+        return lambda: array_hashes(key, key_type)
+    return lambda: hash_code(key, key_type)
+
+
+def array_hashes(key: Any, key_type: KeyType | None = None) -> list[int]:
+    from keygroups import arrays
+
+    found: list[int] = arrays.hash_code(key, key_type).tolist()
+    return found
+
+
+def numpy_array(*values: object, dtype: str) -> Any:
+    import numpy as np
+
+    return np.array(values, dtype=dtype)
+
+
+def timestamps(zone: str | None) -> Any:
+    import pyarrow as pa
+
+    return pa.array([dt.datetime(1970, 1, 1, 0, 0, 5)], pa.timestamp("us", zone))
+
+
+def series(dtype: str = "float64") -> Any:
+    import pandas as pd
+
+    return pd.Series([1.5, float("nan")], dtype=dtype)
+
+
+LONG_TEXT = "xxxxxxx"
+ONE_MS = dt.datetime(1970, 1, 1, 0, 0, 0, 1000)
+FINE_TIME = dt.time(23, 0, 0, 971_123)
+VARCHAR_2, TIME_3 = SQL_ROW("VARCHAR(2)"), SQL_ROW("TIME(3)")
+SECONDS, MILLISECONDS = SQL_ROW("TIMESTAMP(0)"), SQL_ROW("TIMESTAMP(3)")
+PLAN, LOAD = RescalePlan(10, 3, 4), KeyGroupLoad(10, [1] * 10)
+ARRAYS = ("numpy", "pyarrow")
+
+OF_KEYS = [
+    Remedy(
+        "_checks",
+        "compute_key_group_for_key_hash takes a hash of your own",
+        hashes(object()),
+        lambda: compute_key_group_for_key_hash(97, 128),  # of the String "a"
+        compute_key_group_for_key_hash(hash_code("a"), 128),
+    ),
+    Remedy(
+        "_checks",
+        "key the job by its name (STRING)",
+        hashes(Color.RED),
+        hashes(Color.RED.name, STRING),
+        82 * 31**2 + 69 * 31 + 68,
+    ),
+    Remedy(
+        "_checks",
+        "a subclass may stand for another Java class: pass key_type",
+        hashes(Text("A")),
+        hashes(Text("A"), STRING),
+        65,
+    ),
+    Remedy(
+        "_checks",
+        "it may stand for several Java classes, such as Integer and Long: pass key_type",
+        hashes(Seven()),
+        hashes(Seven(), INT),
+        7,
+    ),
+    Remedy(
+        "_checks",
+        "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type",
+        hashes(Pair("A", 7)),
+        hashes(Pair("A", 7), TUPLE(STRING, INT)),
+        31 * 65 + 7,
+    ),
+    Remedy(
+        "_checks",
+        "round it first, for instance with struct.unpack('f', struct.pack('f', key))[0]",
+        hashes(0.1, FLOAT),
+        hashes(struct.unpack("f", struct.pack("f", 0.1))[0], FLOAT),
+        0x3DCCCCCD,  # Float.floatToIntBits(0.1f)
+    ),
+    Remedy(
+        "_inference",
+        "pass key_type=BIG_INT if it is a BigInteger",
+        hashes(2**70),
+        hashes(2**70, BIG_INT),
+        64 * 31**2,  # of the ints 64, 0 and 0
+    ),
+    Remedy(
+        "_inference",
+        "pass key_type=INT or key_type=LONG",
+        hashes(-1),
+        lambda: (hash_code(-1, INT), hash_code(-1, LONG)),
+        (-1, 0),
+    ),
+    Remedy(
+        "_inference",
+        "of several types ({}): pass its key_type",
+        hashes([[1], [2**40]]),
+        hashes([[1], [2**40]], LIST(LIST(LONG))),
+        31 * (31 + 31 + 1) + 31 + 2**8,
+    ),
+    Remedy(
+        "_row_values",
+        "cut it in the first case, and declare {}, which gives the same bytes, in the other",
+        hashes((LONG_TEXT,), VARCHAR_2),
+        lambda: (hash_code(("x",), VARCHAR_2), hash_code((LONG_TEXT,), SQL_ROW("STRING"))),
+        (1579225906, 598535031),
+    ),
+    Remedy(
+        "_row_values",
+        "Flink keeps no more of a key: drop the rest",
+        hashes((FINE_TIME,), TIME_3),
+        hashes((FINE_TIME.replace(microsecond=971_000),), TIME_3),
+        87171055,
+    ),
+    Remedy(
+        "_row_values",
+        "drop it in the first case, and declare {}({}), which gives the same bytes, in the other",
+        hashes((ONE_MS,), SECONDS),
+        lambda: (
+            hash_code((ONE_MS.replace(microsecond=0),), SECONDS),
+            hash_code((ONE_MS,), MILLISECONDS),
+        ),
+        (-300363099, 1465514398),  # as of the BIGINTs 0 and 1, whose bytes these are
+    ),
+    Remedy(
+        "types",
+        "pass key_type to key_by, and that type to PYFLINK",
+        lambda: PYFLINK(),
+        hashes(7, PYFLINK(LONG)),
+        62 + 7,
+    ),
+    Remedy(
+        "_java_zones",
+        "; write {} if that is meant",
+        lambda: SQL_DATE("EST"),
+        lambda: repr(SQL_DATE("America/Panama")),
+        "SQL_DATE('America/Panama')",
+    ),
+    Remedy(
+        "_java_zones",
+        "; write {}",
+        lambda: SQL_DATE("europe/berlin"),
+        lambda: repr(SQL_DATE("Europe/Berlin")),
+        "SQL_DATE('Europe/Berlin')",
+    ),
+    Remedy("_java_zones", "update its tzdata", with_old_data, in_berlin, IN_BERLIN, ("tzdata",)),
+    Remedy(
+        "_java_zones",
+        "install the package tzdata",
+        without_data,
+        with_the_package,
+        IN_BERLIN,
+        ("tzdata",),
+    ),
+    Remedy(
+        "_key_text",
+        "may be text or a compound key: give its type, STRING or such as TUPLE(STRING, INT)",
+        lambda: trace("('a', 1)"),
+        lambda: trace("('a', 1)", "--type", "TUPLE(STRING, INT)"),
+        31 * 97 + 1,
+    ),
+    Remedy(
+        "_key_text",
+        "may be a STRING or {}: give its type",
+        lambda: trace("42"),
+        lambda: (trace("42", "--type", "INT"), trace("42", "--type", "STRING")),
+        (42, 52 * 31 + 50),
+    ),
+]
+
+OF_PLANS = [
+    Remedy(
+        "explain",
+        "as EXPLAIN CHANGELOG_MODE does",
+        lambda: hash_exchanges(lookup_plan()),
+        lambda: hash_exchanges(lookup_plan("CHANGELOG_MODE")),
+        [("b",)],
+    ),
+    Remedy(
+        "explain",
+        "as EXPLAIN of one job prints it, whole and unchanged",
+        lambda: hash_exchanges(lookup_plan("CHANGELOG_MODE").replace("+- ", "")),
+        lambda: hash_exchanges(lookup_plan("CHANGELOG_MODE")),
+        [("b",)],
+    ),
+    Remedy(
+        "rescale",
+        "key_type and scramble must be left out: a load has no keys",
+        lambda: RescalePlan(12, 3, 4).compare_with_modulo(KeyGroupLoad(12, [1] * 12), INT),
+        lambda: RescalePlan(12, 3, 4).compare_with_modulo(KeyGroupLoad(12, [1] * 12)).total,
+        12,
+    ),
+    Remedy(
+        "rescale",
+        "cannot tell hash % parallelism: give the keys",
+        lambda: PLAN.compare_with_modulo(LOAD),
+        # Keys that are their own hash, as in the docstring: 14 of 20 change their subtask.
+        lambda: PLAN.compare_with_modulo(range(20), scramble=abs).moved_by_modulo,
+        14,
+    ),
+    Remedy(
+        "job",
+        "job_id must be given",
+        job_of_two,
+        lambda: job_of_two("2" * 32),
+        "job 2",
+    ),
+    Remedy(
+        "subtask_keys",
+        "template must be left out for a key_type without fields",
+        lambda: reached(INT, (...,)),
+        lambda: reached(INT),
+        [0, 1, 2],
+    ),
+    Remedy(
+        "subtask_keys",
+        "STRING, BOOLEAN or made of these; a field of another type takes a value from template",
+        lambda: reached(TUPLE(DOUBLE, INT)),
+        lambda: reached(TUPLE(DOUBLE, INT), (1.5, ...)),
+        [0, 1, 2],
+    ),
+    Remedy(
+        "subtask_keys",
+        "template must leave a field of {} free with ...",
+        lambda: reached(TUPLE(DOUBLE, INT), (1.5, 7)),
+        lambda: reached(TUPLE(DOUBLE, INT), (1.5, ...)),
+        [0, 1, 2],
+    ),
+    Remedy(
+        "subtask_keys",
+        "STRING are counted through; a field of another type takes a value from template",
+        lambda: reached(SQL_ROW("DATE", "INT")),
+        lambda: reached(SQL_ROW("DATE", "INT"), (dt.date(2024, 1, 1), ...)),
+        [0, 1, 2],
+    ),
+]
+
+OF_STATE = [
+    Remedy(
+        "state_keys",
+        "key_group must be given",
+        lambda: CompositeKeySerializer(128, BYTES).serialize(b"a"),
+        lambda: CompositeKeySerializer(128, BYTES).serialize(b"a", key_group=5),
+        b"\5" + b"\0\0\0\1a" + b"\0",  # the key group, the length and the byte, VoidNamespace
+    ),
+    Remedy(
+        "savepoint/_key_group_streams",
+        "take a savepoint in canonical format",
+        lambda: kryo_values(canonical=False),
+        lambda: kryo_values(canonical=True),
+        [b"kryo"],
+    ),
+    Remedy(
+        "savepoint/_read_task",
+        "take a canonical savepoint, which has none",
+        lambda: entries("2.3.0-changelog-checkpoint"),
+        lambda: entries("2.3.0-changelog-canonical"),
+        put("2.3.0-changelog-canonical"),
+    ),
+    Remedy(
+        "savepoint/_rewriter",
+        "in-flight data of an unaligned checkpoint: take a savepoint instead",
+        lambda: converted("2.3.0-unaligned-checkpoint"),
+        lambda: converted("2.3.0-heap-canonical"),
+        put("2.3.0-heap-canonical"),
+    ),
+    Remedy(
+        "savepoint/_rewriter",
+        "take a savepoint in the canonical format",
+        lambda: converted("2.3.0-heaptimers-checkpoint"),
+        lambda: converted("2.3.0-heaptimers-canonical"),
+        put("2.3.0-heaptimers-canonical"),
+    ),
+]
+
+OF_ARRAYS = [
+    Remedy(
+        "_arrays/dates",
+        "give those without one that of the JVM first",
+        lambda: array_hashes(timestamps(None), SQL_TIMESTAMP("UTC")),
+        lambda: array_hashes(timestamps("UTC"), SQL_TIMESTAMP("UTC")),
+        [5000],
+        ARRAYS,
+    ),
+    Remedy(
+        "_arrays/inputs",
+        "may stand for several Java classes: pass key_type",
+        lambda: array_hashes(numpy_array(0.5, dtype="float32")),
+        lambda: array_hashes(numpy_array(0.5, dtype="float32"), FLOAT),
+        [0x3F000000],
+        ARRAYS,
+    ),
+    Remedy(
+        "_arrays/inputs",
+        "pass key_type=INT or key_type=LONG",
+        lambda: array_hashes(numpy_array(-1, dtype="int64")),
+        lambda: [
+            array_hashes(numpy_array(-1, dtype="int64"), key_type) for key_type in (INT, LONG)
+        ],
+        [[-1], [0]],
+        ARRAYS,
+    ),
+    Remedy(
+        "_arrays/inputs",
+        "only str is taken from objects: give it the dtype of its values",
+        lambda: array_hashes(numpy_array(1, 2, dtype="object")),
+        lambda: array_hashes(numpy_array(1, 2, dtype="object").astype("int64")),
+        [1, 2],
+        ARRAYS,
+    ),
+    Remedy(
+        "_arrays/inputs",
+        "pass its to_numpy() if they are numbers, else convert_dtypes() first",
+        lambda: array_hashes(series()),
+        lambda: [
+            array_hashes(series().to_numpy()),
+            array_hashes(series().convert_dtypes().dropna()),
+        ],
+        # The high and the low half of Double.doubleToLongBits, xored.
+        [[0x3FF80000, 0x7FF80000], [0x3FF80000]],
+        (*ARRAYS, "pandas"),
+    ),
+]
+
+OF_EXTRAS = [
+    Remedy(
+        "arrays",
+        "pip install 'keygroups[arrays]'",
+        lambda: imported("keygroups.arrays", "pyarrow"),
+        lambda: array_hashes(numpy_array(7, dtype="int32")),
+        [7],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_files",
+        "pip install 'keygroups[savepoint]'",
+        lacking("fsspec")(lambda: read_savepoint("memory://remedies")),
+        in_memory,
+        3,
+        ("fsspec",),
+    ),
+    Remedy(
+        "savepoint/_snappy",
+        "pip install 'keygroups[savepoint]'",
+        lacking("cramjam")(lambda: entries("2.3.0-snappy-canonical")),
+        lambda: entries("2.3.0-snappy-canonical"),
+        put("2.3.0-snappy-canonical"),
+        ("cramjam",),
+    ),
+    Remedy(
+        "_notebook",
+        "pip install pandas",
+        lacking("pandas")(LOAD.to_pandas),
+        lambda: LOAD.to_pandas()["weight"].tolist(),
+        [1] * 10,
+        ("pandas",),
+    ),
+    Remedy(
+        "_plots",
+        "pip install 'keygroups[plot]'",
+        lacking("matplotlib")(lambda: LOAD.plot(2)),
+        lambda: LOAD.plot(2).get_ylabel(),
+        "weight",
+        ("matplotlib",),
+    ),
+    Remedy(
+        "testing",
+        "pip install hypothesis",
+        lacking("hypothesis")(lambda: keys(INT)),
+        lambda: find(keys(INT), lambda key: key > 5),
+        6,
+        ("hypothesis",),
+    ),
+]
+REMEDIES = [*OF_KEYS, *OF_PLANS, *OF_STATE, *OF_ARRAYS, *OF_EXTRAS]
+
+
+@pytest.mark.parametrize("remedy", [remedy.param for remedy in REMEDIES])
+def test_remedy(remedy: Remedy) -> None:
+    remedy.try_it()
+
+
+def test_every_remedy_is_tried() -> None:
+    """A message that says what to do has its case above; each case has its message."""
+    tried = {(remedy.module, remedy.says) for remedy in REMEDIES}
+    found = list(remedies_in_source(of_spark=False))
+    for module, text in found:
+        known = any(of == module and says in text for of, says in [*tried, *ADVICE])
+        assert known, f"keygroups/{module} says {text!r}: try that in {Path(__file__).name}"
+    for module, says in [*tried, *ADVICE]:
+        assert any(of == module and says in text for of, text in found), says
+
+
+def test_extras_that_are_named_bring_what_is_missing() -> None:
+    """What `pip install` is told to install is there, and has the module in it."""
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    for remedy in OF_EXTRAS:
+        extra = re.search(r"keygroups\[(\w+)\]", remedy.says)
+        if extra:
+            listed = re.search(rf"^{extra[1]} = \[(.*?)\]$", project, re.MULTILINE)
+            assert listed
+            assert all(f'"{module}>=' in listed[1] for module in remedy.needs)
+
+
+def test_a_new_message_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = '"""Pass it by."""\nraise ValueError(f"key {1} is odd: " "pass key_type=EVEN")\n'
+    (tmp_path / "new.py").write_text(source, "utf-8")
+    monkeypatch.setattr("remedies._ROOT", tmp_path)
+    assert list(remedies_in_source(of_spark=False)) == [
+        ("new", "key {} is odd: pass key_type=EVEN")
+    ]

@@ -1,0 +1,94 @@
+"""Error messages that name a remedy: found in the source, each to be tried in a test."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import keygroups
+from keygroups import KeyGroupsError
+
+_ROOT = Path(keygroups.__file__).parent
+_VERBS = (
+    "cast|cut|declare|drop|filter|give|group by|install|key by|key the|make|name them|pass|"
+    "pip install|read it|rename|round|set|start one|take|update|use|write"
+)
+NAMES_A_REMEDY = re.compile(
+    rf"(?:[:;,] |\b(?:or|then|else|and)(?: by)? )(?:{_VERBS})\b"
+    r"|must be (?:given|left out)|must leave|hash of your own|takes a value from|as EXPLAIN"
+)
+_EXTRAS = {"matplotlib", "pandas"}  # which the default tests do without
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A call that fails, what its message says to do instead, and what that gives.
+
+    `module` has the message, below `keygroups`; `says` is of its source, with {} for values;
+    `needs` are modules without which it cannot be tried.
+    """
+
+    module: str
+    says: str
+    fails: Callable[[], object]
+    done: Callable[[], object]
+    gives: object
+    needs: tuple[str, ...] = ()
+
+    @property
+    def param(self) -> object:
+        """This as a parameter of a test, with its marks."""
+        marks = [pytest.mark.extras] if _EXTRAS & set(self.needs) else []
+        return pytest.param(self, marks=marks, id=f"{self.module}: {self.says[:40]}")
+
+    def message(self) -> str:
+        """Fail and return the message, once it is one line that says what to do."""
+        with pytest.raises((KeyGroupsError, ImportError)) as caught:
+            self.fails()
+        said = str(caught.value)
+        assert re.search(".*".join(map(re.escape, self.says.split("{}"))), said)
+        assert "\n" not in said
+        return said
+
+    def try_it(self) -> None:
+        """Fail as a user would, read the message, and do what it says."""
+        for module in self.needs:
+            if find_spec(module) is None:
+                pytest.skip(f"{module} is not installed")
+        self.message()
+        assert self.done() == self.gives
+
+
+def remedies_in_source(of_spark: bool) -> Iterator[tuple[str, str]]:
+    """Yield the module and the text of each string that reads as a remedy, {} for its values."""
+    for path in sorted(_ROOT.rglob("*.py")):
+        module = path.relative_to(_ROOT).with_suffix("").as_posix().removesuffix("/__init__")
+        if of_spark == (module.split("/")[0] == "spark"):
+            tree = ast.parse(path.read_text("utf-8"))
+            for text in _texts(tree):
+                if " " in text and NAMES_A_REMEDY.search(text):
+                    yield module, text
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Yield the strings of a module, but for those that document it."""
+    skipped = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            skipped.add(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            skipped |= set(node.values)
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values
+            )
