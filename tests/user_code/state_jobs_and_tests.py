@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from hypothesis import given
 from numpy.typing import NDArray
 from typing_extensions import assert_type
 
-from keygroups import arrays, job, load, savepoint, state_keys, testing, types
+from keygroups import arrays, errors, job, load, savepoint, state_keys, testing, types
 
 
 def what_a_savepoint_has(path: str) -> None:
@@ -62,6 +64,20 @@ def a_new_savepoint(path: str) -> None:
         written: savepoint.WrittenFile = task.write([entry])
         assert_type((written.subtask, entry.key_group), tuple[int, int])
         by_user.add(written)
+
+
+def a_savepoint_written_anew(path: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.RestoreWarning)
+        changed = savepoint.change_max_parallelism(path, 4096, f"{path}-4096", operators=["users"])
+    converted: savepoint.RewriteReport = savepoint.convert_to_canonical(path, f"{path}-canonical")
+    operator: savepoint.RewrittenOperator = converted.operators[0]
+    state: savepoint.RewrittenState = operator.states[0]
+    assert_type((operator.new_max_parallelism, state.entries), tuple[int, int])
+    with savepoint.SavepointRewriter(savepoint.read_savepoint(changed.path), path) as rewriter:
+        keyed: savepoint.OperatorRewriter = rewriter.operators[0]
+        task: savepoint.RewriteTask = keyed.read_tasks[0]
+        keyed.add(keyed.task(0).write(task.entries()))
 
 
 def bytes_of_state_keys() -> None:
