@@ -12,8 +12,8 @@ if none is from -2^31 to -1, where Integer and Long differ.
 A null key raises InvalidValueError with its index; with `nulls="mask"` the result is a
 `numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW count as in
 Flink, and a null key of PYFLINK is a key. A value that its key type does not hold raises, with its
-index. LOCAL_TIME, SQL_TIME, CHAR, BIG_INT, SET, MAP, OPTIONAL, and in SQL_ROW TIME, ROW and ARRAY
-are not hashed in arrays, and raise UnsupportedKeyTypeError.
+index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays, and raise
+UnsupportedKeyTypeError.
 """
 
 from __future__ import annotations

@@ -9,8 +9,16 @@ import pyarrow as pa
 
 from keygroups import types
 from keygroups._arrays import dates
-from keygroups._arrays.kernels import Array, Codes, Nulls, fold_fields, fold_segments
-from keygroups._arrays.rows import RowError, check_type, null_rows, on_values, plain
+from keygroups._arrays.kernels import Codes, Nulls, fold_fields, fold_segments
+from keygroups._arrays.rows import (
+    RowError,
+    check_type,
+    elements_of,
+    null_rows,
+    of_element,
+    on_values,
+    plain,
+)
 from keygroups._arrays.scalars import HASHERS
 from keygroups._arrays.sql_rows import sql_row_codes
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
@@ -119,18 +127,10 @@ def _columns(array: pa.Array, key_type: types.TUPLE | types.ROW | types.SQL_ROW)
 
 def _hash_list(array: pa.Array, key_type: types.LIST, deep: bool) -> Codes:
     """Java's 31-fold from 1 of the elements."""
-    if pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.large_list(array.type.value_type))
-    is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
-    check_type(is_list, f"key type {key_type}", "lists", array)
-    offsets: Array = array.offsets.to_numpy().astype(np.int64)
-    first = int(offsets[0])
-    offsets -= first
-    elements = array.values.slice(first, int(offsets[-1]))
+    elements, offsets = elements_of(array, f"key type {key_type}")
     element = key_type.element
     try:
         codes = _deep(elements, element) if deep else hash_array(elements, element)[0]
     except RowError as error:
-        row = int(np.searchsorted(offsets, error.row, side="right")) - 1
-        raise error.at(row, f"element {error.row - int(offsets[row])}: ") from None
+        raise of_element(error, offsets) from None
     return fold_segments(codes, offsets, 1)

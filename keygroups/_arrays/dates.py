@@ -48,6 +48,22 @@ def seconds_and_nanos(array: pa.Array, what: object) -> tuple[Array, Array]:
     return seconds, (values - seconds * per_second) * (10**9 // per_second)
 
 
+def nano_of_day(array: pa.Array, what: str, name: str) -> Array:
+    """Return the nanoseconds since midnight of times."""
+    check_type(pa.types.is_time(array.type), what, "times (time32, time64)", array)
+    values = numbers(array)
+    per_second = _PER_SECOND[array.type.unit]
+    outside = (values < 0) | (values >= _DAY * per_second)
+    refuse(outside, values, f"{name} must be from midnight up to the next one")
+    nanos: Array = values.astype(np.int64) * (10**9 // per_second)
+    return nanos
+
+
+def time_codes(array: pa.Array) -> Codes:
+    """LocalTime.hashCode."""
+    return fold_long(nano_of_day(array, "key type LOCAL_TIME", "key of type LOCAL_TIME"))
+
+
 def date_time_codes(array: pa.Array) -> Codes:
     """LocalDateTime.hashCode: that of the date xor that of the time."""
     right = is_timestamp(array, zoned=False)

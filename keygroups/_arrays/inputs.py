@@ -207,4 +207,5 @@ _INFERRED = (
     (pa.types.is_large_string, types.STRING),
     (pa.types.is_decimal, types.BIG_DEC),
     (pa.types.is_date32, types.LOCAL_DATE),
+    (pa.types.is_time, types.LOCAL_TIME),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from keygroups._arrays.kernels import Array, Codes, Nulls
 from keygroups._checks import show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hash_code
+
+Rows: TypeAlias = Any  # what selects some: a slice, or an array of their numbers
 
 WORD = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
@@ -102,13 +104,42 @@ def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array],
     if nulls is None:
         return hasher(array)
     codes = np.zeros(len(array), dtype=np.uint32)
-    rows = np.flatnonzero(~nulls)
-    if rows.size:
-        try:
-            codes[rows] = hasher(array.drop_null())
-        except RowError as error:
-            raise error.at(int(rows[error.row])) from None
+
+    def fill(values: pa.Array, rows: Rows) -> None:
+        codes[rows] = hasher(values)
+
+    for_values(array, nulls, fill)
     return codes
+
+
+def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Rows], None]) -> None:
+    """Do something with the values that are not null and what selects their rows, if any is."""
+    rows: Rows = slice(None) if nulls is None else np.flatnonzero(~nulls)
+    values = array if nulls is None else array.drop_null()
+    if not len(values):
+        return
+    try:
+        do(values, rows)
+    except RowError as error:
+        raise error.at(error.row if nulls is None else int(rows[error.row])) from None
+
+
+def elements_of(array: pa.Array, what: object) -> tuple[pa.Array, Array]:
+    """Return the elements of lists without nulls, and the offsets of each list in them."""
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.cast(pa.large_list(array.type.value_type))
+    is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
+    check_type(is_list, what, "lists", array)
+    offsets: Array = array.offsets.to_numpy().astype(np.int64)
+    first = int(offsets[0])
+    offsets -= first
+    return array.values.slice(first, int(offsets[-1])), offsets
+
+
+def of_element(error: RowError, offsets: Array) -> RowError:
+    """Return the error of a list of which an element is refused."""
+    row = int(np.searchsorted(offsets, error.row, side="right")) - 1
+    return error.at(row, f"element {error.row - int(offsets[row])}: ")
 
 
 def limbs(array: pa.Array) -> tuple[Any, int]:

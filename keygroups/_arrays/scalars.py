@@ -77,16 +77,22 @@ def single_bits(values: Array, raw: bool) -> Codes:
 
 
 def _double_codes(array: pa.Array) -> Codes:
-    values = doubles(array, "key type DOUBLE")
-    nan = np.isnan(values)
-    bits = values.view(np.uint64)
-    return fold_long(np.where(nan, np.uint64(DOUBLE_NAN), bits) if nan.any() else bits)
+    return fold_long(double_bits(doubles(array, "key type DOUBLE"), raw=False))
 
 
 def doubles(array: pa.Array, what: str) -> Array:
     """Return doubles."""
     check_type(array.type == pa.float64(), what, "float64", array)
     return numbers(array)
+
+
+def double_bits(values: Array, raw: bool) -> Array:
+    """Return the bits of doubles; where not raw, of one NaN only."""
+    bits = values.view(np.uint64)
+    if raw:
+        return bits
+    nan = np.isnan(values)
+    return np.where(nan, np.uint64(DOUBLE_NAN), bits) if nan.any() else bits
 
 
 def _string_codes(array: pa.Array) -> Codes:
@@ -129,6 +135,7 @@ HASHERS: dict[types.KeyType, Hasher] = {
     types.UUID: _uuid_codes,
     types.BIG_DEC: _decimal_codes,
     types.LOCAL_DATE: dates.date_codes,
+    types.LOCAL_TIME: dates.time_codes,
     types.LOCAL_DATE_TIME: dates.date_time_codes,
     types.INSTANT: dates.instant_codes,
 }

@@ -39,6 +39,7 @@ from keygroups.types import (
     BIG_INT,
     BOOLEAN,
     BYTE,
+    CHAR,
     DOUBLE,
     FLOAT,
     INSTANT,
@@ -54,6 +55,7 @@ from keygroups.types import (
     SHORT,
     SQL_DATE,
     SQL_ROW,
+    SQL_TIME,
     SQL_TIMESTAMP,
     STRING,
     TUPLE,
@@ -176,6 +178,7 @@ SCALARS: dict[Any, tuple[Any, st.SearchStrategy[Any]]] = {
     UUID: (pa.string(), st.uuids()),
     BIG_DEC: (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3)),
     LOCAL_DATE: (pa.date32(), st.dates()),
+    LOCAL_TIME: (pa.time64("ns"), st.times()),
     LOCAL_DATE_TIME: (pa.timestamp("us"), st.datetimes()),
     INSTANT: (
         pa.timestamp("us", "Asia/Kolkata"),
@@ -199,6 +202,8 @@ SQL: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "DECIMAL(18, 3)": (pa.decimal128(20, 2), st.decimals(-(10**14), 10**14, places=2)),
     "DECIMAL(38, 3)": (pa.decimal256(40, 2), st.decimals(-(10**34), 10**34, places=2)),
     "DATE": SCALARS[LOCAL_DATE],
+    "TIME": (pa.time32("s"), st.times().map(lambda t: t.replace(microsecond=0))),
+    "TIME(9)": (pa.time64("us"), st.times().map(lambda t: t.replace(microsecond=8000))),
     "TIMESTAMP(3)": (
         pa.timestamp("ms"),
         st.datetimes().map(lambda t: t.replace(microsecond=8000)),
@@ -206,6 +211,41 @@ SQL: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "TIMESTAMP(6)": (pa.timestamp("us"), st.datetimes()),
     "TIMESTAMP_LTZ(6)": SCALARS[INSTANT],
 }
+
+
+def rows_of(*names: str) -> tuple[str, tuple[Any, st.SearchStrategy[Any]]]:
+    """Return a ROW of some types: its name, its Arrow type, and its values."""
+    fields = [SQL[name] for name in names]
+    arrow_type = pa.struct([(f"f{i}", found) for i, (found, _) in enumerate(fields)])
+    values = st.tuples(*(st.none() | strategy for _, strategy in fields))
+    return f"ROW<{', '.join(names)}>", (arrow_type, values)
+
+
+def arrays_of(name: str, list_type: Any = pa.list_) -> tuple[str, Any]:
+    """Return an ARRAY of some type likewise; more than 32 elements have more null bits."""
+    arrow_type, strategy = SQL[name]
+    values = st.none() | strategy
+    lists = st.lists(values, max_size=3) | values.map(lambda value: [value, None] * 33)
+    return f"ARRAY<{name}>", (list_type(arrow_type), lists)
+
+
+NAN = st.just(float("nan"))
+SQL["FLOAT NULL"] = (pa.float64(), SQL["FLOAT"][1] | NAN)  # in an ARRAY, which has one NaN only
+for found in (
+    *map(arrays_of, ["BOOLEAN", "TINYINT", "SMALLINT", "INT", "FLOAT NULL", "TIME(9)", "BYTES"]),
+    arrays_of("BIGINT", pa.large_list),
+    arrays_of("DECIMAL(38, 3)"),
+    arrays_of("TIMESTAMP_LTZ(6)"),
+    rows_of(),
+    rows_of("STRING", "DECIMAL(38, 3)", "TIMESTAMP(6)", "DECIMAL(18, 3)"),
+):
+    SQL.update([found])
+for found in (
+    arrays_of("ARRAY<BYTES>"),
+    arrays_of("ROW<STRING, DECIMAL(38, 3), TIMESTAMP(6), DECIMAL(18, 3)>"),
+    rows_of("ARRAY<DECIMAL(38, 3)>", "ROW<>", "INT"),
+):
+    SQL.update([found])
 
 
 def sliced(data: st.DataObject, values: list[Any], arrow_type: Any) -> Any:
@@ -219,7 +259,8 @@ def sliced(data: st.DataObject, values: list[Any], arrow_type: Any) -> Any:
     if data.draw(st.booleans(), "chunked"):
         return pa.chunked_array(chunks)
     array = pa.concat_arrays([chunks[1], *chunks])[len(chunks[1]) :]
-    return array.dictionary_encode() if data.draw(st.booleans(), "dictionary") else array
+    encode = not pa.types.is_nested(arrow_type) and data.draw(st.booleans(), "dictionary")
+    return array.dictionary_encode() if encode else array
 
 
 @pytest.mark.parametrize("key_type", SCALARS, ids=repr)
@@ -524,6 +565,30 @@ def test_lists() -> None:
     assert arrays.hash_code(pa.nulls(2), PYFLINK(LIST(INT))).tolist() == [31, 31]
 
 
+def test_layouts_of_nested_fields() -> None:
+    of_two = pa.array([[1, None], [None, 2], None], pa.list_(pa.int32(), 2))
+    rows = [([1, None],), ([None, 2],), (None,)]
+    key_type = SQL_ROW("ARRAY<INT>")
+    assert arrays.hash_code([of_two], key_type).tolist() == one_by_one(rows, key_type)
+    mask = pa.array([True, False])
+    # What is behind a null is not looked at.
+    of_null = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), [300, 301, 5], mask=mask)
+    struct_of_null = pa.StructArray.from_arrays([pa.array([300, 5])], names=["n"], mask=mask)
+    key_type = SQL_ROW("ARRAY<TINYINT>", "ROW<TINYINT>")
+    rows = [(None, None), ([5], (5,))]
+    columns = [of_null, struct_of_null]
+    assert arrays.hash_code(columns, key_type).tolist() == one_by_one(rows, key_type)
+    nothing = pa.nulls(2)
+    assert arrays.hash_code([nothing, nothing], key_type).tolist() == one_by_one(
+        [(None, None)] * 2, key_type
+    )
+    long = [(["x" * 3_000, "y"], 1), ([], 2), (["z"] * 3_000, 3)]
+    key_type = SQL_ROW("ARRAY<STRING>", "INT")
+    lists, numbers = zip(*long)
+    found = arrays.hash_code([pa.array(lists), pa.array(numbers)], key_type)
+    assert found.tolist() == one_by_one(long, key_type)
+
+
 def test_nanoseconds() -> None:
     """Java has them; by hand, as Python has not."""
     array = np.array([1_000_000_001, -1], "M8[ns]")
@@ -594,6 +659,7 @@ DEEP: Any = 5
 for _ in range(60):
     DEEP = [DEEP]
 FINE = pa.array([0, 1], pa.timestamp("us"))
+NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
 
 
 @pytest.mark.parametrize(
@@ -665,16 +731,30 @@ FINE = pa.array([0, 1], pa.timestamp("us"))
         ("abc", STRING, InvalidTypeError, "must be an array of NumPy"),
         (np.array([1]), "INT", InvalidTypeError, "key_type must be a value of keygroups.types"),
         (np.array([1]), BIG_INT, UnsupportedKeyTypeError, "BIG_INT is not hashed in arrays"),
-        (np.array([1]), LIST(LOCAL_TIME), UnsupportedKeyTypeError, "LOCAL_TIME is not hashed"),
+        (np.array([1]), LIST(CHAR), UnsupportedKeyTypeError, "CHAR is not hashed"),
         (FINE, PYFLINK(SQL_TIMESTAMP("UTC")), UnsupportedKeyTypeError, "is not hashed in arrays"),
         ([FINE], SQL_ROW("TIMESTAMP(3)"), InvalidValueError, "key 1: field 0: .*at most 3 digits"),
+        (NOON, SQL_TIME("UTC"), UnsupportedKeyTypeError, "SQL_TIME.*is not hashed in arrays"),
+        ([NOON], SQL_ROW("TIME(1)"), InvalidValueError, "key 1: field 0: .*at most 1 digits"),
+        ([NOON[:1]], SQL_ROW("DATE"), InvalidTypeError, "takes dates"),
+        ([FINE], SQL_ROW("TIME(1)"), InvalidTypeError, "takes times"),
+        (pa.array([1, -1], pa.time32("s")), LOCAL_TIME, InvalidValueError, "key 1: .*midnight"),
+        (pa.array([86_400], pa.time32("s")), None, InvalidValueError, "key 0: .*got 86400"),
+        ([np.array([1])], SQL_ROW("ARRAY<INT>"), InvalidTypeError, "takes lists"),
+        ([np.array([1])], SQL_ROW("ROW<INT>"), InvalidTypeError, "takes structs"),
+        ([[np.array([1])]], SQL_ROW("ROW<>"), InvalidValueError, "must be 0 columns, got 1"),
         (
-            [np.array([1])],
-            SQL_ROW("TIME(3)"),
-            UnsupportedKeyTypeError,
-            "TIME.3. of SQL_ROW is not",
+            [pa.array([None, {"a": [7]}, {"a": [8, 300]}])],
+            SQL_ROW("ROW<ARRAY<TINYINT>>"),
+            InvalidValueError,
+            "key 2: field 0: field 0: element 1: .*got 300",
         ),
-        ([np.array([1])], SQL_ROW("ARRAY<INT>"), UnsupportedKeyTypeError, "ARRAY<INT> of SQL_ROW"),
+        (
+            [pa.array([[], [[1]], [None]])],
+            SQL_ROW("ARRAY<ARRAY<INT> NOT NULL>"),
+            InvalidValueError,
+            "key 2: field 0: element 0: .*must not be None",
+        ),
         ([np.array([300])], SQL_ROW("TINYINT"), InvalidValueError, "key 0: field 0: .*TINYINT"),
         ([np.array([1])], SQL_ROW("BOOLEAN"), InvalidTypeError, "takes booleans"),
         ([np.array([1])], SQL_ROW("DATE"), InvalidTypeError, "takes dates"),
@@ -714,6 +794,17 @@ def test_refused_numbers() -> None:
         arrays.compute_key_group_for_key_hash(np.array([0.5]), 128)
     with pytest.raises(ParallelismError):
         arrays.assign_to_key_group(np.array([1]), 0)
+
+
+def test_an_array_has_one_nan() -> None:
+    nans = np.array([0x7FF8000000000000, 0x7FF0000000000001, 0xFFF8000000000000], "u8").view("f8")
+    singles = np.array([0x7FC00000, 0x7F800001, 0xFFC00000], "u4").view("f4")
+    for values, name in ((nans, "DOUBLE"), (singles, "FLOAT")):
+        key_type = SQL_ROW(f"ARRAY<{name}>")
+        lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), pa.array(values))
+        assert set(arrays.hash_code([lists], key_type).tolist()) == {
+            keygroups.hash_code(([float("nan")],), key_type)
+        }
 
 
 def test_nan_of_a_single_keeps_its_bits_in_a_row() -> None:

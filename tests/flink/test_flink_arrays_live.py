@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from arrow_keys import in_arrow
 from flink_arrays import Java, compile_program, random_longs, random_texts
 from flink_oracle import flink_jar
-from flink_sql import jdk_folder
+from flink_sql import FlinkSql, in_sql, jdk_folder
+from random_rows import random_rows
 
 from keygroups import arrays
 from keygroups.types import DOUBLE, INT, LONG, SQL_ROW, STRING, KeyType
@@ -46,3 +49,30 @@ def test_key_groups_are_those_of_flink(kind: str, count: int, rounds: int, tmp_p
         ours = arrays.assign_to_key_group(keys, max_parallelism, key_type)
         assert int((ours != java.key_groups()).sum()) == 0
     print(f"{kind}: {count * rounds:,} keys, no mismatch")
+
+
+NESTED = (
+    "TIME(3)",
+    "ROW<f0 INT, f1 STRING, f2 DECIMAL(38, 10)>",
+    "ARRAY<STRING>",
+    "ARRAY<ROW<f0 TIMESTAMP(6), f1 BOOLEAN>>",
+)
+
+
+def test_nested_rows_hash_as_in_flink(flink_sql: FlinkSql) -> None:
+    """Rows in rows and arrays, with nulls on every level, as Flink's planner and writer say."""
+    scalars = ("TIME(3)", "INT", "STRING", "DECIMAL(38,10)", "STRING", "TIMESTAMP(6)", "BOOLEAN")
+    rows: list[Any] = []
+    for number, scalar in enumerate(random_rows(scalars, 20_000)):
+        time, integer, first, decimal, second, moment, flag = scalar
+        first, second = (in_sql(text) for text in (first, second))  # Arrow has no surrogates
+        nested = (integer, first, decimal) if number % 7 else None
+        texts = [first, second] * (number % 5 * (number % 11)) if number % 3 else None
+        pairs = [(moment, flag), None, (None, flag)][: number % 4] if number % 6 else None
+        rows.append((time, nested, texts, pairs))
+    key_type = SQL_ROW(*NESTED)
+    keys = pa.array(
+        [in_arrow(key_type, row).value for row in rows], in_arrow(key_type, rows[0]).type
+    )
+    assert arrays.hash_code(keys, key_type).tolist() == flink_sql.row_hashes(NESTED, rows)
+    print(f"{key_type}: {len(rows):,} keys, no mismatch")

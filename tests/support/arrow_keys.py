@@ -23,6 +23,7 @@ _SCALARS: dict[types.KeyType, pa.DataType] = {
     types.DOUBLE: pa.float64(),
     types.STRING: pa.string(),
     types.LOCAL_DATE: pa.date32(),
+    types.LOCAL_TIME: pa.time64("us"),
     types.LOCAL_DATE_TIME: pa.timestamp("us"),
     types.INSTANT: pa.timestamp("us", "UTC"),
     types.UUID: pa.string(),
@@ -36,6 +37,7 @@ _SQL: dict[str, pa.DataType] = {
     "FLOAT": pa.float32(),
     "DOUBLE": pa.float64(),
     "DATE": pa.date32(),
+    "TIME": pa.time64("us"),
     "CHAR": pa.string(),
     "VARCHAR": pa.string(),
     "BINARY": pa.binary(),
@@ -93,8 +95,13 @@ def sql_in_arrow(field: LogicalType, value: Any) -> InArrow:
     """Return the Arrow type that holds a field of Flink SQL, and the value in it."""
     if field.name == "DECIMAL":
         return InArrow(pa.decimal128(field.precision, field.scale), value)
-    if field.name not in _SQL:
-        raise NoArrowTypeError(field)
+    if field.name == "ROW":
+        values = value if value is not None else (None,) * len(field.fields)
+        return _struct(list(map(sql_in_arrow, field.fields, values)), value)
+    if field.name == "ARRAY":
+        [element] = field.fields
+        elements = None if value is None else [sql_in_arrow(element, one).value for one in value]
+        return InArrow(pa.list_(sql_in_arrow(element, None).type), elements)
     return InArrow(_SQL[field.name], _value(value))
 
 

@@ -28,6 +28,7 @@ _EDGES: dict[str, list[object]] = {
         *map(Decimal, ["0", "-0.00", "0.0000000001", "-0.0000000001", "1E+27", "-1E+27"]),
         *[Decimal(f"{sign}{10**38 - 1}E-10") for sign in "+-"],
     ],
+    "TIME(3)": [dt.time.min, dt.time(23, 59, 59, 999_000)],
     "TIMESTAMP(6)": [
         *[dt.datetime.min, dt.datetime.max, _EPOCH, _EPOCH - _MICROSECOND, _EPOCH + _MICROSECOND],
     ],
@@ -82,5 +83,6 @@ _RANDOM: dict[str, Callable[[random.Random], object]] = {
     "BIGINT": _integer(64),
     "STRING": _text,
     "DECIMAL(38,10)": _decimal_38_10,
+    "TIME(3)": lambda rng: (_EPOCH + rng.randrange(86_400_000) * 1_000 * _MICROSECOND).time(),
     "TIMESTAMP(6)": lambda rng: dt.datetime.min + rng.randrange(_MICROSECONDS) * _MICROSECOND,
 }

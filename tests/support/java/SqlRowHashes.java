@@ -4,10 +4,13 @@ import java.io.PrintStream;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDateTime;
+import java.time.LocalTime;
 import java.util.stream.IntStream;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.table.data.ArrayData;
 import org.apache.flink.table.data.DecimalData;
+import org.apache.flink.table.data.GenericArrayData;
 import org.apache.flink.table.data.GenericRowData;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
@@ -16,7 +19,9 @@ import org.apache.flink.table.data.binary.BinaryRowData;
 import org.apache.flink.table.data.writer.BinaryRowWriter;
 import org.apache.flink.table.planner.loader.PlannerModule;
 import org.apache.flink.table.runtime.keyselector.RowDataKeySelector;
+import org.apache.flink.table.runtime.typeutils.ArrayDataSerializer;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
+import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
 import org.apache.flink.table.types.logical.DecimalType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.RowType;
@@ -104,6 +109,20 @@ public class SqlRowHashes {
                         decimal.getScale());
             case TIMESTAMP_WITHOUT_TIME_ZONE:
                 return TimestampData.fromLocalDateTime(LocalDateTime.parse(json.textValue()));
+            case TIME_WITHOUT_TIME_ZONE:
+                return (int) (LocalTime.parse(json.textValue()).toNanoOfDay() / 1_000_000);
+            case ROW:
+                GenericRowData row = new GenericRowData(json.size());
+                for (int i = 0; i < json.size(); i++) {
+                    row.setField(i, value(type.getChildren().get(i), json.get(i)));
+                }
+                return row;
+            case ARRAY:
+                LogicalType element = type.getChildren().get(0);
+                return new GenericArrayData(
+                        IntStream.range(0, json.size())
+                                .mapToObj(i -> value(element, json.get(i)))
+                                .toArray());
             default:
                 throw new IllegalArgumentException(type.toString());
         }
@@ -136,6 +155,11 @@ public class SqlRowHashes {
             writer.writeInt(i, (Integer) value);
         } else if (value instanceof Long) {
             writer.writeLong(i, (Long) value);
+        } else if (value instanceof RowData) {
+            writer.writeRow(i, (RowData) value, new RowDataSerializer((RowType) type));
+        } else if (value instanceof ArrayData) {
+            LogicalType element = type.getChildren().get(0);
+            writer.writeArray(i, (ArrayData) value, new ArrayDataSerializer(element));
         } else {
             writer.writeString(i, (StringData) value);
         }
