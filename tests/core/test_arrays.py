@@ -567,7 +567,7 @@ def test_lists() -> None:
 
 def test_layouts_of_nested_fields() -> None:
     of_two = pa.array([[1, None], [None, 2], None], pa.list_(pa.int32(), 2))
-    rows = [([1, None],), ([None, 2],), (None,)]
+    rows: list[Any] = [([1, None],), ([None, 2],), (None,)]
     key_type = SQL_ROW("ARRAY<INT>")
     assert arrays.hash_code([of_two], key_type).tolist() == one_by_one(rows, key_type)
     mask = pa.array([True, False])

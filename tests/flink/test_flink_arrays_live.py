@@ -63,7 +63,8 @@ def test_nested_rows_hash_as_in_flink(flink_sql: FlinkSql) -> None:
     """Rows in rows and arrays, with nulls on every level, as Flink's planner and writer say."""
     scalars = ("TIME(3)", "INT", "STRING", "DECIMAL(38,10)", "STRING", "TIMESTAMP(6)", "BOOLEAN")
     rows: list[Any] = []
-    for number, scalar in enumerate(random_rows(scalars, 20_000)):
+    flat: list[Any] = random_rows(scalars, 20_000)
+    for number, scalar in enumerate(flat):
         time, integer, first, decimal, second, moment, flag = scalar
         first, second = (in_sql(text) for text in (first, second))  # Arrow has no surrogates
         nested = (integer, first, decimal) if number % 7 else None
