@@ -157,8 +157,9 @@ def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
     if "pojo" in value:
         members = {name: true_value(one) for name, one in value["fields"].items()}
         return "pojo", value["pojo"], tuple(sorted(members.items()))
-    if "double" in value:
-        return "double", float.fromhex(value["double"]).hex()
+    if "double" in value or "float" in value:
+        ((name, digits),) = value.items()
+        return name, float.fromhex(digits).hex()
     if "row" in value:
         return "row", value["row_kind"], true_value(value["row"])
     if "ttl" in value:
@@ -203,8 +204,10 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         members = dict(zip(serializer.names, parts))
         seen = {field: seen_value(members[field], one) for field, one in value.items()}
         return "pojo", serializer.java_class, tuple(sorted(seen.items()))
-    if name == "DOUBLE":
-        return "double", value.hex()
+    if name in ("FLOAT", "DOUBLE"):
+        return name.lower(), value.hex()
+    if name == "CHAR":
+        return "char", ord(value)
     return {
         "TIME_WINDOW": "window",
         "RAW": "raw_value",
@@ -213,7 +216,7 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
 
 
 def _kind(row: Any) -> int:
-    return ROW_KINDS.index(row.row_kind)
+    return ROW_KINDS.index(getattr(row, "row_kind", "+I"))
 
 
 def _seen_field(field: LogicalType, value: Any) -> tuple[str, Any]:

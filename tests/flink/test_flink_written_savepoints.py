@@ -1,0 +1,276 @@
+"""Savepoints that keygroups writes, restored by real Flink, which finds all that was written.
+
+A job on each backend and at several parallelisms writes down what its state holds, in two ways,
+and where; then it takes a savepoint of its own, which is read here. `pytest -rP` shows how much
+that was; the last test has all of it in a table.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flink_restores import BACKENDS, FlinkRestores, State, Task
+from written_states import (
+    DAY,
+    NAMES,
+    Case,
+    Entry,
+    KeyedOperator,
+    distinct_values,
+    found_rows,
+    keys_of_groups,
+    now,
+    random_entries,
+    saved_entries,
+)
+
+from keygroups import assign_to_key_group, compute_operator_index_for_key_group
+from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+from keygroups.types import (
+    BOOLEAN,
+    BYTE,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LIST,
+    LONG,
+    ROW,
+    SHORT,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+pytestmark = pytest.mark.flink
+
+SCALARS = [BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, CHAR, STRING]
+KEY_TYPES: list[KeyType] = [
+    *SCALARS,
+    TUPLE(STRING, INT),
+    TUPLE(LONG, STRING, DOUBLE),
+    TUPLE(TUPLE(INT, BOOLEAN), STRING),
+    ROW(STRING, INT),
+    ROW(DOUBLE),
+]
+VALUE_TYPES = [*KEY_TYPES, ROW(STRING, TUPLE(INT, FLOAT), LIST(LONG)), LIST(STRING)]
+STATES = [
+    State("count", "VALUE", LONG),
+    State("label", "VALUE", STRING, ttl=DAY),
+    State("expired", "VALUE", STRING, ttl=DAY),
+    State("pair", "VALUE", TUPLE(STRING, INT)),
+    State("tags", "LIST", STRING),
+    State("visits", "LIST", STRING, ttl=DAY),
+    State("cities", "MAP", LONG, STRING),
+    State("notes", "MAP", STRING, STRING),
+    State("seen", "MAP", STRING, INT, ttl=DAY),
+    State("sum", "REDUCING", DOUBLE),
+    State("last", "REDUCING", STRING, ttl=DAY),
+]
+LARGE, LARGE_GROUPS = 1_000_000, 720
+
+
+def strings(max_parallelism: int, parallelism: int) -> Case:
+    """All kinds of state under strings of all kinds, with keys in the outermost key groups."""
+    rng = random.Random(max_parallelism)
+    last = max_parallelism - 1
+    keys = [*NAMES, *keys_of_groups({0, last // 2, last}, max_parallelism)]
+    keys += [f"user-{rng.randrange(10**9)}" for _ in range(100)]
+    entries = list(random_entries(rng, STATES, keys, now()))
+    return Case([KeyedOperator("by-name", STRING, STATES, entries)], max_parallelism, parallelism)
+
+
+def key_types(max_parallelism: int, parallelism: int) -> Case:
+    """An operator for each key type."""
+    rng = random.Random(max_parallelism)
+    operators = []
+    for number, key_type in enumerate(KEY_TYPES):
+        states = [State("count", "VALUE", LONG), State("of", "MAP", INT, key_type)]
+        keys = distinct_values(rng, key_type, 40)
+        entries = list(random_entries(rng, states, keys, now()))
+        operators.append(KeyedOperator(f"by-{number}", key_type, states, entries))
+    return Case(operators, max_parallelism, parallelism)
+
+
+def value_types(max_parallelism: int, parallelism: int) -> Case:
+    """Each type of value in each kind of state, with a time to live and without."""
+    rng = random.Random(max_parallelism)
+    states = []
+    for number, of in enumerate(VALUE_TYPES):
+        for kind in ("VALUE", "LIST", "MAP", "REDUCING"):
+            user_key = INT if kind == "MAP" else None
+            states.append(State(f"{kind} {number}", kind, of, user_key))
+            states.append(State(f"{kind} {number} with ttl", kind, of, user_key, DAY))
+    entries = list(random_entries(rng, states, range(8), now()))
+    return Case([KeyedOperator("by-number", LONG, states, entries)], max_parallelism, parallelism)
+
+
+def few_keys(max_parallelism: int, parallelism: int) -> Case:
+    """Fewer keys than subtasks, one of them in the last key group; an operator without any."""
+    states = [State("count", "VALUE", LONG), State("cities", "MAP", LONG, STRING)]
+    keys = keys_of_groups({max_parallelism - 1}, max_parallelism)
+    entries = [Entry("count", keys[0], -1), Entry("cities", keys[0], 1, "")]
+    operators = [
+        KeyedOperator("one", STRING, states, entries),
+        KeyedOperator("none", STRING, states, []),
+    ]
+    return Case(operators, max_parallelism, parallelism)
+
+
+CASES: dict[str, tuple[Callable[[int, int], Case], int, int]] = {
+    "strings-128": (strings, 128, 4),
+    "strings-129": (strings, 129, 3),
+    "strings-4096": (strings, 4096, 128),
+    "key-types-128": (key_types, 128, 3),
+    "key-types-32768": (key_types, 32768, 2),
+    "value-types-4096": (value_types, 4096, 2),
+    "value-types-3": (value_types, 3, 3),
+    "few-keys-3": (few_keys, 3, 3),
+    "few-keys-32768": (few_keys, 32768, 5),
+}
+MOST_SUBTASKS = 5
+QUICK = {
+    *(("strings-128", 5), ("strings-129", 1), ("strings-4096", 5), ("key-types-128", 3)),
+    *(("value-types-3", 1), ("few-keys-3", 3)),
+}
+
+
+def runs() -> list[Any]:
+    """Return case, backend and parallelism: as written where the cluster can, and two others."""
+    found = []
+    for name, (_, max_parallelism, written) in CASES.items():
+        most = min(MOST_SUBTASKS, max_parallelism)
+        for parallelism in sorted({1, min(written, most), most - (written == most)}):
+            marks = [] if (name, parallelism) in QUICK else [pytest.mark.slow]
+            found += [pytest.param(name, one, parallelism, marks=marks) for one in BACKENDS]
+    return found
+
+
+class Table:
+    """What was compared: a line for each version, backend and parallelism."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[str, str, int], Counter[str]] = {}
+
+    def add(self, version: str, backend: str, parallelism: int, **counts: int) -> None:
+        """Add a restore."""
+        line = self._lines.setdefault((version, backend, parallelism), Counter())
+        line.update(counts, restores=1)
+
+    def __str__(self) -> str:
+        heads = ["restores", "states", "keys", "entries"]
+        lines = [("version", "backend", "parallelism", *heads)]
+        for line, counts in sorted(self._lines.items()):
+            lines.append((*map(str, line), *(f"{counts[head]:,}" for head in heads)))
+        return "\n".join(" | ".join(line) for line in lines)
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    """What all tests here have compared."""
+    return Table()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Case, Path]]:
+    """What writes a case once."""
+    folder = tmp_path_factory.mktemp("written")
+    cases: dict[str, Case] = {}
+
+    def write(name: str) -> tuple[Case, Path]:
+        path = folder / name
+        if name not in cases:
+            make, max_parallelism, parallelism = CASES[name]
+            cases[name] = make(max_parallelism, parallelism)
+            cases[name].write(path)
+        return cases[name], path
+
+    return write
+
+
+@pytest.mark.parametrize(("name", "backend", "parallelism"), runs())
+def test_flink_finds_what_was_written(
+    restores: FlinkRestores,
+    written: Callable[[str], tuple[Case, Path]],
+    name: str,
+    backend: str,
+    parallelism: int,
+    table: Table,
+) -> None:
+    case, path = written(name)
+    operators = [operator.java() for operator in case.operators]
+    task = Task(path, operators, backend, parallelism, case.max_parallelism)
+    restored = restores.restore(task)
+    assert restored.refused is None
+    expected = case.found(parallelism)
+    for way in ("backend", "keyed"):
+        assert found_rows(restored.found(way)) == expected
+    own = restored.read()
+    assert saved_entries(own, case.operators) == case.saved(parallelism)
+    for operator in case.operators:
+        saved = own.operator(operator.uid)
+        assert (saved.parallelism, saved.max_parallelism) == (parallelism, case.max_parallelism)
+    states, keys = case.counts
+    entries = expected.total()
+    table.add(restores.version, backend, parallelism, states=states, keys=keys, entries=entries)
+    print(
+        f"{restores.version} {backend} {name}, written at {case.parallelism}, run at "
+        f"{parallelism}: {states} states, {keys:,} keys, {entries:,} entries equal"
+    )
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A savepoint of a million keys."""
+    path = tmp_path_factory.mktemp("large") / "savepoint"
+    with SavepointWriter(path) as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        written = writer.add_operator("by-user", STRING, states, LARGE_GROUPS, parallelism=3)
+        keys = [f"user-{number}" for number in range(LARGE)]
+        for key in sorted(keys, key=written.key_group):
+            written.write("count", key, _count(key))
+    return path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_flink_finds_a_million_keys(
+    restores: FlinkRestores, tmp_path: Path, backend: str, table: Table
+) -> None:
+    states = [State("count", "VALUE", LONG)]
+    groups, parallelism = 720, 4
+    with SavepointWriter(tmp_path / "large") as writer:
+        count = [ValueStateDescriptor("count", LONG)]
+        written = writer.add_operator("by-user", STRING, count, groups, parallelism=3)
+        keys = [f"user-{number}" for number in range(LARGE)]
+        for key in sorted(keys, key=written.key_group):
+            written.write("count", key, _count(key))
+    operators = [KeyedOperator("by-user", STRING, states, []).java()]
+    restored = restores.restore(Task(tmp_path / "large", operators, backend, parallelism, groups))
+    assert restored.refused is None
+    for way in ("backend", "keyed"):
+        found = {}
+        for row in restored.found(way):
+            assert row["value"] == {"long": _count(row["key"])}
+            found[row["key"]] = row["subtask"], row["key_group"]
+        assert len(found) == LARGE
+        for key, (subtask, key_group) in found.items():
+            assert key_group == assign_to_key_group(key, groups, STRING)
+            assert subtask == compute_operator_index_for_key_group(groups, parallelism, key_group)
+    entries = restored.read().operator("by-user").entries()
+    assert sum(entry.value == _count(entry.key) for entry in entries) == LARGE
+    table.add(restores.version, backend, parallelism, states=1, keys=LARGE, entries=LARGE)
+
+
+def _count(key: str) -> int:
+    return int(key.removeprefix("user-")) * 2**20
+
+
+def test_what_was_compared(table: Table) -> None:
+    """Shows it all with `-rP`, as the last of this file."""
+    print(table)

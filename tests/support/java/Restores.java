@@ -1,0 +1,338 @@
+import java.io.BufferedReader;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.UncheckedIOException;
+import java.io.Writer;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import org.apache.flink.api.common.JobID;
+import org.apache.flink.api.common.JobStatus;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.typeinfo.TypeInformation;
+import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.api.common.typeutils.TypeSerializer;
+import org.apache.flink.api.java.functions.KeySelector;
+import org.apache.flink.api.java.tuple.Tuple2;
+import org.apache.flink.api.java.typeutils.ResultTypeQueryable;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.core.execution.SavepointFormatType;
+import org.apache.flink.core.memory.DataInputDeserializer;
+import org.apache.flink.runtime.checkpoint.Checkpoints;
+import org.apache.flink.runtime.checkpoint.OperatorState;
+import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
+import org.apache.flink.runtime.execution.ExecutionState;
+import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
+import org.apache.flink.runtime.executiongraph.AccessExecutionJobVertex;
+import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
+import org.apache.flink.runtime.minicluster.MiniCluster;
+import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
+import org.apache.flink.runtime.state.CompletedCheckpointStorageLocation;
+import org.apache.flink.runtime.state.filesystem.AbstractFsCheckpointStorageAccess;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.json.JsonWriteFeature;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
+import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.JsonMapper;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.datastream.KeyedStream;
+import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.util.ExceptionUtils;
+import org.apache.flink.util.StringUtils;
+
+/**
+ * Restores jobs from savepoints, one after the other in one local cluster, and tells their state.
+ *
+ * <p>Standard input has a task a line, each answered by a line of standard output. A task has
+ * "savepoint", "options" of the job, "parallelism", "max_parallelism" (or null: then the
+ * job sets none), "maps" (how many maps without uid are chained to each operator), "rows" (the file
+ * for what is found, a line of JSON each), "ends" (whether time ends when the job has taken its own
+ * savepoint) and "operators". An operator has its "uid" or "id" in the
+ * savepoint, and "key" and "states" if it is to be made of types, without those of the savepoint's
+ * headers; or "window", and then "keys" to be sent to it, as bytes in hexadecimal digits.
+ *
+ * <p>The answer has "refused" (why Flink did not run it, or null), "path" (of the job's own
+ * savepoint) or "unsaved" (why there is none), and "max_parallelisms" of the vertices by their
+ * names; or all it has is "error", where the task makes no job.
+ */
+public class Restores {
+
+    /** What the tasks, which run in this JVM, have done since the job began. */
+    static final AtomicInteger OPENED = new AtomicInteger();
+
+    static final AtomicInteger READ = new AtomicInteger();
+    static final AtomicInteger ENDED = new AtomicInteger();
+
+    private static final ObjectMapper JSON =
+            JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
+    private static final Duration PATIENCE = Duration.ofSeconds(300);
+    private static final TypeInformation<Tuple2<Integer, byte[]>> SENT =
+            Types.TUPLE(Types.INT, Types.PRIMITIVE_ARRAY(Types.BYTE));
+
+    /** The keys of each operator, and of those with namespaces the namespaces of each state. */
+    private static final Map<Tuple2<Integer, ByteBuffer>, Map<String, Set<Object>>> FOUND =
+            new ConcurrentHashMap<>();
+
+    private static Writer rows;
+
+    private final MiniCluster cluster;
+    private final JsonNode task;
+    private int openings;
+    private int endings;
+
+    private Restores(MiniCluster cluster, JsonNode task) {
+        this.cluster = cluster;
+        this.task = task;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8.name());
+        System.setOut(System.err); // whatever Flink logs
+        BufferedReader in =
+                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Configuration settings = new Configuration();
+        settings.setString("rest.bind-port", "0");
+        settings.setString("taskmanager.memory.network.min", "256m");
+        settings.setString("taskmanager.memory.network.max", "256m");
+        settings.setString("taskmanager.memory.managed.size", "512m");
+        MiniClusterConfiguration local =
+                new MiniClusterConfiguration.Builder()
+                        .setConfiguration(settings)
+                        .setNumTaskManagers(1)
+                        .setNumSlotsPerTaskManager(Integer.parseInt(arguments[0]))
+                        .build();
+        try (MiniCluster cluster = new MiniCluster(local)) {
+            cluster.start();
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                Object answer;
+                try {
+                    answer = new Restores(cluster, JSON.readTree(line)).run();
+                } catch (Exception error) {
+                    answer = Map.of("error", ExceptionUtils.stringifyException(error));
+                }
+                out.println(JSON.writeValueAsString(answer));
+            }
+        }
+    }
+
+    static synchronized void write(Map<String, Object> row) {
+        try {
+            rows.write(JSON.writeValueAsString(row));
+            rows.write('\n');
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    static Map<String, Set<Object>> found(int operator, byte[] key) {
+        return FOUND.computeIfAbsent(
+                Tuple2.of(operator, ByteBuffer.wrap(key)), one -> new ConcurrentHashMap<>(1));
+    }
+
+    static void found(int operator, byte[] key, String state, Object namespace) {
+        found(operator, key)
+                .computeIfAbsent(state, one -> ConcurrentHashMap.newKeySet())
+                .add(namespace);
+    }
+
+    static Set<Object> namespaces(int operator, byte[] key, String state) {
+        return found(operator, key).getOrDefault(state, Set.of());
+    }
+
+    private Map<String, Object> run() throws Exception {
+        OPENED.set(0);
+        READ.set(0);
+        ENDED.set(0);
+        FOUND.clear();
+        KeyFeed.clear();
+        Map<String, Object> answer = new LinkedHashMap<>();
+        rows = Files.newBufferedWriter(Path.of(task.get("rows").textValue()));
+        try {
+            StreamExecutionEnvironment env = build();
+            JobID id = cluster.submitJob(env.getStreamGraph().getJobGraph()).get().getJobID();
+            String refused = work(id, answer);
+            answer.put("refused", refused);
+            if (refused == null) {
+                cluster.cancelJob(id).get();
+            }
+            cluster.requestJobResult(id).get();
+        } finally {
+            rows.close();
+        }
+        return answer;
+    }
+
+    /** Has the job do what the task says; returns why Flink did not, or null. */
+    private String work(JobID id, Map<String, Object> answer) throws Exception {
+        String refused = await(id, OPENED, openings);
+        if (refused != null) {
+            return refused;
+        }
+        answer.put("max_parallelisms", maxParallelisms(id));
+        FOUND.keySet().forEach(key -> KeyFeed.offer(key.f0, key.f1.array()));
+        refused = await(id, READ, FOUND.size());
+        if (refused == null) {
+            String folder = task.get("options").get("execution.checkpointing.dir").textValue();
+            SavepointFormatType canonical = SavepointFormatType.CANONICAL;
+            try {
+                answer.put("path", cluster.triggerSavepoint(id, folder, false, canonical).get());
+            } catch (ExecutionException error) {
+                answer.put("unsaved", ExceptionUtils.stringifyException(error));
+            }
+        }
+        if (refused == null && task.get("ends").booleanValue()) {
+            KeyFeed.endTime();
+            refused = await(id, ENDED, endings);
+        }
+        return refused;
+    }
+
+    /** Waits for all tasks to run and a counter to get there; returns why not, or null. */
+    private String await(JobID id, AtomicInteger counter, int enough) throws Exception {
+        long deadline = System.nanoTime() + PATIENCE.toNanos();
+        while (System.nanoTime() < deadline) {
+            AccessExecutionGraph graph = cluster.getExecutionGraph(id).get();
+            if (graph.getState() == JobStatus.FAILED) {
+                return graph.getFailureInfo().getExceptionAsString();
+            }
+            boolean isRunning = graph.getState() == JobStatus.RUNNING && counter.get() >= enough;
+            for (AccessExecutionVertex vertex : graph.getAllExecutionVertices()) {
+                isRunning &= vertex.getExecutionState() == ExecutionState.RUNNING;
+            }
+            if (isRunning) {
+                return null;
+            }
+            Thread.sleep(10);
+        }
+        throw new IllegalStateException(counter + " of " + enough + " in " + PATIENCE);
+    }
+
+    private Map<String, Integer> maxParallelisms(JobID id) throws Exception {
+        Map<String, Integer> found = new LinkedHashMap<>();
+        for (AccessExecutionJobVertex vertex :
+                cluster.getExecutionGraph(id).get().getVerticesTopologically()) {
+            found.put(vertex.getName(), vertex.getMaxParallelism());
+        }
+        return found;
+    }
+
+    private StreamExecutionEnvironment build() throws Exception {
+        Configuration settings = new Configuration();
+        settings.setString("restart-strategy.type", "none");
+        settings.setString("execution.checkpointing.tolerable-failed-checkpoints", "1");
+        task.get("options")
+                .fields()
+                .forEachRemaining(one -> settings.setString(one.getKey(), one.getValue().asText()));
+        String path = task.get("savepoint").textValue();
+        settings.setString("execution.state-recovery.path", path);
+        Map<String, OperatorState> saved = operators(path);
+        StreamExecutionEnvironment env =
+                StreamExecutionEnvironment.getExecutionEnvironment(settings);
+        env.setParallelism(task.get("parallelism").intValue());
+        if (!task.get("max_parallelism").isNull()) {
+            env.setMaxParallelism(task.get("max_parallelism").intValue());
+        }
+        DataStream<Tuple2<Integer, byte[]>> keys =
+                env.fromSource(new KeyFeed(), WatermarkStrategy.noWatermarks(), "keys", SENT)
+                        .setParallelism(1);
+        int number = 0;
+        for (JsonNode operator : task.get("operators")) {
+            add(env, keys, number++, operator, saved);
+        }
+        return env;
+    }
+
+    private void add(
+            StreamExecutionEnvironment env,
+            DataStream<Tuple2<Integer, byte[]>> keys,
+            int number,
+            JsonNode operator,
+            Map<String, OperatorState> saved)
+            throws Exception {
+        String label = operator.get(operator.has("uid") ? "uid" : "id").textValue();
+        DataStream<Tuple2<Integer, byte[]>> its =
+                keys.filter(sent -> sent.f0 == number).setParallelism(1);
+        StateTypes types =
+                operator.has("key")
+                        ? StateTypes.ofTask(operator)
+                        : StateTypes.ofHeaders(saved.get(operator.get("id").textValue()));
+        SingleOutputStreamOperator<?> made;
+        if (types == null) { // of operator state only, which is kept as it is
+            made = its.rebalance().map(sent -> sent).returns(SENT);
+        } else if (operator.has("window")) {
+            made = Windows.add(its, label, operator.get("window"), types);
+            for (JsonNode key : operator.get("keys")) {
+                KeyFeed.offer(number, StringUtils.hexStringToByte(key.textValue()));
+            }
+        } else {
+            KeyedStream<Tuple2<Integer, byte[]>, Object> keyed =
+                    its.keyBy(new BytesToKey(types.key), types.key);
+            made = keyed.transform(label, Types.LONG, new RestoredState(number, label, types));
+            openings += env.getParallelism();
+        }
+        endings += types == null ? 0 : env.getParallelism();
+        if (operator.has("uid")) {
+            made.uid(label);
+        } else {
+            made.uid("at " + label).setUidHash(label); // its own savepoint has the hash of the uid
+        }
+        if (operator.has("window")) {
+            made = Windows.end(made);
+        }
+        for (int i = 0; i < task.get("maps").intValue(); i++) {
+            made = made.map(one -> 0L).returns(Types.LONG);
+        }
+    }
+
+    /** Reads the operators of a savepoint by their ids, with Flink's own classes. */
+    private static Map<String, OperatorState> operators(String path) throws Exception {
+        CompletedCheckpointStorageLocation location =
+                AbstractFsCheckpointStorageAccess.resolveCheckpointPointer(path);
+        CheckpointMetadata metadata;
+        try (DataInputStream in =
+                new DataInputStream(location.getMetadataHandle().openInputStream())) {
+            metadata =
+                    Checkpoints.loadCheckpointMetadata(in, Restores.class.getClassLoader(), path);
+        }
+        return metadata.getOperatorStates().stream()
+                .collect(Collectors.toMap(one -> one.getOperatorID().toHexString(), one -> one));
+    }
+
+    /** Reads a key from its bytes. */
+    static class BytesToKey
+            implements KeySelector<Tuple2<Integer, byte[]>, Object>, ResultTypeQueryable<Object> {
+
+        private final TypeInformation<Object> type;
+        private transient TypeSerializer<Object> serializer;
+
+        BytesToKey(TypeInformation<Object> type) {
+            this.type = type;
+        }
+
+        @Override
+        public Object getKey(Tuple2<Integer, byte[]> sent) throws Exception {
+            if (serializer == null) {
+                serializer = StateTypes.serializer(type);
+            }
+            return serializer.deserialize(new DataInputDeserializer(sent.f1));
+        }
+
+        @Override
+        public TypeInformation<Object> getProducedType() {
+            return type;
+        }
+    }
+}
