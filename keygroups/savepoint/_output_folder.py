@@ -7,12 +7,12 @@ import shutil
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, cast
 
-from keygroups.errors import InvalidValueError
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._files import (
     METADATA,
     check_path,
@@ -22,6 +22,9 @@ from keygroups.savepoint._files import (
 )
 
 W = TypeVar("W", bound="FolderWriter")
+
+# Of a path that the machine, or fsspec and what it needs for a URL, can do nothing with.
+_UNUSABLE = (OSError, ValueError, ImportError, NotImplementedError)
 
 
 class OutputFolder:
@@ -37,17 +40,19 @@ class OutputFolder:
         self.path = path.rstrip("/") or path
         self._local = local_path(self.path)
         self._beside = Path()  # where a local one is written
-        with self._errors(self.path):
+        with self._errors(self.path, _UNUSABLE):
             if self._local is None:
                 is_there = self._filesystem.exists(self.path)
             else:
+                self._local = self._local.absolute()  # whatever the working directory is later
                 is_there = os.path.lexists(self._local)
                 name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
-                self._beside = self._local.absolute().with_name(name)
+                self._beside = self._local.with_name(name)
         if is_there:
-            raise InvalidValueError(
-                f"path must be of a new folder, got {self.path!r}: it is there"
-            )
+            raise self._is_there()
+
+    def _is_there(self) -> InvalidValueError:
+        return InvalidValueError(f"path must be of a new folder, got {self.path!r}: it is there")
 
     @property
     def _filesystem(self) -> Any:
@@ -55,11 +60,19 @@ class OutputFolder:
 
     def make(self) -> None:
         """Make the folder."""
-        with self._errors(self.path):
-            if self._local is None:
-                self._filesystem.makedirs(self.path, exist_ok=True)
-            else:
+        with self._errors(self.path, _UNUSABLE):
+            if self._local is not None:
                 self._beside.mkdir(parents=True)
+                return
+            self._filesystem.makedirs(self.path, exist_ok=True)
+        # Two writers that make it at once both see it: one of them, or both, give up.
+        claim = f".{uuid.uuid4().hex}.writing"
+        with self.create(claim):
+            pass
+        with self._errors(self.path):
+            if self._names() != {claim}:
+                self._delete(claim)
+                raise self._is_there()
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -77,15 +90,12 @@ class OutputFolder:
     def commit(self, names: Collection[str], metadata: bytes) -> None:
         """Make it a savepoint of the files with these names; others, of failed tasks, go."""
         with self._errors(self.path):
-            if self._local is None:
-                filesystem = self._filesystem
-                for found in filesystem.ls(self.path, detail=False):
-                    if found.rpartition("/")[2] not in names:
-                        filesystem.rm(found)
-            else:
-                for path in self._beside.iterdir():
-                    if path.name not in names:
-                        path.unlink()
+            found = self._names()
+            for name in found.difference(names):
+                self._delete(name)
+        missing = sorted(set(names) - found)
+        if missing:
+            raise SavepointError(f"{self.path}: cannot be written: {missing[0]} is gone")
         with self.create(METADATA) as file:
             file.write(metadata)
         if self._local is not None:
@@ -93,18 +103,33 @@ class OutputFolder:
                 self._beside.rename(self._local)  # which fails where there is a full folder now
 
     def remove(self) -> None:
-        """Remove all that was written."""
+        """Remove all that was written, as far as that can be done."""
         if self._local is not None:
             shutil.rmtree(self._beside, ignore_errors=True)
             return
-        with self._errors(self.path):
+        with suppress(OSError):
             self._filesystem.rm(self.path, recursive=True)
 
+    def _names(self) -> set[str]:
+        if self._local is not None:
+            return {path.name for path in self._beside.iterdir()}
+        filesystem = self._filesystem
+        filesystem.invalidate_cache()  # which does not know what other machines have written
+        return {path.rpartition("/")[2] for path in filesystem.ls(self.path, detail=False)}
+
+    def _delete(self, name: str) -> None:
+        if self._local is not None:
+            (self._beside / name).unlink()
+        else:
+            self._filesystem.rm(f"{self.path}/{name}")
+
     @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
+    def _errors(
+        self, path: str, errors: tuple[type[Exception], ...] = (OSError,)
+    ) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except errors as error:
             raise file_error(path, "written", error) from None
 
     @property
@@ -129,14 +154,19 @@ class FolderWriter(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        is_whole = False
         try:
             if error is None:
                 self._folder.commit(*self._finish())
-        except BaseException:
-            self._folder.remove()
-            raise
-        if error is not None:
-            self._folder.remove()
+                is_whole = True
+        finally:
+            if not is_whole:
+                self._abandon()
+                self._folder.remove()
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Close what is open, before all is removed."""
 
     @abstractmethod
     def _finish(self) -> tuple[Collection[str], bytes]:

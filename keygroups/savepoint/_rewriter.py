@@ -58,8 +58,8 @@ class OperatorRewriter(OperatorFiles):
             if key_type is None and old % groups:
                 raise _refused(
                     operator,
-                    f"has keys of {key}, whose hash is not known here, so that max_parallelism "
-                    f"must be a divisor of {old}, got {groups}",
+                    f"has keys of {key}, whose hash is not known here, so that the new max "
+                    f"parallelism must be a divisor of {old}, got {groups}",
                 )
         numbers = {state.name: number for number, state in enumerate(self.states)}
         self.read_tasks = [
@@ -157,6 +157,9 @@ class SavepointRewriter(FolderWriter):
         metadata = replace(metadata, operators=tuple(operators), properties=properties)
         return names, write_metadata(metadata)
 
+    def _abandon(self) -> None:
+        """Nothing is open: tasks close their files."""
+
     def _subtask(
         self, old: SubtaskState, written: WrittenFile | None, names: list[str]
     ) -> SubtaskState:
@@ -209,13 +212,17 @@ def _reported(plan: _Plan) -> RewrittenOperator:
 
 
 def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
-    source, target = local_path(savepoint.path), local_path(folder.path)
-    if source is not None and target is not None:
-        source, target = source.resolve(), target.resolve()
-        if source in (target, *target.parents):
-            raise InvalidValueError(
-                f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
-            )
+    source, target = map(_resolved, (savepoint.path, folder.path))
+    if f"{target}/".startswith(f"{source}/"):
+        raise InvalidValueError(
+            f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
+        )
+
+
+def _resolved(path: str) -> str:
+    """Return where a local path leads to, or a URL as it is."""
+    local = local_path(path)
+    return path if local is None else os.path.realpath(local).rstrip("/")
 
 
 def _chosen(savepoint: Savepoint, operators: Iterable[str] | None) -> set[str]:
@@ -239,8 +246,8 @@ def _planned(
         subtasks = parallelism
     if subtasks > groups:
         raise ParallelismError(
-            f"max_parallelism must be at least the parallelism of every operator, which is "
-            f"{subtasks} of {operator.label}, got {groups}"
+            f"operator {operator.label} cannot have parallelism {subtasks} and max parallelism "
+            f"{groups}"
         )
     # Where they change, the old ones have keyed state alone, of which the files come anew.
     kept = old.subtasks if subtasks == old.parallelism else ()

@@ -6,9 +6,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 
 from keygroups.savepoint._entry_encoder import EncodedEntry
+from keygroups.savepoint._files import file_error
 
 _BUCKET = 16 << 20  # bytes that are sorted at once, about
 _MOST_BUCKETS = 128  # files that are open at once
@@ -23,8 +24,18 @@ def sorted_entries(
     """Yield entries of about `size` bytes by key group, state and key.
 
     Files in a temporary folder in `folder` hold them meanwhile. The entries of some key groups
-    that follow one another, at least of one, are in memory at a time.
+    that follow one another, at least of one, are in memory at a time. Raises SavepointError where
+    the files cannot be written.
     """
+    try:
+        yield from _sorted_entries(entries, max_parallelism, size, folder)
+    except OSError as error:
+        raise file_error(str(folder or gettempdir()), "written", error) from None
+
+
+def _sorted_entries(
+    entries: Iterable[EncodedEntry], max_parallelism: int, size: int, folder: Path | None
+) -> Iterator[EncodedEntry]:
     buckets = min(size // _BUCKET + 1, _MOST_BUCKETS, max_parallelism)
     with TemporaryDirectory(dir=folder) as scratch:
         paths = [Path(scratch, str(number)) for number in range(buckets)]

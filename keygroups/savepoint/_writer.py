@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
-from contextlib import ExitStack, suppress
-from types import TracebackType
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from keygroups._checks import check_parallelisms, check_str, iterate, show
 from keygroups.assignment import compute_operator_index_for_key_group
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._keyed_header import write_keyed_header, write_state
 from keygroups.savepoint._keyed_state_file import KeyedStateFile
@@ -111,16 +110,9 @@ class SavepointWriter(FolderWriter):
         names = {name for operator in self._operators for name in operator.file_names}
         return names, write_metadata(metadata)
 
-    def __exit__(
-        self,
-        cls: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            for operator in self._operators:
-                operator.abandon()
-        super().__exit__(cls, error, traceback)
+    def _abandon(self) -> None:
+        for operator in self._operators:
+            operator.abandon()
 
 
 class OperatorWriter(OperatorFiles):
@@ -145,6 +137,7 @@ class OperatorWriter(OperatorFiles):
         self._entries: list[EncodedEntry] = []  # of that key group
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
         self._closing = ExitStack()
+        self._is_broken = False
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which entries have to be sorted."""
@@ -181,14 +174,16 @@ class OperatorWriter(OperatorFiles):
                     f"entries must come in the order of key groups, got key {show(key)} of key "
                     f"group {entry.key_group} after key group {self._key_group}"
                 )
-            self._end_key_group()
+            with self._unbroken():
+                self._end_key_group()
             self._key_group = entry.key_group
         self._entries.append(entry)
 
     def close(self) -> None:
         """Write what is held, and close the file."""
-        self._end_key_group()
-        self._end_subtask()
+        with self._unbroken():
+            self._end_key_group()
+            self._end_subtask()
 
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""
@@ -204,6 +199,19 @@ class OperatorWriter(OperatorFiles):
         return OperatorMetadata(
             self.operator_id, "", "", self.parallelism, self.max_parallelism, subtasks
         )
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        """Close the file after an error, after which there is no savepoint, whoever catches it."""
+        if self._is_broken:
+            raise SavepointError(f"operator {self.operator_id} cannot be written after an error")
+        self._is_broken = True
+        try:
+            yield
+        except BaseException as error:
+            self._closing.__exit__(type(error), error, error.__traceback__)
+            raise
+        self._is_broken = False
 
     def _end_key_group(self) -> None:
         if not self._entries:
