@@ -20,7 +20,7 @@ _NULL = b"\1"  # of a value in a MAP, and nothing after it
 class RawEntry(NamedTuple):
     """An entry as bytes; `key` is all after the key group.
 
-    `decoded_key` is the key of the stream, None where it takes the job's own classes.
+    `decoded_key` is the key of the stream, where it has a key type.
     """
 
     state: str
@@ -31,7 +31,9 @@ class RawEntry(NamedTuple):
 
 
 def _raw_decoder(state: StateDescriptor, subtask: int) -> Decode[RawEntry]:
-    name, read_key = state.name, state.key_serializer.read
+    name = state.name
+    # A key is only read for its hash, and one of the job's own classes may be unreadable.
+    read_key = None if state.key_type is None else state.key_serializer.read
     before_key = _TIMESTAMP if state.value_serializer is None else 0
 
     def decode(

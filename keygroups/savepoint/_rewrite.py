@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 
-from keygroups._checks import check_bounds, check_max_parallelism, check_parallelism
+from keygroups._checks import check_bounds
 from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._entry_encoder import EncodedEntry
 from keygroups.savepoint._rewrite_report import RewriteReport
 from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
@@ -27,8 +28,9 @@ def change_max_parallelism(
     `savepoint` is what `read_savepoint` returns, or its path; `output` the path or URL of a
     folder that is not there yet. `new_max_parallelism`, 1..32768, is that of `operators`, by
     uid, name or id; None is all but those with a max parallelism of 1, which cannot be parallel.
-    `parallelism`, 1..new_max_parallelism, is how many files the keyed state of an operator
-    without operator state becomes, None as many as it was; the job may run with any other.
+    `parallelism`, 1..new_max_parallelism, is the new one of those without operator state, and
+    so how many files the keyed state of each becomes; None leaves it. The job may run with any
+    other.
 
     Every entry, timer and window goes to the key group of its key, which is computed for the old
     max parallelism too and compared. Keys whose hash is not known here move only where the new
@@ -43,12 +45,21 @@ def change_max_parallelism(
     the savepoint and an output that is there or is inside it; InvalidTypeError.
 
     >>> from tempfile import mkdtemp
-    >>> new = mkdtemp() + "/savepoint"
-    >>> print(change_max_parallelism("examples/data/savepoint", 4096, new))  # doctest: +SKIP
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+    >>> from keygroups.types import LONG, STRING
+    >>> folder = mkdtemp()
+    >>> with SavepointWriter(folder + "/old") as writer:
+    ...     counts = [ValueStateDescriptor("count", LONG)]
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+    ...     by_user.write("count", "ann", 7)
+    >>> report = change_max_parallelism(folder + "/old", 4096, folder + "/new")
+    >>> (by_user,) = read_savepoint(folder + "/new").operators
+    >>> [(entry.key, entry.key_group) for entry in by_user.entries()]
+    [('ann', 612)]
     """
-    groups = check_max_parallelism(new_max_parallelism)
+    groups = check_bounds("new_max_parallelism", new_max_parallelism)
     if parallelism is not None:
-        parallelism = check_parallelism(parallelism, groups)
+        parallelism = check_bounds("parallelism", parallelism, groups, "new_max_parallelism")
     return _rewritten(savepoint, output, groups, parallelism, operators)
 
 
@@ -79,7 +90,10 @@ def _rewritten(
     source = savepoint if isinstance(savepoint, Savepoint) else read_savepoint(savepoint)
     with SavepointRewriter(source, output, max_parallelism, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
-            _write(operator, rewriter)
+            try:
+                _write(operator, rewriter)
+            except InvalidValueError as error:  # of key groups or keys that are there twice
+                raise SavepointError(f"{source.path}: {error}") from None
     return rewriter.report()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups.assignment import compute_key_group_for_key_hash
-from keygroups.errors import SavepointError
+from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import hash_code
 from keygroups.savepoint._entry_encoder import EncodedEntry
 from keygroups.savepoint._raw_entries import RAW
@@ -48,7 +48,13 @@ class RewriteTask:
             return lambda state, key_group, key: key_group % new
 
         def rekey(state: str, key_group: int, key: Any) -> int:
-            code = hash_code(key, key_type)
+            try:
+                code = hash_code(key, key_type)
+            except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
+                raise SavepointError(
+                    f"{self.task.files.base}: a key of state {state!r} in key group {key_group}: "
+                    f"{error}"
+                ) from None
             computed = compute_key_group_for_key_hash(code, old)
             if computed != key_group:
                 raise SavepointError(
