@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from keygroups import types as kt
@@ -129,6 +129,19 @@ def _fixed(name: str, packed: str, key_type: kt.KeyType) -> Serializer:
         return unpack(data, pos)[0], pos + size
 
     return Serializer(name, read_fixed, packer.pack, size, key_type=key_type)
+
+
+def _floating(name: str, packed: str, nan: str, key_type: kt.KeyType) -> Serializer:
+    """Return the serializer of numbers of which any NaN is written as one, as the JDK does.
+
+    JDK: DataOutputStream.writeDouble, Double.doubleToLongBits.
+    """
+    pack, the_nan = struct.Struct(packed).pack, bytes.fromhex(nan)
+
+    def write_floating(number: float) -> bytes:
+        return pack(number) if number == number else the_nan
+
+    return replace(_fixed(name, packed, key_type), write=write_floating)
 
 
 def _read_char(data: bytes, pos: int) -> tuple[str, int]:
@@ -282,8 +295,8 @@ BYTE = _fixed("BYTE", ">b", kt.BYTE)
 SHORT = _fixed("SHORT", ">h", kt.SHORT)
 INT = _fixed("INT", ">i", kt.INT)
 LONG = _fixed("LONG", ">q", kt.LONG)
-FLOAT = _fixed("FLOAT", ">f", kt.FLOAT)
-DOUBLE = _fixed("DOUBLE", ">d", kt.DOUBLE)
+FLOAT = _floating("FLOAT", ">f", "7fc00000", kt.FLOAT)
+DOUBLE = _floating("DOUBLE", ">d", "7ff8000000000000", kt.DOUBLE)
 CHAR = Serializer("CHAR", _read_char, _write_char, 2, key_type=kt.CHAR)
 STRING = Serializer("STRING", read_string, write_string, key_type=kt.STRING)
 BYTES = Serializer("BYTES", read_bytes, write_bytes)

@@ -90,7 +90,8 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
     r"""Return the serializer that Flink takes for a key type.
 
     Raises UnsupportedKeyTypeError for a key type whose serializer is not known here: the dates
-    and times, BIG_INT, BIG_DEC, UUID, SET, MAP and OPTIONAL, and a ROW with a row kind or names;
+    and times, BIG_INT, BIG_DEC, UUID, SET, MAP and OPTIONAL, a TUPLE of no fields, and a ROW with
+    a row kind or names;
     InvalidTypeError for what is no key type.
 
     >>> serializer_of(types.TUPLE(types.STRING, types.LONG)).read(b"\x02a" + bytes(8), 0)
@@ -106,7 +107,7 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
         return compounds.pyflink_of(key_type, serializer_of(key_type.element))
     if isinstance(key_type, types.LIST):
         return compounds.list_of(serializer_of(key_type.element))
-    if isinstance(key_type, types.TUPLE):
+    if isinstance(key_type, types.TUPLE) and key_type.parts:  # Tuple0 has one of its own
         return compounds.tuple_of([serializer_of(part) for part in key_type.parts])
     if isinstance(key_type, types.ROW) and key_type == types.ROW(*key_type.parts):
         return compounds.row_of([serializer_of(part) for part in key_type.parts])
