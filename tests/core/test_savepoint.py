@@ -38,7 +38,8 @@ def test_savepoint() -> None:
     assert (savepoint.version, savepoint.checkpoint_id) == (6, 2)
     assert savepoint.kind == "canonical savepoint"
     assert repr(savepoint) == f"<Savepoint {HEAP.path}>"
-    first, headings, *rows = str(savepoint).splitlines()
+    first, headings, *rows, advice = str(savepoint).splitlines()
+    assert advice.startswith("set max parallelism in the job, to 128: ")
     assert first == f"canonical savepoint 2, 25 operators: {HEAP.path}"
     assert headings.split()[:4] == ["operator", "parallelism", "max", "bytes"]
     assert len(rows) == 25
