@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from keygroups.key_group_range import KeyGroupRange
@@ -25,6 +25,7 @@ class StreamHandle:
     """Where a stream of bytes is: `data` if it is in `_metadata`, else `size` bytes of a file.
 
     The file is `path`, relative to the directory of `_metadata` if `is_relative`, from `start` on.
+    To Flink two streams in `_metadata` are one and the same if they have the same `name`.
     """
 
     size: int
@@ -32,6 +33,7 @@ class StreamHandle:
     path: str = ""
     is_relative: bool = False
     start: int = 0
+    name: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -239,9 +241,9 @@ class _Reader:
         if code == 0:
             return None
         if code == 1:
-            cursor.utf()
+            name = cursor.utf()
             data = cursor.take(cursor.i32())
-            return StreamHandle(len(data), data)
+            return StreamHandle(len(data), data, name=name)
         if code == 2:
             size = self._size()
             return StreamHandle(size, path=cursor.utf())

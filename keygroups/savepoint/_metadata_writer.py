@@ -106,6 +106,6 @@ def _stream(stream: StreamHandle | None) -> bytes:
     if stream is None:
         return _NOTHING
     if stream.data is not None:
-        return b"\x01" + utf("name", "inline") + i32(len(stream.data)) + stream.data
+        return b"\x01" + utf("name", stream.name) + i32(len(stream.data)) + stream.data
     assert stream.is_relative
     return b"\x06" + utf("file", stream.path) + i64(stream.size)
