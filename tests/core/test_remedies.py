@@ -12,7 +12,6 @@ import io
 import json
 import re
 import struct
-import subprocess
 import sys
 import threading
 import zoneinfo
@@ -30,7 +29,7 @@ import pytest
 import savepoint_bytes as sb
 from golden import read
 from hypothesis import find
-from remedies import Remedy, remedies_in_source
+from remedies import Remedy, imported, remedies_in_source, untried
 from savepoints import point
 
 from keygroups import (
@@ -109,14 +108,6 @@ def lacking(*modules: str) -> Callable[[Callable[[], object]], Callable[[], obje
         return run
 
     return decorate
-
-
-def imported(module: str, missing: str) -> None:
-    """Import a module in a Python that lacks another, and raise what it says."""
-    code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    if run.returncode:
-        raise ImportError(run.stderr.splitlines()[-1])
 
 
 def command(*arguments: str) -> Any:
@@ -662,13 +653,7 @@ def test_remedy(remedy: Remedy) -> None:
 
 def test_every_remedy_is_tried() -> None:
     """A message that says what to do has its case above; each case has its message."""
-    tried = {(remedy.module, remedy.says) for remedy in REMEDIES}
-    found = list(remedies_in_source(of_spark=False))
-    for module, text in found:
-        known = any(of == module and says in text for of, says in [*tried, *ADVICE])
-        assert known, f"keygroups/{module} says {text!r}: try that in {Path(__file__).name}"
-    for module, says in [*tried, *ADVICE]:
-        assert any(of == module and says in text for of, text in found), says
+    assert untried(REMEDIES, ADVICE, of_spark=False) == []
 
 
 def test_extras_that_are_named_bring_what_is_missing() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +42,7 @@ class Remedy:
     done: Callable[[], object]
     gives: object
     needs: tuple[str, ...] = ()
+    error: tuple[type[Exception], ...] = (KeyGroupsError, ImportError)
 
     @property
     def param(self) -> object:
@@ -47,22 +50,48 @@ class Remedy:
         marks = [pytest.mark.extras] if _EXTRAS & set(self.needs) else []
         return pytest.param(self, marks=marks, id=f"{self.module}: {self.says[:40]}")
 
-    def message(self) -> str:
-        """Fail and return the message, once it is one line that says what to do."""
-        with pytest.raises((KeyGroupsError, ImportError)) as caught:
-            self.fails()
-        said = str(caught.value)
-        assert re.search(".*".join(map(re.escape, self.says.split("{}"))), said)
-        assert "\n" not in said
-        return said
-
     def try_it(self) -> None:
         """Fail as a user would, read the message, and do what it says."""
         for module in self.needs:
             if find_spec(module) is None:
                 pytest.skip(f"{module} is not installed")
-        self.message()
+        with pytest.raises(self.error, match=".*".join(map(re.escape, self.says.split("{}")))):
+            self.fails()
         assert self.done() == self.gives
+
+
+def untried(
+    remedies: Iterable[Remedy], others: Iterable[tuple[str, str]], of_spark: bool
+) -> list[str]:
+    """Return what to mend: messages that say what to do and are not tried, and the reverse.
+
+    `others` only read as if they were such messages: a module, and words of its text.
+    """
+    known = {*((one.module, one.says) for one in remedies), *others}
+    found = list(remedies_in_source(of_spark))
+    missing = [
+        f"keygroups/{module} says, and nobody tries: {text!r}"
+        for module, text in found
+        if not any(of == module and says in text for of, says in known)
+    ]
+    return missing + [
+        f"keygroups/{module} says no more: {says!r}"
+        for module, says in sorted(known)
+        if not any(of == module and says in text for of, text in found)
+    ]
+
+
+def in_another_python(code: str) -> None:
+    """Run code in a Python of its own, and raise what it says if it fails."""
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=_ROOT.parent)
+    if run.returncode:
+        raise ImportError(run.stderr.splitlines()[-1])
+
+
+def imported(module: str, missing: str) -> None:
+    """Import a module where another is not installed."""
+    in_another_python(f"import sys; sys.modules[{missing!r}] = None; import {module}")
 
 
 def remedies_in_source(of_spark: bool) -> Iterator[tuple[str, str]]:
