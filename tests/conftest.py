@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from flink_oracle import FlinkOracle, flink_jar, local_session
+from flink_restores import FlinkRestores
 from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
+
+OTHER_FLINK = "KEYGROUPS_TEST_FLINK_LIB"
 
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("any machine", deadline=None)
@@ -100,3 +103,26 @@ def flink_sql(tmp_path_factory: pytest.TempPathFactory) -> FlinkSql:
     if jdk is None:
         pytest.skip("no JDK, whose compiler Flink SQL's programs need")
     return FlinkSql(jdk, jar.parent, tmp_path_factory.mktemp("flink_sql"))
+
+
+@pytest.fixture(scope="session", params=["installed", "other"])
+def restores(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FlinkRestores]:
+    """A cluster of the Flink that is installed; and one of the jars that a variable names.
+
+    KEYGROUPS_TEST_FLINK_LIB is the folder `pyflink/lib` of an apache-flink-libraries of another
+    version, such as `pip install --no-deps --target` makes.
+    """
+    jdk, jar, other = jdk_folder(), flink_jar(), os.environ.get(OTHER_FLINK)
+    if jdk is None:
+        pytest.skip("no JDK, whose compiler the restored jobs need")
+    if request.param == "other":
+        lib = Path(other) if other else None
+    else:
+        lib = jar.parent if jar else None
+    if lib is None:
+        pytest.skip(f"{request.param} apache-flink-libraries: not here (see {OTHER_FLINK})")
+    cluster = FlinkRestores(jdk, lib, tmp_path_factory.mktemp("restores"))
+    yield cluster
+    cluster.end()
