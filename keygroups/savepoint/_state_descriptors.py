@@ -138,10 +138,10 @@ def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
 def _check(state: NewState) -> None:
     name = check_str("name of a state", state.name)
     utf("name of a state", name)
-    if name == _DEFAULT or name.startswith(_TIMERS):
+    if name in ("", _DEFAULT) or name.startswith(_TIMERS):
         raise InvalidValueError(
-            f"name of a state must not be {_DEFAULT!r} nor start with {_TIMERS!r}, which Flink "
-            f"keeps for itself, got {show(name)}"
+            f"name of a state must not be empty, nor be {_DEFAULT!r} or start with {_TIMERS!r}, "
+            f"which Flink keeps for itself, got {show(name)}"
         )
     check_class("has_ttl", state.has_ttl, bool, "a bool")
     serializer_to_write("value_type", state.value_type)

@@ -152,11 +152,15 @@ def metadata(
     operators: Sequence[bytes],
     *,
     version: int = 6,
+    checkpoint_id: int = 7,
     master_states: Sequence[bytes] = (),
     properties: bytes = NO_PROPERTIES,
 ) -> bytes:
     masters = b"".join(b"\xc9\x6b\x16\x96" + i32(len(one)) + one for one in master_states)
-    parts = [b"\x49\x60\x67\x2d" + i32(version) + i64(7), i32(len(master_states)) + masters]
+    parts = [
+        b"\x49\x60\x67\x2d" + i32(version) + i64(checkpoint_id),
+        i32(len(master_states)) + masters,
+    ]
     parts += [i32(len(operators)), *operators, properties if version >= 4 else b""]
     return b"".join(parts)
 

@@ -1,0 +1,327 @@
+"""What is no entry, no state and no operator of a savepoint that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from savepoints import point
+from written_bytes import keys_by_group
+
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    ParallelismError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import (
+    EntryEncoder,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    NewState,
+    ReducingStateDescriptor,
+    Row,
+    SavepointWriter,
+    TtlValue,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint import _writer as writer_module
+from keygroups.types import (
+    BIG_DEC,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    MAP,
+    PYFLINK,
+    ROW,
+    SHORT,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+    UUID,
+)
+
+STATES: list[NewState] = [
+    ValueStateDescriptor("count", LONG),
+    ValueStateDescriptor("short", SHORT),
+    ValueStateDescriptor("pair", TUPLE(STRING, INT)),
+    ReducingStateDescriptor("sum", DOUBLE),
+    ValueStateDescriptor("row", ROW(STRING)),
+    ListStateDescriptor("tags", STRING),
+    MapStateDescriptor("cities", STRING, LONG),
+    MapStateDescriptor("notes", STRING, STRING),
+    ValueStateDescriptor("seen", LONG, has_ttl=True),
+    ListStateDescriptor("visits", STRING, has_ttl=True),
+    MapStateDescriptor("last", STRING, STRING, has_ttl=True),
+]
+WRONG: Any = 0.5
+NO_TIME = "last_access must be epoch milliseconds, as the .* has a time to live, got None"
+A_TIME = "last_access must be None, as the .* has no time to live, got 5"
+REFUSED: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
+    (("none", "a", 1), InvalidValueError, "state must be one of count, short, .*got 'none'"),
+    ((5, "a", 1), InvalidTypeError, "state must be a str, got 5"),
+    (("count", None, 1), InvalidValueError, "key is None"),
+    (("count", 5, 1), InvalidTypeError, "key of type STRING must be a str, got 5"),
+    (("count", "a", None), InvalidValueError, "value of VALUE state 'count' must not be None"),
+    (("count", "a", "1"), InvalidTypeError, "value of VALUE state 'count': .*got '1'"),
+    (("count", "a", True), InvalidTypeError, "value of VALUE state 'count': .*got True"),
+    (("count", "a", 1.0), InvalidTypeError, "value of VALUE state 'count': .*got 1.0"),
+    (("count", "a", [1]), InvalidTypeError, r"value of VALUE state 'count': .*got \[1\]"),
+    (("count", "a", TtlValue(1, 1)), InvalidTypeError, "value of VALUE state 'count': "),
+    (("count", "a", 2**63), InvalidValueError, "from -9223372036854775808 to .*got 92233720368"),
+    (("short", "a", 2**15), InvalidValueError, "from -32768 to 32767, got 32768"),
+    (("pair", "a", ("b", None)), InvalidValueError, "value of VALUE state 'pair': .*INT must not"),
+    (("pair", "a", ("b",)), InvalidValueError, "must have 2 fields, got 1"),
+    (("sum", "a", 1), InvalidTypeError, "value of REDUCING state 'sum': .*must be a float"),
+    (("sum", "a", None), InvalidValueError, "value of REDUCING state 'sum' must not be None"),
+    (("count", "a", 1, "k"), InvalidValueError, "user_key must be None in the VALUE.*got 'k'"),
+    (("tags", "a", ["b"], "k"), InvalidValueError, "user_key must be None in the LIST.*got 'k'"),
+    (("tags", "a", "b"), InvalidTypeError, "value of LIST state 'tags' must be a list, got 'b'"),
+    (("tags", "a", ("b",)), InvalidTypeError, "value of LIST state 'tags' must be a list"),
+    (("tags", "a", []), InvalidValueError, "value of LIST state 'tags' must have elements"),
+    (("tags", "a", [None]), InvalidValueError, "value of LIST state 'tags' must not be None"),
+    (("tags", "a", ["b", 5]), InvalidTypeError, "value of LIST state 'tags': .*got 5"),
+    (("cities", "a", 1), InvalidValueError, "user key of MAP state 'cities' must not be None"),
+    (("cities", "a", 1, 5), InvalidTypeError, "user key of MAP state 'cities': .*got 5"),
+    (("cities", "a", None, "k"), InvalidValueError, "value of MAP state 'cities'.*None"),
+    (("notes", "a", 5, "k"), InvalidTypeError, "value of MAP state 'notes': .*got 5"),
+    (("count", "a", 1, None, 5), InvalidValueError, A_TIME),
+    (("tags", "a", ["b"], None, 5), InvalidValueError, A_TIME),
+    (("tags", "a", [TtlValue(5, "b")]), InvalidValueError, A_TIME),
+    (("notes", "a", None, "k", 5), InvalidValueError, A_TIME),
+    (("seen", "a", 1), InvalidValueError, NO_TIME),
+    (("visits", "a", ["b"]), InvalidValueError, NO_TIME),
+    (("visits", "a", [TtlValue(5, "b"), "c"]), InvalidValueError, NO_TIME),
+    (("last", "a", None, "k"), InvalidValueError, NO_TIME),
+    (("seen", "a", None, None, 5), InvalidValueError, "value of VALUE state 'seen' must not be"),
+    (("seen", "a", 1, None, 2**63), InvalidValueError, "last_access must be from -92.*got 92"),
+    (("seen", "a", 1, None, "now"), InvalidTypeError, "last_access must be an int, got 'now'"),
+    (("visits", "a", [TtlValue(WRONG, "b")]), InvalidTypeError, "last_access must be an int"),
+    (("row", "a", Row(("b",), "-D")), InvalidValueError, "must be a row of kind .I, got Row"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), REFUSED)
+def test_entries(
+    arguments: Any, error: type[KeyGroupsError], message: str, tmp_path: Path
+) -> None:
+    """Whoever goes on without such an entry has the others."""
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+        operator.write("count", "a", 7)
+        with pytest.raises(error, match=message):
+            operator.write(*arguments)
+        operator.write("short", "a", 8)
+    entries = read_savepoint(folder).operators[0].entries()
+    found = [(one.state, one.key, one.value) for one in entries]
+    assert found == [("count", "a", 7), ("short", "a", 8)]
+
+
+def test_key_groups_out_of_order(tmp_path: Path) -> None:
+    low, high = keys_by_group(128, 5, 90)
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+        operator.write("count", high, 1)
+        with pytest.raises(InvalidValueError, match=r"got key '.*' of key group 5 after .*90"):
+            operator.write("count", low, 1)
+    assert [one.key for one in read_savepoint(folder).operators[0].entries()] == [high]
+
+
+TWICE: list[tuple[list[tuple[Any, ...]], str]] = [
+    ([("count", 1), ("count", 2)], "state 'count'"),
+    ([("count", 1), ("short", 1), ("count", 1)], "state 'count'"),
+    ([("tags", ["b"]), ("tags", ["c"])], "state 'tags'"),
+    (
+        [("cities", 1, "x"), ("cities", 1, "y"), ("cities", 2, "x")],
+        "'cities' with the user key 'x'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entries", "message"), TWICE)
+@pytest.mark.parametrize("is_last", [False, True], ids=["within", "at the end"])
+def test_the_same_entry_twice(
+    entries: list[tuple[Any, ...]], message: str, is_last: bool, tmp_path: Path
+) -> None:
+    """Found when the key group ends; then there is no savepoint."""
+    key, other = keys_by_group(128, 5, 6)
+
+    def write() -> None:
+        with SavepointWriter(tmp_path / "savepoint") as writer:
+            operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+            for state, *values in entries:
+                operator.write(state, key, *values)
+            if not is_last:
+                operator.write("count", other, 1)
+
+    with pytest.raises(InvalidValueError, match=f"must come once, got key '{key}' in .*{message}"):
+        write()
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_error_that_is_caught(tmp_path: Path) -> None:
+    """Of an entry twice: the key group is lost, so there is no savepoint whoever goes on."""
+    first, second, third = keys_by_group(128, 5, 6, 100)
+
+    def write() -> None:
+        with SavepointWriter(tmp_path / "savepoint") as writer:
+            operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+            operator.write("count", first, 1)
+            operator.write("count", first, 2)
+            with pytest.raises(InvalidValueError, match="must come once"):
+                operator.write("count", second, 1)
+            with pytest.raises(SavepointError, match="cannot be written after an error"):
+                operator.write("count", third, 1)
+
+    with pytest.raises(SavepointError, match="cannot be written after an error"):
+        write()
+    assert not list(tmp_path.iterdir())
+
+
+# Operators and states
+
+COUNTS: Sequence[NewState] = [ValueStateDescriptor("count", LONG)]
+OPERATORS: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
+    (("", STRING, COUNTS, 128, 1), InvalidValueError, "uid must be .*, got ''"),
+    (("there", STRING, COUNTS, 128, 1), InvalidValueError, "and new here, got 'there'"),
+    ((5, STRING, COUNTS, 128, 1), InvalidTypeError, "uid must be a str, got 5"),
+    (("a", "STRING", COUNTS, 128, 1), InvalidTypeError, "key_type must be a key type .*'STRING'"),
+    (("a", BIG_DEC, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type BIG_DEC cannot be writ"),
+    (("a", UUID, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type UUID cannot be written"),
+    (("a", TUPLE(), COUNTS, 128, 1), UnsupportedKeyTypeError, r"key_type TUPLE\(\) cannot be"),
+    (("a", PYFLINK(LONG), COUNTS, 128, 1), UnsupportedKeyTypeError, "by its own coders"),
+    (("a", SQL_ROW("INT"), COUNTS, 128, 1), UnsupportedKeyTypeError, "snapshot of .* SQL_ROW"),
+    (("a", STRING, COUNTS, 0, 1), ParallelismError, "max_parallelism must be from 1 to 32768"),
+    (("a", STRING, COUNTS, 32769, 1), ParallelismError, "max_parallelism must be .*got 32769"),
+    (("a", STRING, COUNTS, 128, 129), ParallelismError, "parallelism must be from 1 to 128"),
+    (("a", STRING, COUNTS, 128, 0), ParallelismError, "parallelism must be .*got 0"),
+    (("a", STRING, COUNTS, "128", 1), ParallelismError, "max_parallelism must be an int"),
+    (("a", STRING, [], 128, 1), InvalidValueError, "states must be 1 to 32767, got 0"),
+    (("a", STRING, "count", 128, 1), InvalidTypeError, "states must be an iterable of descr"),
+    (("a", STRING, None, 128, 1), InvalidTypeError, "states must be an iterable of descriptors"),
+    (("a", STRING, ["count"], 128, 1), InvalidTypeError, "must be descriptors .*got 'count'"),
+    (("a", STRING, [*COUNTS, *COUNTS], 128, 1), InvalidValueError, "differ .*got 'count' twice"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), OPERATORS)
+def test_operators(
+    arguments: Any, error: type[KeyGroupsError], message: str, tmp_path: Path
+) -> None:
+    """Whoever goes on without such an operator has the others."""
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        writer.add_operator("there", STRING, COUNTS, 128, 1)
+        with pytest.raises(error, match=message):
+            writer.add_operator(*arguments)
+    assert len(read_savepoint(folder).operators) == 1
+
+
+def test_more_states_than_flink_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer_module, "_MOST_STATES", 2)
+    writer = SavepointWriter(tmp_path / "savepoint")
+    states = [ValueStateDescriptor(str(number), LONG) for number in range(3)]
+    writer.add_operator("two", STRING, states[:2], 128, 1)
+    with pytest.raises(InvalidValueError, match="states must be 1 to 2, got 3"):
+        writer.add_operator("three", STRING, states, 128, 1)
+
+
+KINDS = [ValueStateDescriptor, ReducingStateDescriptor, ListStateDescriptor]
+VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
+    ("LONG", InvalidTypeError, "must be a key type such as LONG, got 'LONG'"),
+    (None, InvalidTypeError, "must be a key type such as LONG, got None"),
+    (int, InvalidTypeError, "must be a key type such as LONG, got <class 'int'>"),
+    (BIG_DEC, UnsupportedKeyTypeError, "BIG_DEC cannot be written: the serializer of .*not known"),
+    (MAP(STRING, LONG), UnsupportedKeyTypeError, "cannot be written: the serializer"),
+    (TUPLE(STRING, UUID), UnsupportedKeyTypeError, "cannot be written: the serializer of .*UUI"),
+    (
+        LIST(TUPLE()),
+        UnsupportedKeyTypeError,
+        "cannot be written: the serializer of .*TUPLE",
+    ),
+    (ROW(INT, names=["a"]), UnsupportedKeyTypeError, "cannot be written: the serializer of .*ROW"),
+    (PYFLINK(LONG), UnsupportedKeyTypeError, "PyFlink's state is written by its own coders"),
+    (SQL_ROW("BIGINT"), UnsupportedKeyTypeError, "cannot be written: the snapshot of .*SQL_ROW"),
+]
+
+
+@pytest.mark.parametrize(("value_type", "error", "message"), VALUE_TYPES)
+def test_types_of_states(value_type: Any, error: type[KeyGroupsError], message: str) -> None:
+    for make in KINDS:
+        with pytest.raises(error, match=f"value_type .*{message}"):
+            make("state", value_type)
+    with pytest.raises(error, match=f"value_type .*{message}"):
+        MapStateDescriptor("state", STRING, value_type)
+    with pytest.raises(error, match=f"user_key_type .*{message}"):
+        MapStateDescriptor("state", value_type, LONG)
+
+
+NAMES: list[tuple[Any, type[KeyGroupsError], str]] = [
+    (5, InvalidTypeError, "name of a state must be a str, got 5"),
+    (None, InvalidTypeError, "name of a state must be a str, got None"),
+    ("", InvalidValueError, "name of a state must not be empty"),
+    ("default", InvalidValueError, "which Flink keeps for itself, got 'default'"),
+    ("_timer_state/a", InvalidValueError, "which Flink keeps for itself, got '_timer_state/a'"),
+    ("x" * 65_536, InvalidValueError, "name of a state must take at most 65535 bytes, got 65536"),
+    ("\u00e9" * 32_768, InvalidValueError, "at most 65535 bytes, got 65536"),
+    ("\0" * 32_768, InvalidValueError, "at most 65535 bytes, got 65536"),
+    ("\U0001f600" * 10_923, InvalidValueError, "at most 65535 bytes, got 65538"),
+]
+
+
+@pytest.mark.parametrize(("name", "error", "message"), NAMES)
+def test_names_of_states(name: Any, error: type[KeyGroupsError], message: str) -> None:
+    for make in KINDS:
+        with pytest.raises(error, match=message):
+            make(name, LONG)
+    with pytest.raises(error, match=message):
+        MapStateDescriptor(name, STRING, LONG)
+
+
+def test_a_time_to_live_is_there_or_not() -> None:
+    wrong: Any = 86_400_000
+    with pytest.raises(InvalidTypeError, match="has_ttl must be a bool, got 86400000"):
+        ValueStateDescriptor("seen", LONG, has_ttl=wrong)
+
+
+@pytest.mark.parametrize(
+    "name", ["x" * 65_535, "\u00e9" * 32_767 + "a", "\0", "\U0001f600", "\ud800"], ids=len
+)
+def test_names_that_are_written(name: str, tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = writer.add_operator("uid", STRING, [ValueStateDescriptor(name, LONG)], 128, 1)
+        operator.write(name, "a", 5)
+    (entry,) = read_savepoint(tmp_path / "savepoint").operators[0].entries()
+    assert (entry.state, entry.value) == (name, 5)
+
+
+# Tasks, which others than the writer write
+
+
+def header_of(name: str, uid: str) -> bytes:
+    """Return the header of a real operator."""
+    operator = point(name).read().operator(uid)
+    task = operator.tasks()[0]
+    ((handle, _),) = task.handles
+    with task.files.open(handle.stream) as stream:  # type: ignore[union-attr]  # it is canonical
+        return stream.read(0, task.header(handle).size)
+
+
+def test_an_encoder_of_what_only_the_job_can_write() -> None:
+    """Keys of its own classes; timers, and state of windows."""
+    with pytest.raises(UnsupportedKeyTypeError, match=r"keys of POJO\(.*\) cannot be written"):
+        EntryEncoder(header_of("2.3.0-pojo-canonical", "pojo"), 128)
+    for uid in ("by-string", "tumbling"):
+        encoder = EntryEncoder(header_of("2.3.0-heap-canonical", uid), 128)
+        for number, state in enumerate(encoder.states):
+            if state.value_serializer is None or state.namespace_serializer.name == "TIME_WINDOW":
+                with pytest.raises(InvalidValueError, match="it is of timers or windows"):
+                    encoder.encode(number, "a", 5)
