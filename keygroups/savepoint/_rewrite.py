@@ -58,8 +58,6 @@ def change_max_parallelism(
     [('ann', 612)]
     """
     groups = check_bounds("new_max_parallelism", new_max_parallelism)
-    if parallelism is not None:
-        parallelism = check_bounds("parallelism", parallelism, groups, "new_max_parallelism")
     return _rewritten(savepoint, output, groups, parallelism, operators)
 
 
@@ -75,8 +73,6 @@ def convert_to_canonical(
     most every max parallelism in the savepoint. At its own parallelism a canonical savepoint
     keeps the bytes of its keyed state.
     """
-    if parallelism is not None:
-        parallelism = check_bounds("parallelism", parallelism)
     return _rewritten(savepoint, output, None, parallelism, None)
 
 

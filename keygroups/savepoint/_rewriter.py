@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from keygroups._checks import check_str, iterate
+from keygroups._checks import check_bounds, check_str, iterate
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint._files import local_path
 from keygroups.savepoint._keyed_header import StateDescriptor, write_keyed_header
@@ -108,6 +108,12 @@ class SavepointRewriter(FolderWriter):
         parallelism: int | None = None,
         operators: Iterable[str] | None = None,
     ) -> None:
+        bound: tuple[int, str] | tuple[()] = ()
+        if new_max_parallelism is not None:
+            new_max_parallelism = check_bounds("new_max_parallelism", new_max_parallelism)
+            bound = (new_max_parallelism, "new_max_parallelism")
+        if parallelism is not None:
+            parallelism = check_bounds("parallelism", parallelism, *bound)
         super().__init__(output)
         _check_outside(savepoint, self._folder)
         metadata = savepoint.metadata
