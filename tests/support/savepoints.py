@@ -122,6 +122,11 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
+def true_lines(file: str) -> Iterator[dict[str, Any]]:
+    """Yield the entries that Flink read, each as it wrote it down."""
+    return _lines(corpus() / file)
+
+
 @lru_cache
 def true_entries(file: str) -> list[tuple[Any, ...]]:
     """Return the entries that Flink read, as `seen_entry` has them."""
@@ -139,7 +144,7 @@ def true_entries(file: str) -> list[tuple[Any, ...]]:
             line.get("ttl_timestamp"),
             line.get("timestamp"),
         )
-        for line in _lines(corpus() / file)
+        for line in true_lines(file)
     ]
 
 

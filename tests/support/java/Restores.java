@@ -247,7 +247,8 @@ public class Restores {
         }
         DataStream<Tuple2<Integer, byte[]>> keys =
                 env.fromSource(new KeyFeed(), WatermarkStrategy.noWatermarks(), "keys", SENT)
-                        .setParallelism(1);
+                        .setParallelism(1)
+                        .uid("keys");
         int number = 0;
         for (JsonNode operator : task.get("operators")) {
             add(env, keys, number++, operator, saved);

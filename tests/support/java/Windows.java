@@ -50,7 +50,7 @@ public class Windows {
                             .returns(type)
                             .keyBy(any -> any, types.key);
             WindowedStream windowed = keyed.window(assigner(window));
-            return windowed.process(new Closed(label), Types.LONG);
+            return windowed.process(new Closed(label, true), Types.LONG);
         }
         KeyedStream<Tuple2<Integer, byte[]>, Object> keyed =
                 keys.keyBy(new Restores.BytesToKey(types.key), types.key);
@@ -59,7 +59,7 @@ public class Windows {
                         ? keyed.countWindow(window.get("count").longValue())
                         : keyed.window(assigner(window));
         return windowed.aggregate(
-                new StateTypes.Accumulator(), new Closed(label), type, type, Types.LONG);
+                new StateTypes.Accumulator(), new Closed(label, false), type, type, Types.LONG);
     }
 
     /** Adds what says that time has ended behind the windows. */
@@ -89,9 +89,11 @@ public class Windows {
     static class Closed extends ProcessWindowFunction<Object, Long, Object, Window> {
 
         private final String label;
+        private final boolean isList;
 
-        Closed(String label) {
+        Closed(String label, boolean isList) {
             this.label = label;
+            this.isList = isList;
         }
 
         @Override
@@ -106,7 +108,7 @@ public class Windows {
             row.put("subtask", getRuntimeContext().getTaskInfo().getIndexOfThisSubtask());
             row.put("key", StateJson.of(key));
             row.put("namespace", StateJson.of(context.window()));
-            row.put("value", StateJson.of(contents));
+            row.put("value", StateJson.of(isList ? contents : contents.get(0)));
             Restores.write(row);
         }
     }

@@ -1,0 +1,82 @@
+"""Programs that write a savepoint, killed with SIGKILL at some moment, and what they leave."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import read_savepoint
+
+KEYS = 4_000
+MAX_PARALLELISM = 720
+UID = "by-user"
+READY = "ready"
+
+WRITER = f"""
+import sys
+from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+from keygroups.types import LONG, STRING
+
+print("{READY}", flush=True)
+with SavepointWriter(sys.argv[1]) as writer:
+    states = [ValueStateDescriptor("count", LONG)]
+    written = writer.add_operator("{UID}", STRING, states, {MAX_PARALLELISM}, parallelism=5)
+    keys = [f"user-{{number}}" for number in range({KEYS})]
+    for key in sorted(keys, key=written.key_group):
+        written.write("count", key, int(key[5:]))
+"""
+REWRITER = f"""
+import sys
+from keygroups.savepoint import change_max_parallelism
+
+print("{READY}", flush=True)
+change_max_parallelism(sys.argv[2], {MAX_PARALLELISM}, sys.argv[1], parallelism=5)
+"""
+
+
+def start(program: str, *arguments: Path) -> subprocess.Popen[str]:
+    """Start a program, and return when it begins to write."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    assert started.stdout.readline() == f"{READY}\n"
+    return started
+
+
+def run_time(program: str, *arguments: Path) -> float:
+    """Return how many seconds a program takes that nobody kills."""
+    with start(program, *arguments) as started:
+        begin = time.perf_counter()
+        assert started.wait() == 0
+        return time.perf_counter() - begin
+
+
+def kill(started: subprocess.Popen[str], after: float) -> bool:
+    """Kill a program after some seconds; return whether it was still running."""
+    with started:
+        time.sleep(after)
+        started.kill()
+        return started.wait() != 0
+
+
+def readable_savepoints(folder: Path) -> Iterator[Path]:
+    """Yield every folder in a folder in which a savepoint is read."""
+    for metadata in folder.rglob("_metadata"):
+        try:
+            read_savepoint(metadata.parent)
+        except KeyGroupsError:
+            continue
+        yield metadata.parent
+
+
+def check_whole(path: Path) -> None:
+    """Check that a savepoint has all that the programs write."""
+    operator = read_savepoint(path).operator(UID)
+    assert operator.max_parallelism == MAX_PARALLELISM
+    found = {entry.key: entry.value for entry in operator.entries()}
+    assert found == {f"user-{number}": number for number in range(KEYS)}
