@@ -35,24 +35,34 @@ class OutputFolder:
     is there. What cannot be written is a SavepointError.
     """
 
-    def __init__(self, path: str) -> None:
-        """Take the path or URL of a folder that is not there yet."""
+    def __init__(self, name: str, path: str) -> None:
+        """Take the path or URL of a folder that is not there yet; an error calls it `name`."""
         self.path = path.rstrip("/") or path
-        self._local = local_path(self.path)
-        self._beside = Path()  # where a local one is written
+        self._name = name
+        local = local_path(self.path)
         with self._errors(self.path, _UNUSABLE):
-            if self._local is None:
-                is_there = self._filesystem.exists(self.path)
-            else:
-                self._local = self._local.absolute()  # whatever the working directory is later
-                is_there = os.path.lexists(self._local)
-                name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
-                self._beside = self._local.with_name(name)
+            # Whatever the working directory is later.
+            self._local = None if local is None else local.absolute()
+            is_there = self._exists()
         if is_there:
             raise self._is_there()
+        self._beside = Path()  # where a local one is written
+        if self._local is not None:
+            name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
+            self._beside = self._local.with_name(name)
+
+    def _exists(self) -> bool:
+        if self._local is None:
+            return bool(self._filesystem.exists(self.path))
+        with suppress(FileNotFoundError):
+            self._local.lstat()
+            return True
+        return False
 
     def _is_there(self) -> InvalidValueError:
-        return InvalidValueError(f"path must be of a new folder, got {self.path!r}: it is there")
+        return InvalidValueError(
+            f"{self._name} must be of a new folder, got {self.path!r}: it is there"
+        )
 
     @property
     def _filesystem(self) -> Any:
@@ -141,8 +151,8 @@ class OutputFolder:
 class FolderWriter(ABC):
     """What writes a savepoint in a `with` block, at the end of which it is there."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._folder = OutputFolder(check_path("path", path))
+    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
+        self._folder = OutputFolder(name, check_path(name, path))
 
     def __enter__(self: W) -> W:
         self._folder.make()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from itertools import chain, groupby
+from collections.abc import Iterable
+from contextlib import closing
+from itertools import groupby
 
 from keygroups._checks import check_bounds
 from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint._entry_encoder import EncodedEntry
 from keygroups.savepoint._rewrite_report import RewriteReport
 from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
@@ -99,10 +99,9 @@ def _write(operator: OperatorRewriter, rewriter: SavepointRewriter) -> None:
         compute_operator_index_for_key_group(groups, parallelism, key_group)
         for key_group in range(groups)
     ]
-    entries: Iterator[EncodedEntry] = chain.from_iterable(
-        task.entries() for task in operator.read_tasks
-    )
+    entries = (entry for task in operator.read_tasks for entry in task.entries())
     if operator.is_moved:
         entries = sorted_entries(entries, groups, operator.bytes, rewriter.scratch)
-    for subtask, part in groupby(entries, lambda entry: subtasks[entry.key_group]):
-        operator.add(operator.task(subtask).write(part))
+    with closing(entries):
+        for subtask, part in groupby(entries, lambda entry: subtasks[entry.key_group]):
+            operator.add(operator.task(subtask).write(part))

@@ -114,7 +114,7 @@ class SavepointRewriter(FolderWriter):
             bound = (new_max_parallelism, "new_max_parallelism")
         if parallelism is not None:
             parallelism = check_bounds("parallelism", parallelism, *bound)
-        super().__init__(output)
+        super().__init__("output", output)
         _check_outside(savepoint, self._folder)
         metadata = savepoint.metadata
         if metadata.version < _OLDEST_VERSION or metadata.master_states:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -20,7 +20,7 @@ _head = struct.Struct("<HHII")
 
 def sorted_entries(
     entries: Iterable[EncodedEntry], max_parallelism: int, size: int, folder: Path | None
-) -> Iterator[EncodedEntry]:
+) -> Generator[EncodedEntry, None, None]:
     """Yield entries of about `size` bytes by key group, state and key.
 
     Files in a temporary folder in `folder` hold them meanwhile. The entries of some key groups
@@ -35,7 +35,7 @@ def sorted_entries(
 
 def _sorted_entries(
     entries: Iterable[EncodedEntry], max_parallelism: int, size: int, folder: Path | None
-) -> Iterator[EncodedEntry]:
+) -> Generator[EncodedEntry, None, None]:
     buckets = min(size // _BUCKET + 1, _MOST_BUCKETS, max_parallelism)
     with TemporaryDirectory(dir=folder) as scratch:
         paths = [Path(scratch, str(number)) for number in range(buckets)]

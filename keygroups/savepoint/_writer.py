@@ -55,7 +55,7 @@ class SavepointWriter(FolderWriter):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
+        super().__init__("path", path)
         self._operators: list[OperatorWriter] = []
 
     def add_operator(
