@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, refused_key, show
 from keygroups._compound_serializers import NOT_NULL, checked_write
 from keygroups._serializers import VOID_NAMESPACE, Serializer, TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
@@ -22,6 +24,7 @@ _Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
 
 _VOID = b"\0"  # the namespace of state without windows
 _NOT_NULL, _NULL = b"\0", b"\1"  # before a value in a MAP
+_DELIMITER = b","  # between the elements of a LIST
 
 
 class EncodedEntry(NamedTuple):
@@ -69,11 +72,41 @@ class EntryEncoder:
         key_group = compute_key_group_for_key_hash(code, self._max_parallelism)
         return EncodedEntry(key_group, state, self._write_key(key) + rest, encoded)
 
+    def encode_key(self, key: Any) -> bytes:
+        """Return the bytes of a key that is known to be of its type, as one with a key group is.
+
+        Raises InvalidValueError for None, and for a null within that Flink does not write.
+        """
+        if key is None:
+            raise refused_key(key)
+        return self._write_key(key)
+
+    def encode_value(
+        self, state: int, value: Any, user_key: Any = None, last_access: int | None = None
+    ) -> tuple[bytes, bytes]:
+        """Return what follows the key in the bytes of an entry's key, and those of its value.
+
+        The arguments are those of `encode`, and so is what is raised.
+        """
+        return self._encoders[state](user_key, value, last_access)
+
     def key_group(self, key: Any) -> int:
         """Return the key group of a key."""
         return compute_key_group_for_key_hash(
             hash_code(key, self._key_type), self._max_parallelism
         )
+
+
+def joined_lists(
+    entries: Iterable[EncodedEntry], states: Collection[int]
+) -> Iterator[EncodedEntry]:
+    """Yield entries; those of a key that follow one another in some LIST states become one."""
+    for (key_group, state, key), parts in groupby(entries, itemgetter(0, 1, 2)):
+        if state in states:
+            value = _DELIMITER.join(part.value for part in parts)
+            yield EncodedEntry(key_group, state, key, value)
+        else:
+            yield from parts
 
 
 def name_of(entry: EncodedEntry, header: bytes) -> str:
@@ -132,7 +165,7 @@ def _encoder(state: StateDescriptor) -> _Encode:
             written.append(write(element, time))
         if not written:
             raise InvalidValueError(f"{value_name} must have elements: an empty list is no entry")
-        return _VOID, b",".join(written)
+        return _VOID, _DELIMITER.join(written)
 
     if key_serializer is None:
         return encode_list if state.kind == "LIST" else encode_value
@@ -149,8 +182,10 @@ def _encoder(state: StateDescriptor) -> _Encode:
 
 
 def _write(name: str, serializer: Serializer, value: Any) -> bytes:
-    if value is None and serializer.write is not None and serializer.name not in NOT_NULL:
-        return serializer.write(value)
+    if value is None and serializer.write is not None:
+        if serializer.name not in NOT_NULL:
+            return serializer.write(value)
+        raise InvalidValueError(f"{name} must not be None: a {serializer} writes no null")
     try:
         return checked_write(serializer, value)
     except KeyGroupsError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from keygroups._checks import check_class
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder, name_of
+from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder, joined_lists, name_of
 from keygroups.savepoint._keyed_state_file import KeyedStateFile
 from keygroups.savepoint._metadata import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._output_folder import OutputFolder
@@ -46,14 +46,19 @@ class WriteTask:
         """Return what makes entries from keys and values."""
         return EntryEncoder(self.header, self.max_parallelism)
 
-    def write(self, entries: Iterable[EncodedEntry]) -> WrittenFile:
+    def write(
+        self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
+    ) -> WrittenFile:
         """Write entries that come ordered by key group and state, and of a state by key.
+
+        `elements_of` are the numbers of LIST states of which each entry is a part of a list: the
+        parts of a key become one list, in the order in which they come.
 
         Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
         not in order, SavepointError where the file cannot be written.
         """
         with self.open() as file:
-            for entry in entries:
+            for entry in joined_lists(entries, elements_of) if elements_of else entries:
                 file.add(entry)
         return self.written(file)
 

@@ -18,11 +18,25 @@ from keygroups.spark.dataframe import (
 from keygroups.spark.placement import pre_aggregate, repartition_by_subtask
 from keygroups.spark.register import register
 from keygroups.spark.rescale import rescale_report
-from keygroups.spark.savepoint import read_keyed_state, register_data_source
+from keygroups.spark.savepoint import (
+    KeyedState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+    read_keyed_state,
+    register_data_source,
+    write_savepoint,
+)
 from keygroups.spark.skew import skew_report
 
 __all__ = [
+    "KeyedState",
+    "ListState",
+    "MapState",
+    "ReducingState",
     "RescaleReport",
+    "ValueState",
     "infer_key_type",
     "infer_sql_row",
     "key_group_load",
@@ -35,5 +49,6 @@ __all__ = [
     "rescale_report",
     "skew_report",
     "with_routing",
+    "write_savepoint",
 ]
 __dir__ = __all__.copy

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import mmh3
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
 from keygroups._checks import check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -14,6 +15,7 @@ from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type, is_column
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
+from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
@@ -66,9 +68,6 @@ def repartition_by_subtask(
         placed.drop("key_group").write.partitionBy("subtask").parquet(path)
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    # Spark does not look at the key where there is one partition, and would let nulls pass.
-    partitions = max(parallelism, 2)
-    by_id = getattr(type(df), "repartitionById", None)  # from Spark 4.1
 
     def place(path: Portable, key_group: Column) -> Column:
         F = path.F
@@ -76,15 +75,17 @@ def repartition_by_subtask(
             path.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
-        return subtask if by_id is not None else _lands_on(path, subtask, partitions)
+        return _placed_by(df, path, subtask, parallelism)
 
-    placed_by = key_group_column(df, key, max_parallelism, key_type, place)
-    placed: DataFrame
-    if by_id is not None:
-        placed = by_id(df, partitions, placed_by)
-    else:
-        placed = df.repartition(partitions, placed_by)
-    return placed if parallelism == partitions else placed.coalesce(1)
+    return _move(df, key_group_column(df, key, max_parallelism, key_type, place), parallelism)
+
+
+def repartition_by_key_group(
+    df: DataFrame, key_group: str, max_parallelism: int, parallelism: int
+) -> DataFrame:
+    """Move every row to the partition of the subtask that has its key group, which is not null."""
+    subtask = PORTABLE.operator_index(F.col(key_group), max_parallelism, parallelism)
+    return _move(df, _placed_by(df, PORTABLE, subtask, parallelism), parallelism)
 
 
 def pre_aggregate(
@@ -158,6 +159,33 @@ def pre_aggregate(
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
     placed_by = quoted if isinstance(key, (list, tuple)) else quoted[0]
     return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, key_type)
+
+
+def _partitions(parallelism: int) -> int:
+    """Return how many partitions are made at first.
+
+    Spark does not look at the key where there is one partition, and would let nulls pass.
+    """
+    return max(parallelism, 2)
+
+
+def _placed_by(df: DataFrame, path: Portable, subtask: Column, parallelism: int) -> Column:
+    """Return what `_move` takes for the subtask."""
+    if hasattr(type(df), "repartitionById"):  # from Spark 4.1
+        return subtask
+    return _lands_on(path, subtask, _partitions(parallelism))
+
+
+def _move(df: DataFrame, placed_by: Column, parallelism: int) -> DataFrame:
+    """Move every row to the partition of its subtask."""
+    partitions = _partitions(parallelism)
+    by_id = getattr(type(df), "repartitionById", None)
+    placed: DataFrame
+    if by_id is not None:
+        placed = by_id(df, partitions, placed_by)
+    else:
+        placed = df.repartition(partitions, placed_by)
+    return placed if parallelism == partitions else placed.coalesce(1)
 
 
 def _lands_on(path: Portable, partition: Column, partitions: int) -> Column:

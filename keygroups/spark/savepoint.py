@@ -1,25 +1,57 @@
-"""Keyed state of Flink's savepoints and checkpoints as DataFrames."""
+"""Keyed state of Flink's savepoints as DataFrames, and savepoints written from DataFrames."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from keygroups._checks import check_str
-from keygroups.errors import KeyGroupsError
-from keygroups.savepoint import ReadTask, read_savepoint
-from keygroups.spark._columns.arguments import check_session, is_connect
+from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.savepoint import (
+    OperatorWriter,
+    ReadTask,
+    Savepoint,
+    SavepointWriter,
+    read_savepoint,
+)
+from keygroups.spark._columns.arguments import check_df, check_session, is_connect
+from keygroups.spark._state.arrow_map import map_in_arrow
 from keygroups.spark._state.batches import SAME, Layout, batches, layout_of
+from keygroups.spark._state.entry_files import ENTRIES, write_entries
+from keygroups.spark._state.new_states import (
+    KeyedState,
+    ListState,
+    MapState,
+    ReducingState,
+    ValueState,
+    described,
+)
+from keygroups.spark._state.row_encoder import RowEncoder
+from keygroups.spark._state.state_columns import rows_of
 from keygroups.spark._state.tasks import read_tasks, wanted_states
 
-__all__ = ["read_keyed_state", "register_data_source"]
+__all__ = [
+    "KeyedState",
+    "ListState",
+    "MapState",
+    "ReducingState",
+    "ValueState",
+    "read_keyed_state",
+    "register_data_source",
+    "write_savepoint",
+]
 __dir__ = __all__.copy
+
+_FLINK = ("1.17", "1.18", "1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
+_DESCRIPTION = "spark.job.description"
 
 
 def read_keyed_state(
@@ -131,3 +163,105 @@ def _read_classic(
 def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
     names = layout.not_null
     return (batch.as_row(names) for batch in batches(task, layout))
+
+
+def write_savepoint(
+    df: DataFrame | None,
+    path: str | os.PathLike[str],
+    operators: Mapping[str, KeyedState],
+    max_parallelism: int,
+    parallelism: int,
+    flink: str = "2.3",
+) -> Savepoint:
+    """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
+
+    `df` is the DataFrame of those `operators` that have none of their own, None if all have.
+    `path` is a folder that is not there yet, or its URL (extra `savepoint`), which the driver and
+    the executors reach. `operators` maps the uids of the job's operators to their `KeyedState`.
+    `max_parallelism`, 1..32768, has to be the job's, which sets it explicitly; `parallelism`,
+    1..max_parallelism, is how many files an operator has, each written by one task: the job may
+    run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all.
+
+    Rows are moved once, to the task that writes the file of their subtask, and sorted there by
+    Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
+    that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
+    need keygroups and PyArrow.
+
+    Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
+
+    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError and ParallelismError for
+    an argument, also a column that does not hold its type, before a job starts. Those that come
+    out only then are the same errors: a null key, a VALUE or user key that a key has twice, a null
+    where Flink writes none. SavepointError where the folder cannot be written.
+
+    >>> from tempfile import mkdtemp
+    >>> from keygroups.types import LONG, STRING
+    >>> flights = spark.createDataFrame([("UA", "IAH", 3), ("UA", "ORD", 4), ("AA", "MIA", 2)],
+    ...     "carrier string, dest string, n bigint")
+    >>> flown = KeyedState(None, "carrier", STRING, {"to": MapState("dest", "n", STRING, LONG)})
+    >>> savepoint = write_savepoint(flights, mkdtemp() + "/flown", {"by-carrier": flown}, 128, 3)
+    >>> [(entry.key, entry.user_key, entry.value)
+    ...     for entry in savepoint.operator("by-carrier").entries()]
+    [('UA', 'IAH', 3), ('UA', 'ORD', 4), ('AA', 'MIA', 2)]
+    """
+    check_choice("flink", flink, _FLINK)
+    groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+    if not isinstance(operators, Mapping):
+        raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
+    if not operators:
+        raise InvalidValueError("operators must be at least one, got none")
+    if find_spec("pyarrow") is None:
+        raise ModuleNotFoundError("write_savepoint needs PyArrow: pip install 'keygroups[arrays]'")
+    writer = SavepointWriter(path)
+    plans = [_plan(writer, uid, keyed, df, groups, subtasks) for uid, keyed in operators.items()]
+    with writer:
+        for plan in plans:
+            with _described(plan.entries.sparkSession, f"{plan.uid}, to {os.fspath(path)}"):
+                write_entries(plan.entries, plan.operator, plan.elements_of)
+    return read_savepoint(path)
+
+
+class _Plan(NamedTuple):
+    """What is written of one operator."""
+
+    uid: str
+    operator: OperatorWriter
+    entries: DataFrame
+    elements_of: list[int]
+
+
+def _plan(
+    writer: SavepointWriter,
+    uid: str,
+    keyed: KeyedState,
+    df: DataFrame | None,
+    max_parallelism: int,
+    parallelism: int,
+) -> _Plan:
+    """Add an operator, after all checks that no job is needed for."""
+    check_class("operators", keyed, KeyedState, "KeyedStates by uid")
+    has_ttl = keyed.ttl is not None
+    states = [described(name, state, has_ttl) for name, state in keyed.states.items()]
+    operator = writer.add_operator(uid, keyed.key_type, states, max_parallelism, parallelism)
+    source = df if keyed.df is None else keyed.df
+    check_df(source)
+    assert source is not None
+    rows = rows_of(source, keyed, max_parallelism)
+    encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
+    elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
+    return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
+
+
+@contextmanager
+def _described(spark: SparkSession, what: str) -> Iterator[None]:
+    """Have Spark's UI say what its jobs are for; Spark Connect describes them itself."""
+    if is_connect(spark):
+        yield
+        return
+    context: Any = spark.sparkContext  # whose types say that nothing is no description
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, f"write_savepoint: {what}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)

@@ -22,6 +22,7 @@ from savepoints import point
 
 import keygroups.spark
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan
+from keygroups.spark import KeyedState, ValueState
 from keygroups.spark import functions as KF
 from keygroups.types import INT, LONG, STRING, TUPLE
 
@@ -44,9 +45,12 @@ class RunError(Exception):
 
 
 @pytest.fixture(scope="module")
-def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
+def valid(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, list[Any]]]:
     """Arguments by the name of the parameter that each callable takes in stride."""
     df = spark.createDataFrame([(1, "a", 2, 0.5)], "n int, s string, b bigint, d double")
+    states = {"count": ValueState("b", LONG)}
     KF.hash_code("n", INT)  # looks for the fast path, and that runs a query
     with pytest.MonkeyPatch.context() as patch:
 
@@ -61,6 +65,7 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
             "batch_size": [None, 3],
             "column": ["substitute"],
             "df": [df],
+            "flink": ["2.3", "1.17"],
             "key": ["n", F.col("n"), ["n", "s"], "b", [["n", "s"]]],
             "key_groups": [None, [0, 5], range(8)],
             "key_type": [INT, None, LONG, TUPLE(INT, STRING)],
@@ -72,6 +77,7 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
             "nulls": ["raise", "drop"],
             "old_parallelism": [4],
             "operator": ["by-string"],
+            "operators": [{"by-s": KeyedState(None, "s", STRING, states)}],
             "parallelism": [3, 4],
             "path": [str(SAVEPOINT.path), SAVEPOINT.path],
             "plan": [RescalePlan(8, 3, 4)],
@@ -79,9 +85,16 @@ def valid(spark: SparkSession) -> Iterator[Mapping[str, list[Any]]]:
             "skew_report.subtask": [None, 2],  # a number here, and a column elsewhere
             "spark": [spark],
             "state": [None, "count"],
+            "states": [states],
             "substitute_type": [INT, STRING],
             "top": [3],
+            "ttl": [None, "b"],
+            "user_key": ["s"],
+            "user_key_type": [STRING],
+            "value": ["b", F.col("b")],
+            "value_type": [LONG],
             "weight": [None, "n", F.col("d")],
+            "write_savepoint.path": [tmp_path_factory.mktemp("written") / "savepoint"],
             **{
                 name: ["n", F.col("n")] for name in ("code", "key_group_id", "key_hash", "subtask")
             },

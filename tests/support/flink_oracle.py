@@ -86,7 +86,7 @@ def flink_class_path(dist: Path) -> str:
     return os.pathsep.join(map(str, jars))
 
 
-def local_session() -> SparkSession:
+def local_session(master: str = "local[2]") -> SparkSession:
     """Start Spark in this process, with Flink on its class path where it is installed.
 
     The environment variable KEYGROUPS_TEST_REMOTE makes it a Spark Connect session instead: a
@@ -108,7 +108,7 @@ def local_session() -> SparkSession:
         # After Spark's own jars: flink-dist brings older copies of classes that Spark needs,
         # and spark.driver.extraClassPath would put them first.
         os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
-    builder = SparkSession.builder.master("local[2]").appName("keygroups tests")
+    builder = SparkSession.builder.master(master).appName("keygroups tests")
     # For many queries of few rows the better compiler does not pay; with Flink come many rows.
     quick = {} if jar else {"spark.driver.extraJavaOptions": QUICK_JVM}
     for name, value in (SETTINGS | quick).items():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from typing_extensions import assert_type
 
 from keygroups import load, reports, types
+from keygroups import savepoint as keygroups_savepoint
 from keygroups import spark as keygroups_spark
 from keygroups.spark import dataframe, placement, rescale, savepoint, skew
 from keygroups.spark import functions as KF
@@ -47,6 +50,15 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     state = keygroups_spark.read_keyed_state(spark, "savepoint", "by-user", "count")
     assert_type(state, DataFrame)
     assert_type(keygroups_spark.register_data_source(spark), str)
+    states = {
+        "count": keygroups_spark.ValueState("n", types.LONG),
+        "total": keygroups_spark.ReducingState(F.col("bytes"), types.DOUBLE),
+        "tags": keygroups_spark.ListState("tag", types.STRING),
+        "cities": keygroups_spark.MapState("city", "n", types.STRING, types.LONG),
+    }
+    keyed = keygroups_spark.KeyedState(None, "user", types.STRING, states, ttl="seen")
+    written = keygroups_spark.write_savepoint(events, "new", {"by-user": keyed}, 128, 24)
+    assert_type(written, keygroups_savepoint.Savepoint)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:
@@ -63,3 +75,12 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
     assert_type(register(spark), list[str])
     assert_type(savepoint.read_keyed_state(spark, "savepoint", "by-user"), DataFrame)
     assert_type(savepoint.register_data_source(spark), str)
+    counts = savepoint.ValueState("n", types.LONG)
+    totals = savepoint.ReducingState("bytes", types.DOUBLE)
+    lists = savepoint.ListState("tags", types.STRING)
+    cities = savepoint.MapState("city", "n", types.STRING, types.LONG)
+    both = {"count": counts, "total": totals, "tags": lists, "cities": cities}
+    keyed = savepoint.KeyedState(
+        events, ["user", "item"], types.TUPLE(types.STRING, types.INT), both
+    )
+    savepoint.write_savepoint(None, Path("new"), {"by-user": keyed}, 128, 24, flink="1.20")

@@ -43,21 +43,29 @@ def is_column(thing: object) -> TypeGuard[Column]:
     return issubclass(cls, Column) or (is_connect(thing) and hasattr(cls, "isNotNull"))
 
 
-def check_column(name: str, column: object) -> Column:
-    """Return a column, or the one of a name."""
-    if isinstance(column, str):
-        text = check_text(name, column)
-        if text == "*" or text.endswith(".*"):
-            raise InvalidValueError(f"{name} must be one column, got {show(text)}")
-        try:
-            return F.col(text)
-        except (AssertionError, RuntimeError):  # PySpark's ways to say it
-            raise KeyGroupsError(
-                "there is no running Spark session, in which to make columns: start one first"
-            ) from None
+def check_column_or_name(name: str, column: object) -> Column | str:
+    """Return a column, or a name that one column may have, else refuse it."""
     if is_column(column):
         return column
-    raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
+    if not isinstance(column, str):
+        raise InvalidTypeError(f"{name} must be a column or a column name, got {show(column)}")
+    text = check_text(name, column)
+    if text == "*" or text.endswith(".*"):
+        raise InvalidValueError(f"{name} must be one column, got {show(text)}")
+    return text
+
+
+def check_column(name: str, column: object) -> Column:
+    """Return a column, or the one of a name."""
+    checked = check_column_or_name(name, column)
+    if not isinstance(checked, str):
+        return checked
+    try:
+        return F.col(checked)
+    except (AssertionError, RuntimeError):  # PySpark's ways to say it
+        raise KeyGroupsError(
+            "there is no running Spark session, in which to make columns: start one first"
+        ) from None
 
 
 def check_text(name: str, text: object) -> str:
@@ -72,9 +80,9 @@ def check_text(name: str, text: object) -> str:
     return checked
 
 
-def check_key_type(key_type: object) -> KeyType:
+def check_key_type(key_type: object, name: str = "key_type") -> KeyType:
     """Return a key type, else refuse it."""
-    return check_class("key_type", key_type, KeyType, "a value of keygroups.types such as STRING")
+    return check_class(name, key_type, KeyType, "a value of keygroups.types such as STRING")
 
 
 def map_key(key: object, leaf: Callable[[Any], Any]) -> Any:

@@ -44,7 +44,7 @@ def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
     column, names = key.column, [field.name for field in struct.fields]
     if len({name.lower() for name in names}) < len(names):
         # Spark finds fields by name, in any case of its letters: give them names of our own.
-        column = column.cast(_renamed(struct))
+        column = column.cast(renamed(struct))
         names = [f"f{index}" for index in range(len(names))]
     return [
         KeyColumn(column.getField(name), f"{key.name}.{field.name}", field.dataType)
@@ -52,13 +52,13 @@ def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
     ]
 
 
-def _renamed(spark_type: T.DataType) -> str:
+def renamed(spark_type: T.DataType) -> str:
     """Return a type as SQL writes it, with the fields of structs named by their places."""
     if isinstance(spark_type, T.StructType):
-        parts = (f"f{i}:{_renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
+        parts = (f"f{i}:{renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
         return f"struct<{','.join(parts)}>"
     if isinstance(spark_type, T.ArrayType):
-        return f"array<{_renamed(spark_type.elementType)}>"
+        return f"array<{renamed(spark_type.elementType)}>"
     return spark_type.simpleString()
 
 

@@ -1,0 +1,34 @@
+"""`DataFrame.mapInArrow` where there is no pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from keygroups.spark._columns.arguments import is_connect
+
+
+def map_in_arrow(
+    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: str
+) -> DataFrame:
+    """Return `df.mapInArrow(function, schema)`, of which PySpark 3.5 to 4.3 needs no pandas.
+
+    It asks for it all the same, as it does for whatever takes Arrow. So without pandas this does
+    what `mapInArrow` does after it has asked, by the same internals of PySpark.
+    """
+    if is_connect(df) or find_spec("pandas") is not None:
+        return df.mapInArrow(function, schema)
+    internals: Any = import_module("pyspark.sql.udf")
+    eval_type = internals.PythonEvalType.SQL_MAP_ARROW_ITER_UDF
+    udf = internals.UserDefinedFunction(function, schema, evalType=eval_type)
+    column = udf(*(df[name] for name in df.columns))
+    java: Any = df._jdf
+    if df.sparkSession.version < "4":
+        mapped = java.pythonMapInArrow(column._jc.expr(), False)
+    else:
+        mapped = java.mapInArrow(column._jc, False, None)
+    return DataFrame(mapped, df.sparkSession)

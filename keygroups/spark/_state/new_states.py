@@ -1,0 +1,161 @@
+"""What a savepoint is written from: DataFrames, and which of their columns are whose state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from keygroups._checks import check_class, check_str, show
+from keygroups.errors import InvalidTypeError
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    NewState,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from keygroups.spark._columns.arguments import (
+    check_column_or_name,
+    check_df,
+    check_key_type,
+    map_key,
+)
+from keygroups.spark.functions import ColumnOrName, Key
+from keygroups.types import KeyType
+
+
+class State:
+    """From which columns a state is written, and their key types: one of the classes below."""
+
+    value: ColumnOrName
+    value_type: KeyType
+
+    def __post_init__(self) -> None:
+        for name, given in vars(self).items():
+            is_type = name.endswith("_type")
+            checked = check_key_type(given, name) if is_type else check_column_or_name(name, given)
+            object.__setattr__(self, name, checked)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueState(State):
+    """A ValueState: the column of its values, of which a null is no entry, and their type.
+
+    >>> from keygroups.types import LONG
+    >>> ValueState("n", LONG)
+    ValueState(value='n', value_type=LONG)
+    """
+
+    value: ColumnOrName
+    value_type: KeyType
+
+
+@dataclass(frozen=True, eq=False)
+class ReducingState(State):
+    """A ReducingState: like a ValueState, of what was reduced so far.
+
+    >>> from keygroups.types import DOUBLE
+    >>> ReducingState("total", DOUBLE)
+    ReducingState(value='total', value_type=DOUBLE)
+    """
+
+    value: ColumnOrName
+    value_type: KeyType
+
+
+@dataclass(frozen=True, eq=False)
+class ListState(State):
+    """A ListState: the column of its lists, or of their elements, and the type of an element.
+
+    An array is a list in its order; an empty or a null one is no entry. Of a column of
+    `value_type` itself each row that is not null is an element, and the list of a key has its
+    elements in the order of their bytes in the savepoint, so that it is the same each time; with
+    a time to live in that of the last access before.
+
+    >>> from keygroups.types import STRING
+    >>> ListState("tag", STRING)
+    ListState(value='tag', value_type=STRING)
+    """
+
+    value: ColumnOrName
+    value_type: KeyType
+
+
+@dataclass(frozen=True, eq=False)
+class MapState(State):
+    """A MapState: the columns of the keys in the maps and of their values, and their types.
+
+    Each row is one entry of the map of its key, but where the user key is null. A null value is
+    one where Flink writes such: in a column of STRING.
+
+    >>> from keygroups.types import LONG, STRING
+    >>> MapState("city", "n", STRING, LONG)
+    MapState(user_key='city', value='n', user_key_type=STRING, value_type=LONG)
+    """
+
+    user_key: ColumnOrName
+    value: ColumnOrName
+    user_key_type: KeyType
+    value_type: KeyType
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedState:
+    """The keyed state of one operator: a DataFrame, the key's columns, the states by name.
+
+    `df` None is the DataFrame that `write_savepoint` is given itself. `key` is a column, its name,
+    or a list of several for a TUPLE or a ROW, as for `with_routing`, and `key_type` its key type.
+    A row gives an entry to each state whose column is not null in it, so rows of several kinds may
+    be in one DataFrame, united by `unionByName(allowMissingColumns=True)`.
+
+    `ttl` is the column of the time of last access of all these states: a bigint of epoch
+    milliseconds, or a timestamp. The job's states have a time to live then, whatever it is;
+    without it, they have none.
+
+    >>> from keygroups.types import LONG, STRING
+    >>> counts = spark.createDataFrame([("ann", 7)], "user string, n bigint")
+    >>> KeyedState(counts, "user", STRING, {"count": ValueState("n", LONG)})
+    KeyedState(df=DataFrame[user: string, n: bigint], key='user', key_type=STRING, \
+states={'count': ValueState(value='n', value_type=LONG)}, ttl=None)
+    """
+
+    df: DataFrame | None
+    key: Key
+    key_type: KeyType
+    states: Mapping[str, State]
+    ttl: ColumnOrName | None = None
+
+    def __post_init__(self) -> None:
+        if self.df is not None:
+            check_df(self.df)
+        check_key_type(self.key_type)
+        if not isinstance(self.states, Mapping):
+            raise InvalidTypeError(f"states must be by name, got {show(self.states)}")
+        states = {
+            check_str("name of a state", name): check_class(
+                "states", state, State, "such as ValueState, by name"
+            )
+            for name, state in self.states.items()
+        }
+        checked = {
+            "key": map_key(self.key, partial(check_column_or_name, "key")),
+            "states": states,
+            "ttl": None if self.ttl is None else check_column_or_name("ttl", self.ttl),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+
+def described(name: str, state: State, has_ttl: bool) -> NewState:
+    """Return the descriptor of a state by its name."""
+    if isinstance(state, MapState):
+        user_key_type, value_type = state.user_key_type, state.value_type
+        return MapStateDescriptor(name, user_key_type, value_type, has_ttl=has_ttl)
+    if isinstance(state, ListState):
+        return ListStateDescriptor(name, state.value_type, has_ttl=has_ttl)
+    if isinstance(state, ReducingState):
+        return ReducingStateDescriptor(name, state.value_type, has_ttl=has_ttl)
+    return ValueStateDescriptor(name, state.value_type, has_ttl=has_ttl)
