@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 from keygroups._checks import check_bounds, check_max_parallelism, show
-from keygroups.errors import ParallelismError
+from keygroups._restore_advice import restore_advice
+from keygroups.errors import ParallelismError, RestoreWarning
 
 
 def check_restore(

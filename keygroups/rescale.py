@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +22,11 @@ from keygroups._checks import (
 from keygroups._notebook import data_frame, html_table
 from keygroups._plots import plot_bands
 from keygroups._restore import check_restore
-from keygroups._restore_advice import restore_advice
 from keygroups.assignment import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError, RestoreWarning
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
