@@ -61,6 +61,11 @@ class FlinkSql:
         )
         return jobs
 
+    def group_aggregates(self, lines: Iterable[str]) -> list[str]:
+        """Return what `java/GroupAggregates.java` says of each history."""
+        given = "".join(f"{line}\n" for line in lines)
+        return self._run("GroupAggregates", given=given).splitlines()
+
     @contextmanager
     def rest_job(self, task: dict[str, object]) -> Iterator[RestJob]:
         """Run the job of `java/RestJob.java` in a cluster whose REST API can be asked."""
