@@ -13,12 +13,21 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
+from keygroups._checks import (
+    check_bounds,
+    check_choice,
+    check_class,
+    check_parallelisms,
+    check_str,
+    show,
+)
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
     OperatorWriter,
     ReadTask,
+    RewriteReport,
     Savepoint,
+    SavepointRewriter,
     SavepointWriter,
     read_savepoint,
 )
@@ -34,6 +43,7 @@ from keygroups.spark._state.new_states import (
     ValueState,
     described,
 )
+from keygroups.spark._state.rewriting import rekeyed_entries
 from keygroups.spark._state.row_encoder import RowEncoder
 from keygroups.spark._state.state_columns import rows_of
 from keygroups.spark._state.tasks import read_tasks, wanted_states
@@ -44,6 +54,7 @@ __all__ = [
     "MapState",
     "ReducingState",
     "ValueState",
+    "change_max_parallelism",
     "read_keyed_state",
     "register_data_source",
     "write_savepoint",
@@ -210,15 +221,47 @@ def write_savepoint(
         raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
     if not operators:
         raise InvalidValueError("operators must be at least one, got none")
-    if find_spec("pyarrow") is None:
-        raise ModuleNotFoundError("write_savepoint needs PyArrow: pip install 'keygroups[arrays]'")
+    _check_arrow("write_savepoint")
     writer = SavepointWriter(path)
     plans = [_plan(writer, uid, keyed, df, groups, subtasks) for uid, keyed in operators.items()]
     with writer:
         for plan in plans:
-            with _described(plan.entries.sparkSession, f"{plan.uid}, to {os.fspath(path)}"):
+            what = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
+            with _described(plan.entries.sparkSession, what):
                 write_entries(plan.entries, plan.operator, plan.elements_of)
     return read_savepoint(path)
+
+
+def change_max_parallelism(
+    spark: SparkSession,
+    path: str | os.PathLike[str],
+    new_max_parallelism: int,
+    output: str | os.PathLike[str],
+    parallelism: int | None = None,
+    operators: Iterable[str] | None = None,
+    moved: Mapping[str, str] | None = None,
+) -> RewriteReport:
+    """Write a savepoint anew with another max parallelism, on Spark's executors.
+
+    `path` and `moved` are those of `keygroups.savepoint.read_savepoint`, the other arguments and
+    what is raised those of `keygroups.savepoint.change_max_parallelism`. The executors reach both
+    folders, and need keygroups, its extra `savepoint` and PyArrow. Entries are moved once, to the
+    task that writes the file of their new subtask, and sorted there by Spark.
+
+    >>> from tempfile import mkdtemp
+    >>> report = change_max_parallelism(spark, savepoint, 4096, mkdtemp() + "/new")
+    >>> [(one.operator, one.new_max_parallelism) for one in report.operators if one.states]
+    [('by-string', 4096)]
+    """
+    check_session(spark)
+    groups = check_bounds("new_max_parallelism", new_max_parallelism)
+    _check_arrow("change_max_parallelism")
+    source = read_savepoint(path, moved)
+    with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
+        for operator in rewriter.operators:
+            with _described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
+                write_entries(rekeyed_entries(spark, operator), operator)
+    return rewriter.report()
 
 
 class _Plan(NamedTuple):
@@ -252,6 +295,11 @@ def _plan(
     return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
 
 
+def _check_arrow(function: str) -> None:
+    if find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(f"{function} needs PyArrow: pip install 'keygroups[arrays]'")
+
+
 @contextmanager
 def _described(spark: SparkSession, what: str) -> Iterator[None]:
     """Have Spark's UI say what its jobs are for; Spark Connect describes them itself."""
@@ -260,7 +308,7 @@ def _described(spark: SparkSession, what: str) -> Iterator[None]:
         return
     context: Any = spark.sparkContext  # whose types say that nothing is no description
     before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, f"write_savepoint: {what}")
+    context.setLocalProperty(_DESCRIPTION, what)
     try:
         yield
     finally:

@@ -59,6 +59,8 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     keyed = keygroups_spark.KeyedState(None, "user", types.STRING, states, ttl="seen")
     written = keygroups_spark.write_savepoint(events, "new", {"by-user": keyed}, 128, 24)
     assert_type(written, keygroups_savepoint.Savepoint)
+    moved = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
+    assert_type(moved, keygroups_savepoint.RewriteReport)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:
@@ -84,3 +86,4 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
         events, ["user", "item"], types.TUPLE(types.STRING, types.INT), both
     )
     savepoint.write_savepoint(None, Path("new"), {"by-user": keyed}, 128, 24, flink="1.20")
+    savepoint.change_max_parallelism(spark, Path("old"), 64, Path("new"), 8, operators=["users"])

@@ -9,7 +9,8 @@ from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, iterate, show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, ReadTask, StateDescriptor
 
-_TASK_BYTES = 16 << 20
+TASK_BYTES = 16 << 20
+"""About how many bytes of state a task reads."""
 
 
 def wanted_states(operator: Operator, state: str | None) -> list[StateDescriptor]:
@@ -31,7 +32,7 @@ def read_tasks(
     return [
         part
         for task in operator.tasks(None, groups)
-        for part in replace(task, states=names).split(_TASK_BYTES)
+        for part in replace(task, states=names).split(TASK_BYTES)
     ]
 
 

@@ -1,0 +1,84 @@
+"""`change_max_parallelism` on Spark writes what the local one writes, file by file.
+
+The local one is held against Flink in test_flink_max_parallelism.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from savepoints import point
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+from pyspark.sql import SparkSession
+
+from keygroups import savepoint as local
+from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError, SavepointError
+from keygroups.savepoint import Savepoint, read_savepoint
+from keygroups.spark import change_max_parallelism
+
+POINTS = [
+    pytest.param(name, marks=[] if index < 2 else [pytest.mark.slow], id=name)
+    for index, name in enumerate(
+        [
+            "2.3.0-rocksinc-checkpoint",
+            "1.20.5-heap-native",
+            "1.20.5-snappy-canonical",
+            "2.3.0-extrarocks-canonical",
+            "2.3.0-rowkey-canonical",
+            "2.3.0-sqlheap-canonical",
+            "2.3.0-wide-canonical",
+        ]
+    )
+]
+
+
+def keyed_bytes(savepoint: Savepoint) -> list[tuple[str, int, Any, bytes]]:
+    """Return the bytes of all keyed state, with where their key groups start."""
+    found = []
+    for operator in savepoint.metadata.operators:
+        for subtask in operator.subtasks:
+            handle: Any = subtask.managed_keyed
+            if handle is not None:
+                with savepoint.files.open(handle.stream) as stream:
+                    data = stream.read(0, stream.size)
+                found.append((operator.operator_id, subtask.index, handle.offsets, data))
+    return found
+
+
+@pytest.mark.parametrize("name", POINTS)
+@pytest.mark.parametrize(("groups", "parallelism"), [(4096, None), (64, 2)])
+def test_it_writes_what_the_local_one_writes(
+    spark: SparkSession, tmp_path: Path, name: str, groups: int, parallelism: int | None
+) -> None:
+    one = point(name)
+    a, b = tmp_path / "a", tmp_path / "b"
+    report = change_max_parallelism(spark, one.path, groups, a, parallelism, moved=one.moved)
+    expected = local.change_max_parallelism(one.read(), groups, b, parallelism)
+    assert report.operators == expected.operators
+    assert any(state.entries for one in report.operators for state in one.states)
+    found = keyed_bytes(read_savepoint(a))
+    assert found == keyed_bytes(read_savepoint(b))
+    assert sum(len(data) for *_, data in found) > 1000
+
+
+def test_what_is_refused_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    one = point("1.20.5-pojo-canonical")
+    new = tmp_path / "new"
+    with pytest.raises(SavepointError, match="the new max parallelism must be a divisor of 128"):
+        change_max_parallelism(spark, one.path, 129, new)
+    with pytest.raises(ParallelismError, match="new_max_parallelism must be from 1 to 32768"):
+        change_max_parallelism(spark, one.path, 0, new)
+    with pytest.raises(ParallelismError, match="parallelism must be from 1 to 64"):
+        change_max_parallelism(spark, one.path, 64, new, parallelism=65)
+    with pytest.raises(InvalidValueError, match="got 'nobody'"):
+        change_max_parallelism(spark, one.path, 64, new, operators=["nobody"])
+    with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
+        change_max_parallelism(spark, one.path, 64, one.path / "new")
+    with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
+        change_max_parallelism(None, one.path, 64, new)  # type: ignore[arg-type]  # on purpose
+    assert not list(tmp_path.iterdir())
