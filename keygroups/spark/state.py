@@ -154,6 +154,8 @@ class GroupAggregate(StatefulProcessor):
         self.columns = list(dict.fromkeys([kind, *listed, *self._columns]))
         """The columns that it reads."""
 
+    _row: Row  # the columns of the result, set with those of the key
+
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
         self._group = Group(handle, self._aggregates, self._retention, self._mini_batch)
