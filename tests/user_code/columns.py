@@ -59,8 +59,8 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     keyed = keygroups_spark.KeyedState(None, "user", types.STRING, states, ttl="seen")
     written = keygroups_spark.write_savepoint(events, "new", {"by-user": keyed}, 128, 24)
     assert_type(written, keygroups_savepoint.Savepoint)
-    moved = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
-    assert_type(moved, keygroups_savepoint.RewriteReport)
+    rewritten = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
+    assert_type(rewritten, keygroups_savepoint.RewriteReport)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:
