@@ -179,7 +179,8 @@ class SavepointRewriter(FolderWriter):
     def _operator_state(
         self, handle: OperatorStateHandle | None, names: list[str]
     ) -> OperatorStateHandle | None:
-        if handle is None:
+        # Flink opens a handle without bytes, but for that of merged files, which are none now.
+        if handle is None or not handle.stream.size:
             return None
         stream = self._copied(handle.stream, names)
         assert stream is not None
@@ -280,7 +281,8 @@ def _has_keyed_state(operator: OperatorMetadata) -> bool:
 
 
 def _has_operator_state(subtask: SubtaskState) -> bool:
-    return subtask.managed_operator is not None or subtask.raw_operator is not None
+    handles = (subtask.managed_operator, subtask.raw_operator)
+    return any(handle is not None and handle.stream.size for handle in handles)
 
 
 def _refused(operator: Operator, why: str) -> SavepointError:

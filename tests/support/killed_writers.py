@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -36,12 +38,33 @@ from keygroups.savepoint import change_max_parallelism
 print("{READY}", flush=True)
 change_max_parallelism(sys.argv[2], {MAX_PARALLELISM}, sys.argv[1], parallelism=5)
 """
+SPARK_WRITER = f"""
+import sys
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from keygroups.spark.savepoint import KeyedState, ValueState, write_savepoint
+from keygroups.types import LONG, STRING
+
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+for name in ("spark.driver.bindAddress", "spark.driver.host"):
+    builder = builder.config(name, "127.0.0.1")
+spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+users = spark.range({KEYS}).select(F.concat(F.lit("user-"), F.col("id")).alias("user"), "id")
+users.count()
+print("{READY}", flush=True)
+counts = KeyedState(users, "user", STRING, {{"count": ValueState("id", LONG)}})
+write_savepoint(None, sys.argv[1], {{"{UID}": counts}}, {MAX_PARALLELISM}, parallelism=5)
+"""
 
 
 def start(program: str, *arguments: Path) -> subprocess.Popen[str]:
     """Start a program, and return when it begins to write."""
     started = subprocess.Popen(
-        [sys.executable, "-c", program, *map(str, arguments)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        start_new_session=True,  # a process group of it and what it starts, such as Spark's JVM
     )
     assert started.stdout is not None
     assert started.stdout.readline() == f"{READY}\n"
@@ -57,10 +80,11 @@ def run_time(program: str, *arguments: Path) -> float:
 
 
 def kill(started: subprocess.Popen[str], after: float) -> bool:
-    """Kill a program after some seconds; return whether it was still running."""
+    """Kill a program after some seconds, and what it started; return if it was still running."""
     with started:
         time.sleep(after)
-        started.kill()
+        if started.poll() is None:
+            os.killpg(started.pid, signal.SIGKILL)
         return started.wait() != 0
 
 

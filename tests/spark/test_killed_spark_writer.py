@@ -1,0 +1,31 @@
+"""A Spark job that is killed while it writes a savepoint leaves a whole one or none."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from killed_writers import SPARK_WRITER, check_whole, kill, readable_savepoints, run_time, start
+
+MOMENTS = 10
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("KEYGROUPS_TEST_REMOTE" in os.environ, reason="it starts a Spark of its own")
+def test_it_leaves_a_whole_savepoint_or_none(tmp_path: Path) -> None:
+    seconds = run_time(SPARK_WRITER, tmp_path / "whole")
+    check_whole(tmp_path / "whole")
+    rng = random.Random(0)
+    killed = 0
+    for number in range(MOMENTS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = folder / "savepoint"
+        killed += kill(start(SPARK_WRITER, path), rng.uniform(0, seconds))
+        for found in readable_savepoints(folder):
+            check_whole(found)
+        if path.exists():
+            check_whole(path)
+    assert killed >= MOMENTS / 2
