@@ -143,9 +143,7 @@ class GroupAggregate(StatefulProcessor):
             self._columns.append(kind if counts_rows else made_of[1])
             fields.append(T.StructField(name, aggregate.result_type))
         if len({field.name.lower() for field in fields}) < len(fields):
-            raise InvalidValueError(
-                f"aggregates must have names other than {kind}, and all differ"
-            )
+            raise InvalidValueError(f"aggregates must have different names, none {kind}")
         self._kind, self._order = kind, listed
         self._retention = check_retention(idle_retention, state_ttl, update_type)
         self._mini_batch = check_class("mini_batch", mini_batch, bool, "a bool")

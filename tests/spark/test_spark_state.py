@@ -1,0 +1,381 @@
+"""`keygroups.spark.state`: what it refuses, where state is put, and what Spark makes of it.
+
+That its changelog is Flink's is shown in `tests/flink/test_flink_group_aggregate.py`, outside of
+Spark. Queries need pandas and protobuf, so they are marked `extras`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from group_histories import InMemoryHandle, random_history, told_by_us, values
+
+import keygroups
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.types import LONG, STRING, TUPLE
+
+pytest.importorskip("pyspark")
+
+import pyspark
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from keygroups.spark import state
+from keygroups.spark._keyed_state.aggregates import AGGREGATES
+from keygroups.spark._keyed_state.group import Group
+from keygroups.spark._keyed_state.landing import lands_on
+from keygroups.spark._keyed_state.retention import Retention
+from keygroups.spark.dataframe import key_group_column
+from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+HAS_API = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 1)
+needs_api = pytest.mark.skipif(not HAS_API, reason="PySpark before 4.1")
+SCHEMA = T.StructType(
+    [
+        T.StructField("kind", T.StringType()),
+        T.StructField("app", T.StringType()),
+        T.StructField("seq", T.LongType()),
+        T.StructField("user", T.LongType()),
+        T.StructField("price", T.FloatType()),
+    ]
+)
+USERS = {"views": ("count", "*"), "users": ("count_distinct", "user")}
+FOREVER = Retention(None, None, False)
+MINUTE = timedelta(minutes=1)
+
+
+def test_pyspark_before_4_1_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.0.5")
+    for call in (
+        lambda: GroupAggregate(SCHEMA, USERS),
+        lambda: group_aggregate(None, "app", None, 128, 4),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(KeyGroupsError, match=r"PySpark has from 4\.1 on: this is 4\.0\.5"):
+            call()
+
+
+@pytest.mark.skipif(HAS_API, reason="PySpark has it")
+def test_this_pyspark_is_named() -> None:
+    with pytest.raises(KeyGroupsError, match=rf"4\.1 on: this is {pyspark.__version__}"):
+        GroupAggregate(SCHEMA, USERS)
+
+
+@needs_api
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        (
+            {"schema": T.StructType(SCHEMA.fields[1:])},
+            InvalidValueError,
+            "kind has no column 'kind'",
+        ),
+        ({"kind": "op"}, InvalidValueError, "kind has no column 'op': there are kind, app"),
+        ({"kind": "user"}, InvalidTypeError, "kind must be a string column"),
+        ({"schema": "app string"}, InvalidTypeError, "schema must be a StructType"),
+        ({"aggregates": {}}, InvalidValueError, "at least one, got none"),
+        ({"aggregates": [("n", "count")]}, InvalidTypeError, "aggregates must be a dict"),
+        ({"aggregates": {"n": "count"}}, InvalidTypeError, "aggregates must be of tuples"),
+        ({"aggregates": {"n": ("avg", "user")}}, InvalidValueError, "count, sum, min, max"),
+        ({"aggregates": {"n": ("sum", "*")}}, InvalidValueError, r"has no column '\*'"),
+        ({"aggregates": {"n": ("sum", "app")}}, InvalidTypeError, "integer type or double"),
+        ({"aggregates": {"n": ("min", "price")}}, InvalidTypeError, "got 'price' of float"),
+        ({"aggregates": {"Kind": ("count", "*")}}, InvalidValueError, "different names"),
+        ({"order_by": "offset"}, InvalidValueError, "order_by has no column 'offset'"),
+        ({"state_ttl": timedelta(0)}, InvalidValueError, "state_ttl must be above 0"),
+        ({"state_ttl": timedelta(microseconds=1500)}, InvalidValueError, "whole milliseconds"),
+        ({"state_ttl": 1000}, InvalidTypeError, "must be a datetime.timedelta, got 1000"),
+        ({"update_type": "OnReadAndWrite"}, InvalidValueError, "without one"),
+        (
+            {"state_ttl": MINUTE, "update_type": "Disabled"},
+            InvalidValueError,
+            "OnCreateAndWrite, OnReadAndWrite, got 'Disabled'",
+        ),
+        ({"idle_retention": MINUTE}, InvalidTypeError, "must be a tuple"),
+        (
+            {"idle_retention": (MINUTE, 6 * MINUTE - timedelta(milliseconds=1))},
+            InvalidValueError,
+            "max at least 5 minutes above its min",
+        ),
+        ({"idle_retention": (timedelta(0), timedelta(0))}, InvalidValueError, "min above 1 ms"),
+        (
+            {"idle_retention": (MINUTE, 6 * MINUTE), "state_ttl": MINUTE},
+            InvalidValueError,
+            "must not be given both",
+        ),
+        ({"mini_batch": 1}, InvalidTypeError, "mini_batch must be a bool"),
+    ],
+)
+def test_bad_processors(options: dict[str, Any], error: type[Exception], says: str) -> None:
+    arguments: dict[str, Any] = {"schema": SCHEMA, "aggregates": USERS, **options}
+    with pytest.raises(error, match=says):
+        GroupAggregate(**arguments)
+
+
+@needs_api
+def test_least_retention_is_taken() -> None:
+    GroupAggregate(SCHEMA, USERS, idle_retention=(MINUTE, 6 * MINUTE))
+    GroupAggregate(SCHEMA, USERS, state_ttl=timedelta(milliseconds=1))
+
+
+@needs_api
+def test_kind_and_order_of_rows() -> None:
+    """What only the rows can tell fails the query."""
+
+    def run(rows: list[tuple[Any, ...]], **options: Any) -> list[Any]:
+        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(["app"])
+        processor.init(InMemoryHandle())
+        made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
+        return list(processor.handleInputRows(("maps", 1), iter(made), Clock()))
+
+    kept = ("+I", "maps", 1, 7)
+    with pytest.raises(InvalidValueError, match=r"kind must be one of \+I, -U, \+U, -D, got 'I'"):
+        run([("I", "maps", 1, 7)])
+    with pytest.raises(InvalidValueError, match="got None"):
+        run([(None, "maps", 1, 7)])
+    with pytest.raises(InvalidValueError, match="order_by must be given where rows retract"):
+        run([kept, ("-D", "maps", 2, 7)])
+    with pytest.raises(InvalidValueError, match="must not be null, got None"):
+        run([kept, ("-D", "maps", None, 7)], order_by="seq")
+    with pytest.raises(
+        InvalidValueError, match="must differ among the rows of a key, got 1 twice"
+    ):
+        run([kept, kept], order_by="seq")
+    in_order = run([("-D", "maps", 2, 7), kept], order_by=["seq", "user"])
+    assert [tuple(row) for row in in_order] == [("maps", "+I", 1, 1), ("maps", "-D", 1, 1)]
+
+
+class Clock:
+    """Spark's TimerValues."""
+
+    def getCurrentProcessingTimeInMs(self) -> int:
+        return 0
+
+
+def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
+    rows = [(f"k{n}", n * n * 7919 - 2**40) for n in range(3000)]
+    df = spark.createDataFrame(rows, "s string, n bigint")
+    wrong = []
+    for names, key_type in ((["s"], TUPLE(STRING)), (["n", "s"], TUPLE(LONG, STRING))):
+        for parallelism in (1, 3, 128):
+
+            def lands(path: Any, key_group: Any) -> Any:
+                subtask = path.operator_index(key_group, 128, parallelism)  # noqa: B023
+                columns = [F.col(name) for name in names]  # noqa: B023
+                landing = lands_on(path, columns, subtask, parallelism)  # noqa: B023
+                return F.hash(*columns, landing).eqNullSafe(subtask) & landing.isNotNull()
+
+            right = key_group_column(df, names, 128, key_type, lands)
+            wrong.append(F.count_if(~right).alias(f"wrong_{len(wrong)}"))
+    (counts,) = df.select(*wrong).collect()
+    assert list(counts) == [0] * 6
+
+
+def test_mini_batch_lowers_accesses_by_the_fold_factor() -> None:
+    """10 rows of a key in a batch, all of one user: a tenth of the reads, and of the writes."""
+    accesses = {}
+    for mini_batch in (False, True):
+        handle = InMemoryHandle()
+        made = [
+            AGGREGATES["count"]("*", T.LongType()),
+            AGGREGATES["count_distinct"]("user", T.LongType()),
+        ]
+        group = Group(handle, made, FOREVER, mini_batch)
+        for now in range(20):
+            handle.now = now
+            changes = [("+I", [None, 7])] * 10
+            emitted = list(group.apply(iter(changes), now))
+        assert emitted[-1] == ("+U", [200, 1])
+        accesses[mini_batch] = (handle.reads, handle.writes)
+    assert accesses == {False: (400, 400), True: (40, 40)}
+
+
+def test_state_accesses_wants_a_progress() -> None:
+    with pytest.raises(InvalidTypeError, match="must be a StreamingQueryProgress, got None"):
+        state_accesses(None)
+
+
+# --- queries --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stream(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session with what a query needs, and as it was before afterwards."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("google.protobuf")
+    settings = {
+        "spark.sql.streaming.stateStore.providerClass": state._ROCKSDB,
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.shuffle.partitions": "3",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, old in before.items():
+        if old is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, old)
+
+
+def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
+    folder.mkdir(exist_ok=True)
+    hidden = folder / f".{number}"
+    hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    hidden.rename(folder / f"{number:03}.json")
+
+
+def read(spark: SparkSession, folder: Path) -> DataFrame:
+    reader = spark.readStream.schema("kind string, app string, seq int, v bigint")
+    return reader.option("maxFilesPerTrigger", 1).json(str(folder))
+
+
+def run(changes: DataFrame, place: Path) -> Any:
+    """Run a query until no file is left; the changes of batch N are in out/batch=N."""
+    out = str(place / "out")
+
+    def write(batch: DataFrame, number: int) -> None:
+        numbered = batch.withColumn("partition", F.spark_partition_id())
+        numbered = numbered.withColumn("at", F.monotonically_increasing_id())
+        numbered.write.mode("overwrite").parquet(f"{out}/batch={number}")
+
+    query = (
+        changes.writeStream.foreachBatch(write)
+        .outputMode("update")
+        .option("checkpointLocation", str(place / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
+
+
+def read_changes(spark: SparkSession, place: Path) -> list[Any]:
+    return spark.read.parquet(str(place / "out")).orderBy("batch", "at").collect()
+
+
+@pytest.mark.extras
+@needs_api
+@pytest.mark.parametrize("mini_batch", [False, True], ids=["row", "mini-batch"])
+def test_histories_through_spark(stream: SparkSession, tmp_path: Path, mini_batch: bool) -> None:
+    """Keys with random histories: the changelog of each is Flink's, in the subtask's partition."""
+    names = ["count(*)", "sum", "min", "max", "count_distinct"]
+    chance = random.Random(17)
+    histories = {
+        f"key-{n}": [rows for _, rows in random_history(chance, values("BIGINT"), [0])][:5]
+        for n in range(60)
+    }
+    for number in range(5):
+        batch = [
+            {"kind": kind, "app": app, "seq": seq, "v": value}
+            for app, batches in histories.items()
+            for seq, (kind, value) in enumerate(batches[number] if number < len(batches) else [])
+        ]
+        chance.shuffle(batch)
+        put(tmp_path / "in", number, batch)
+    source = read(stream, tmp_path / "in")
+    processor = GroupAggregate(
+        source.schema,
+        {
+            name.strip("(*)"): (name.removesuffix("(*)"), "*" if "*" in name else "v")
+            for name in names
+        },
+        order_by="seq",
+        mini_batch=mini_batch,
+    )
+    run(group_aggregate(source, "app", processor, 128, 3), tmp_path)
+    found: dict[str, list[list[str]]] = defaultdict(lambda: [[] for _ in range(5)])
+    for row in read_changes(stream, tmp_path):
+        results = tuple(row[name] for name in ("count", "sum", "min", "max", "count_distinct"))
+        found[row.app][row.batch].append(repr((row.kind, *results)))
+        assert row.partition == keygroups.assign_key_to_parallel_operator(row.app, 128, 3)
+    for app, batches in histories.items():
+        history = [(0, rows) for rows in batches]
+        told = told_by_us(names, "BIGINT", FOREVER, mini_batch, history)
+        assert found[app][: len(told)] == told
+
+    store = stream.read.format("statestore").option("path", str(tmp_path / "checkpoint"))
+    kept = store.option("stateVarName", "accState").load().collect()
+    assert kept
+    for entry in kept:
+        subtask = keygroups.assign_key_to_parallel_operator(entry.key.app, 128, 3)
+        assert entry.partition_id == subtask
+    assert {entry.partition_id for entry in kept} == {0, 1, 2}
+
+
+@pytest.mark.extras
+@needs_api
+def test_ttl_and_accesses_after_a_restart(stream: SparkSession, tmp_path: Path) -> None:
+    """What expired while no query ran is gone in the next; what did not is there."""
+    source = read(stream, tmp_path / "in")
+    processor = GroupAggregate(
+        source.schema, {"n": ("count", "*")}, state_ttl=timedelta(seconds=30), mini_batch=True
+    )
+    changes = group_aggregate(source, "app", processor, 128, 3)
+    rows = [{"kind": "+I", "app": "maps", "seq": n, "v": n} for n in range(10)]
+    seen: list[Any] = []
+    accesses = []
+    for number, wait in enumerate((0, 0, 31)):
+        time.sleep(wait)
+        put(tmp_path / "in", number, rows)
+        started = time.monotonic()
+        query = run(changes, tmp_path)
+        if number < 2:
+            accesses.append(state_accesses(query.recentProgress[-1]))
+            if time.monotonic() - started > 25:
+                pytest.skip("this machine takes longer for a batch than the state lives")
+    seen = [(row.batch, row.kind, row.n) for row in read_changes(stream, tmp_path)]
+    assert seen == [(0, "+I", 10), (1, "-U", 10), (1, "+U", 20), (2, "+I", 10)]
+    assert all(reads and writes for reads, writes in accesses)
+
+
+@needs_api
+def test_bad_queries(
+    spark: SparkSession, stream: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "in", 0, [])
+    source = read(spark, tmp_path / "in")
+    processor = GroupAggregate(source.schema, {"n": ("count", "*")})
+    with pytest.raises(InvalidValueError, match="df must be a stream"):
+        group_aggregate(spark.createDataFrame([], source.schema), "app", processor, 128, 3)
+    with pytest.raises(InvalidValueError, match="df has no column 'user'"):
+        group_aggregate(source, "user", processor, 128, 3)
+    with pytest.raises(InvalidValueError, match="df has no column 'kind'"):
+        group_aggregate(source.drop("kind"), "app", processor, 128, 3)
+    with pytest.raises(InvalidValueError, match="must be at least the parallelism, 4, got 3"):
+        group_aggregate(source, "app", processor, 128, 4)
+    with pytest.raises(KeyGroupsError, match="parallelism must be"):
+        group_aggregate(source, "app", processor, 128, 129)
+    with pytest.raises(InvalidTypeError, match="processor must be a GroupAggregate, got 'count'"):
+        group_aggregate(source, "app", "count", 128, 3)  # type: ignore[arg-type]
+    doubled = source.withColumn("d", F.col("v").cast("double"))
+    with pytest.raises(InvalidTypeError, match=r"makes one key of 0\.0 and -0\.0"):
+        group_aggregate(doubled, "d", processor, 128, 3)
+    with pytest.raises(InvalidValueError, match="key must not have the name of a result, got n"):
+        group_aggregate(source.withColumn("n", F.col("v")), "n", processor, 128, 3)
+    spark.conf.set(
+        "spark.sql.streaming.stateStore.providerClass",
+        "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    )
+    with pytest.raises(KeyGroupsError, match=r"stateStore\.providerClass must be .*RocksDB"):
+        group_aggregate(source, "app", processor, 128, 3)
+    monkeypatch.setattr(state, "_NEEDS", {"google.no_such": "protobuf", "no_such": "pandas"})
+    with pytest.raises(KeyGroupsError, match="transformWithState needs protobuf, pandas: pip"):
+        group_aggregate(source, "app", processor, 128, 3)
+    monkeypatch.delattr(type(source.groupBy()), "transformWithState", raising=False)
+    for cls in type(source.groupBy()).__mro__:
+        if "transformWithState" in vars(cls):
+            monkeypatch.delattr(cls, "transformWithState")
+    with pytest.raises(KeyGroupsError, match="this Spark session has no transformWithState"):
+        group_aggregate(source, "app", processor, 128, 3)
