@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+import keygroups
+
 pytest.importorskip("pandas")
 pytest.importorskip("google.protobuf")
 pytest.importorskip("pyspark", minversion="4.1")
@@ -111,3 +113,30 @@ def test_killed_at_random_points(tmp_path: Path) -> None:
 
 def offsets(output: Path) -> int:
     return len(list((output / "_checkpoint" / "offsets").glob("[0-9]*")))
+
+
+def test_without_arguments() -> None:
+    arguments = command(Path(), Path())
+    arguments["args"] = arguments["args"][:2]
+    done = subprocess.run(**arguments, capture_output=True, timeout=DEADLINE)
+    assert done.returncode == 0, done.stderr
+    header, *lines, last = done.stdout.splitlines()
+    assert header.split() == ["app", "subtask", "views", "users"]
+    assert last == "10 apps, 4,000 views"
+    for line in lines:
+        app, subtask, _, _ = line.split()
+        assert int(subtask) == keygroups.assign_key_to_parallel_operator(app.strip("'"), 128, 4)
+
+
+def test_bad_arguments(tmp_path: Path) -> None:
+    for options, says in (
+        (["--input", tmp_path], "give both, or neither"),
+        (["--input", tmp_path / "none", "--output", tmp_path], "no such directory"),
+        (["--parallelism", 129], "--parallelism: parallelism must be"),
+        (["--files-per-batch", 0], "must be at least 1, got 0"),
+    ):
+        arguments = command(tmp_path, tmp_path)
+        arguments["args"] = [*arguments["args"][:2], *map(str, options)]
+        done = subprocess.run(**arguments, capture_output=True, timeout=DEADLINE)
+        assert done.returncode == 2
+        assert says in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -11,7 +12,7 @@ from typing_extensions import assert_type
 from keygroups import load, reports, types
 from keygroups import savepoint as keygroups_savepoint
 from keygroups import spark as keygroups_spark
-from keygroups.spark import dataframe, placement, rescale, savepoint, skew
+from keygroups.spark import dataframe, placement, rescale, savepoint, skew, state
 from keygroups.spark import functions as KF
 from keygroups.spark.register import register
 
@@ -87,3 +88,22 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
     )
     savepoint.write_savepoint(None, Path("new"), {"by-user": keyed}, 128, 24, flink="1.20")
     savepoint.change_max_parallelism(spark, Path("old"), 64, Path("new"), 8, operators=["users"])
+
+
+def keyed_state(spark: SparkSession) -> None:
+    views = spark.readStream.schema("app string, user bigint, kind string, offset bigint").json(
+        "views"
+    )
+    users = state.GroupAggregate(
+        views.schema,
+        {"views": ("count", "*"), "users": ("count_distinct", "user")},
+        order_by=["offset"],
+        idle_retention=(dt.timedelta(hours=1), dt.timedelta(hours=2)),
+        mini_batch=True,
+    )
+    changes = state.group_aggregate(views, "app", users, 128, 24)
+    assert_type(changes, DataFrame)
+    query = changes.writeStream.outputMode("update").start()
+    accesses = state.state_accesses(query.lastProgress)
+    assert_type(accesses, state.StateAccesses)
+    assert_type(accesses.reads, int)
