@@ -14,7 +14,7 @@ from pyspark.sql import Column
 
 from keygroups.spark._columns.portable import Portable
 
-_MASK = 0xFFFFFFFF
+_MASK, _SIGN = 0xFFFFFFFF, 1 << 31
 # Of murmur3_x86_32: what a block is multiplied with before and after its rotation by 15, the
 # factor and summand of a round behind a rotation by 13, the factors of the finaliser.
 _C1, _C2 = 0xCC9E2D51, 0x1B873593
@@ -27,24 +27,22 @@ def lands_on(path: Portable, key: Sequence[Column], subtask: Column, parallelism
     F = path.F
     blocks = [_block_xor_seed(target) for target in range(parallelism)]
     mixed = path.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
-    block = mixed.cast("bigint").bitwiseAND(F.lit(_MASK))
-    block = _times(path, block, _inverse(_C2))
-    block = F.shiftrightunsigned(block, 15).bitwiseOR(
-        F.shiftleft(block, 17).bitwiseAND(F.lit(_MASK))
-    )
-    block = _times(path, block, _inverse(_C1))
-    # Into the range of an int by sign, since a cast of what is beyond it fails in ANSI mode.
-    landing: Column = (block.bitwiseXOR(F.lit(1 << 31)) - F.lit(1 << 31)).cast("int")
-    return landing
+    block = _times(path, mixed, _inverse(_C2)).bitwiseAND(F.lit(_MASK))
+    turned = F.shiftrightunsigned(block, 15).bitwiseOR(F.shiftleft(block, 17))
+    return _times(path, _signed(path, turned), _inverse(_C1)).cast("int")
 
 
 def _times(path: Portable, number: Column, factor: int) -> Column:
-    """Multiply modulo 2^32 by halves, for in ANSI mode a bigint must not overflow."""
+    """Multiply modulo 2^32. Both are signed, so that the bigint never overflows."""
     F = path.F
-    low = number.bitwiseAND(F.lit(0xFFFF)) * F.lit(factor)
-    high = F.shiftrightunsigned(number, 16) * F.lit(factor)
-    product: Column = low + F.shiftleft(high.bitwiseAND(F.lit(0xFFFF)), 16)
-    return product.bitwiseAND(F.lit(_MASK))
+    return _signed(path, number.cast("bigint") * F.lit((factor ^ _SIGN) - _SIGN))
+
+
+def _signed(path: Portable, number: Column) -> Column:
+    """Return the low 32 bits of a bigint as a number by sign, which a cast would refuse."""
+    F = path.F
+    signed: Column = number.bitwiseAND(F.lit(_MASK)).bitwiseXOR(F.lit(_SIGN)) - F.lit(_SIGN)
+    return signed
 
 
 def _block_xor_seed(target: int) -> int:
@@ -58,7 +56,7 @@ def _block_xor_seed(target: int) -> int:
     number ^= 4  # the length in bytes
     number = (number - _SUMMAND) * _inverse(_FACTOR) & _MASK
     number = (number >> 13 | number << 19) & _MASK
-    return number - (1 << 32) if number >> 31 else number
+    return (number ^ _SIGN) - _SIGN
 
 
 def _inverse(odd: int) -> int:
