@@ -81,6 +81,8 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
     for _ in range(cursor.u16()):
         start = cursor.pos
         name, options, snapshots, backend_type = read_state(cursor)
+        if name in [state.name for state in states]:
+            raise cursor.error(f"the state {name!r} is there twice")
         states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
         state_bytes.append(cursor.data[start : cursor.pos])
     return KeyedHeader(

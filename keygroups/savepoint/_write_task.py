@@ -114,9 +114,15 @@ class OperatorFiles:
         """Take what a task wrote into the savepoint.
 
         Raises InvalidValueError where that subtask is there already, as when a task was tried
-        twice and both are added, InvalidTypeError for what no task returned.
+        twice and both are added, and for another operator's; InvalidTypeError for what no task
+        returned.
         """
         check_class("written", written, WrittenFile, "what WriteTask.write returns")
+        path = written.handle.stream.path
+        if not path.startswith(self.operator_id):
+            raise InvalidValueError(
+                f"written must be of the operator {self.operator_id}, got the file {path}"
+            )
         if written.subtask in self.written:
             raise InvalidValueError(f"written must be of a new subtask, got {written.subtask}")
         self.written[written.subtask] = written

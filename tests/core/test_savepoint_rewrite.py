@@ -1,0 +1,439 @@
+"""Savepoints that are written anew: every entry of real ones, in the key group of its key.
+
+What the entries of the real ones are is held against Flink in test_savepoint_points.py; what the
+library reads of them is the expected side here, with the key group that Flink's keys have under
+another max parallelism. `pytest -rP` shows how many were moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from savepoints import POINTS, Point, point
+from written_bytes import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
+
+from keygroups import assign_to_key_group, compute_operator_index_for_key_group
+from keygroups.errors import SavepointError
+from keygroups.savepoint import (
+    Operator,
+    RewriteReport,
+    RewriteTask,
+    Savepoint,
+    SavepointRewriter,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
+from keygroups.savepoint import _spill as spill
+from keygroups.savepoint._metadata import KeyGroupsHandle, StreamHandle
+
+CHANGELOG = "changelog-checkpoint"  # what is not read
+RAW = "heaptimers-checkpoint"  # raw keyed state
+CHANNELS = "unaligned-checkpoint"  # in-flight data
+READABLE = [one.name for one in POINTS if not one.name.endswith((CHANGELOG, RAW, CHANNELS))]
+UNKNOWN_KEYS = ("2.3.0-pojo-canonical", "1.20.5-pojo-canonical")
+QUICK = [
+    "2.3.0-heap-native",
+    "2.3.0-rocksresc-native",
+    "2.3.0-files-canonical",
+    "2.3.0-extraheap-canonical",
+    "2.3.0-pyflink-canonical",
+    "1.20.5-sqlrocks-canonical",
+    "1.14.6-rocks-canonical",
+]
+MAX_PARALLELISMS = [1, 2, 3, 64, 127, 128, 129, 200, 4096, 32767, 32768]
+
+
+def some(names: Sequence[str], quick: Sequence[str]) -> list[Any]:
+    """Return all, but as slow what is not among the quick ones."""
+    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
+
+
+def shown(entry: Any, key_group: int, subtask: int) -> str:
+    """Return an entry with its place, and without how many bytes it took."""
+    return repr(entry._replace(key_group=key_group, subtask=subtask, bytes=0))
+
+
+def entries_of(operator: Operator) -> Counter[str]:
+    return Counter(shown(one, one.key_group, one.subtask) for one in operator.entries())
+
+
+def expected_entries(operator: Operator, max_parallelism: int, parallelism: int) -> Counter[str]:
+    """Return what is to be found under another max parallelism, of another parallelism."""
+    key_types = {state.name: state.key_type for state in operator.states}
+    found: Counter[str] = Counter()
+    for entry in operator.entries():
+        key_type = key_types[entry.state]
+        if key_type is None:  # a hash that only the job knows
+            assert operator.max_parallelism % max_parallelism == 0
+            key_group = entry.key_group % max_parallelism
+        else:
+            key_group = assign_to_key_group(entry.key, max_parallelism, key_type)
+        subtask = compute_operator_index_for_key_group(max_parallelism, parallelism, key_group)
+        found[shown(entry, key_group, subtask)] += 1
+    return found
+
+
+def stream_of(savepoint: Savepoint, stream: StreamHandle | None) -> bytes | None:
+    if stream is None:
+        return None
+    with savepoint.files.open(stream) as opened:
+        return b"".join(opened.chunks(0, stream.size))
+
+
+def copied(savepoint: Savepoint, index: int) -> list[Any]:
+    """Return what is to be copied of an operator: all but its keyed state."""
+    operator, metadata = savepoint.operators[index], savepoint.metadata.operators[index]
+    return [
+        *(operator.operator_id, operator.name, metadata.uid, operator.is_fully_finished),
+        stream_of(savepoint, metadata.coordinator),
+        [(one.state, one.mode, one.subtask, one.elements) for one in operator.operator_state()],
+        [subtask.subtask_index for subtask in operator.subtasks if subtask.is_finished],
+    ]
+
+
+def check(old: Savepoint, new: Savepoint, report: RewriteReport) -> int:
+    """Hold a savepoint against the one it was made of; return how many entries it has."""
+    assert len(old.operators) == len(new.operators) == len(report.operators)
+    assert (old.version, old.checkpoint_id) == (new.version, new.checkpoint_id)
+    count = 0
+    for index, (before, after, said) in enumerate(
+        zip(old.operators, new.operators, report.operators)
+    ):
+        assert copied(old, index) == copied(new, index)
+        places = (after.max_parallelism, after.parallelism)
+        found = entries_of(after)
+        assert found == expected_entries(before, *places), before
+        count += found.total()
+        assert said.operator == before.label
+        assert said.old_max_parallelism == before.max_parallelism
+        assert (said.new_max_parallelism, said.parallelism) == places
+        # Each entry has two lengths and its key group beside its key and value.
+        framing = 8 + (1 if after.max_parallelism <= 128 else 2)
+        counts: Counter[tuple[str, int]] = Counter()
+        sizes: Counter[tuple[str, int]] = Counter()
+        for entry in after.entries():
+            counts[entry.state, entry.subtask] += 1
+            sizes[entry.state, entry.subtask] += entry.bytes + framing
+        assert {(one.state, one.subtask): one.entries for one in said.states} == counts
+        assert {(one.state, one.subtask): one.bytes for one in said.states} == sizes
+    return count
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def largest_parallelism(one: Point) -> int:
+    return max(operator.parallelism for operator in one.read().operators)
+
+
+def change(one: Point, max_parallelism: int, path: Path) -> int:
+    before = digests(one.path.parent)
+    least = largest_parallelism(one)
+    old = one.read()
+    operators = None
+    if max_parallelism < least:  # of those that can: operator state stays where it is
+        operators = [
+            operator.operator_id
+            for operator in old.operators
+            if not list(operator.operator_state())
+            and not any(subtask.is_finished for subtask in operator.subtasks)
+        ]
+    parallelism = max_parallelism if max_parallelism < least else None
+    report = change_max_parallelism(old, max_parallelism, path, parallelism, operators)
+    assert str(path) in str(report)
+    assert digests(one.path.parent) == before
+    return check(old, read_savepoint(path), report)
+
+
+@pytest.mark.parametrize("name", some(READABLE, QUICK))
+def test_max_parallelisms(name: str, tmp_path: Path) -> None:
+    """Each entry, timer and window of each point; all else as it was."""
+    one = point(name)
+    wanted = MAX_PARALLELISMS
+    if name in UNKNOWN_KEYS:
+        wanted = [number for number in wanted if 128 % number == 0]
+    if name in QUICK:
+        wanted = [3, 129, 4096] if name == QUICK[0] else [wanted[QUICK.index(name)]]
+    counts = [change(one, number, tmp_path / str(number)) for number in wanted]
+    assert len(set(counts)) == 1
+    print(f"{one}: {sum(counts):,} entries of {len(counts)} max parallelisms")
+
+
+QUICK_PARALLELISMS = list(zip(QUICK, [7, None, 7, 1, 2, 128, 1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "parallelism"),
+    [
+        pytest.param(*pair, marks=[] if pair in QUICK_PARALLELISMS else pytest.mark.slow)
+        for pair in product(READABLE, [None, 1, 2, 7, 128])
+    ],
+)
+def test_convert(name: str, parallelism: int | None, tmp_path: Path) -> None:
+    """At the own max parallelism, of any parallelism."""
+    one = point(name)
+    old = one.read()
+    path = tmp_path / "savepoint"
+    if parallelism is not None and any(
+        subtask.is_finished for operator in old.operators for subtask in operator.subtasks
+    ):
+        with pytest.raises(SavepointError, match="has subtasks that are finished, and others"):
+            convert_to_canonical(old, path, parallelism)
+        return
+    report = convert_to_canonical(old, path, parallelism)
+    new = read_savepoint(path)
+    assert check(old, new, report) > 0
+    for before, after in zip(old.operators, new.operators):
+        assert after.max_parallelism == before.max_parallelism
+        has_state = any(True for _ in before.operator_state())
+        expected = before.parallelism if has_state or parallelism is None else parallelism
+        assert after.parallelism == expected
+
+
+def canonical_streams(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, bytes]]:
+    """Return the offsets and the bytes of canonical keyed state by operator and subtask."""
+    found = {}
+    for operator in savepoint.metadata.operators:
+        for subtask in operator.subtasks:
+            handle = subtask.managed_keyed
+            if isinstance(handle, KeyGroupsHandle) and handle.is_canonical:
+                data = stream_of(savepoint, handle.stream)
+                assert data is not None
+                found[operator.operator_id, subtask.index] = (handle.offsets, data)
+    return found
+
+
+CANONICAL = [one.name for one in POINTS if one.kind == "canonical"]
+
+
+@pytest.mark.parametrize(
+    ("names", "streams", "is_compressed"),
+    [
+        pytest.param(["2.3.0-heap-canonical", "1.14.6-rocks-canonical"], 42, 0, id="some"),
+        pytest.param(CANONICAL, 474, 24, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_the_same_bytes(
+    names: list[str], streams: int, is_compressed: int, tmp_path: Path
+) -> None:
+    """At its own max parallelism Flink's own keyed state comes out byte for byte.
+
+    What is compressed is written without that.
+    """
+    same = different = 0
+    for name in names:
+        old = point(name).read()
+        convert_to_canonical(old, tmp_path / name)
+        new = canonical_streams(read_savepoint(tmp_path / name))
+        for place, (offsets, data) in canonical_streams(old).items():
+            if data[4]:
+                different += 1
+            else:
+                assert new[place] == (offsets, data)
+                same += 1
+    assert (same, different) == (streams - is_compressed, is_compressed)
+
+
+ROCKS = [
+    name
+    for name in CANONICAL
+    if "rocks" in name and "extra" not in name and "snappy" not in name and "sql" not in name
+]
+
+
+@pytest.mark.parametrize("name", some(ROCKS, ["2.3.0-rocks-canonical"]))
+def test_there_and_back(name: str, tmp_path: Path) -> None:
+    """RocksDB's order is that of the writer: to 4096 and back its files are the same again."""
+    old = point(name).read()
+    groups = old.operators[0].max_parallelism
+    change_max_parallelism(old, 4096, tmp_path / "wide")
+    change_max_parallelism(tmp_path / "wide", groups, tmp_path / "back")
+    assert canonical_streams(old)
+    assert canonical_streams(read_savepoint(tmp_path / "back")) == canonical_streams(old)
+
+
+# Which operators, and how many files
+
+HEAP = point("2.3.0-heap-canonical")
+
+
+def test_some_operators(tmp_path: Path) -> None:
+    """By uid, name or id; the others stay as they are."""
+    old = HEAP.read()
+    by_int = old.operator("by-int").operator_id
+    wanted = ["by-string", by_int, "EventTimeSessionWindows"]
+    report = change_max_parallelism(old, 4096, tmp_path / "new", operators=wanted)
+    new = read_savepoint(tmp_path / "new")
+    check(old, new, report)
+    moved = {one.label for one in new.operators if one.max_parallelism == 4096}
+    assert moved == {"by-string", "by-int", "session"}
+    assert {one.max_parallelism for one in new.operators} == {128, 4096}
+    before, after = canonical_streams(old), canonical_streams(new)
+    by_long = old.operator("by-long").operator_id
+    for subtask in range(3):
+        assert after[by_long, subtask] == before[by_long, subtask]
+        assert after[BY_STRING, subtask] != before[BY_STRING, subtask]
+
+
+def small(folder: Path, key_groups: list[int], *others: bytes) -> Savepoint:
+    """Return a savepoint of Flink 2.3's layout with an operator of a few longs, and others."""
+    entries = longs_by(keys_by_group(128, *key_groups))
+    tasks = [
+        sb.subtask(
+            one.subtask,
+            managed_keyed=sb.canonical(one.first, one.offsets, sb.inline(one.content)),
+        )
+        for one in expected_files(STRINGS, [COUNT], entries, 128, 2)
+    ]
+    of = bytes.fromhex(BY_STRING)
+    keyed = sb.operator(tasks, parallelism=2, operator_id=of, uid="by-string")
+    return read_savepoint(sb.write(folder, [keyed, *others]))
+
+
+def test_operators_that_cannot_be_parallel(tmp_path: Path) -> None:
+    """As of windowAll: a max parallelism of 1 stays, unless it is asked for."""
+    task = sb.subtask(managed_keyed=sb.canonical(0, [0], sb.inline(header())))
+    one = sb.operator([task], max_parallelism=1, uid="all", operator_id=b"a" * 16)
+    old = small(tmp_path / "old", [0, 100], one)
+    change_max_parallelism(old, 256, tmp_path / "new")
+    assert [op.max_parallelism for op in read_savepoint(tmp_path / "new").operators] == [256, 1]
+    change_max_parallelism(old, 256, tmp_path / "all", operators=["all"])
+    assert [op.max_parallelism for op in read_savepoint(tmp_path / "all").operators] == [128, 256]
+    change_max_parallelism(old, 256, tmp_path / "none", operators=[])
+    assert [op.max_parallelism for op in read_savepoint(tmp_path / "none").operators] == [128, 1]
+
+
+def header() -> bytes:
+    return sb.keyed_header(STRINGS.snapshot, [COUNT.header])
+
+
+@pytest.mark.parametrize("parallelism", [None, 1, 2, 3, 64, 200])
+@pytest.mark.parametrize("max_parallelism", [200, 1000])
+def test_parallelism(parallelism: int | None, max_parallelism: int, tmp_path: Path) -> None:
+    """Of operators without operator state; those with it, and their finished subtasks, stay."""
+    listed = sb.meta_info("list", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
+    start = sb.operator_header([listed], [])
+    state = sb.operator_state([("list", 0, [len(start)])], sb.inline(start + sb.i32(5)))
+    source = sb.operator(
+        [sb.subtask(1, managed_operator=state), sb.i32(-1)],  # subtask 0 is finished
+        parallelism=2,
+        uid="source",
+        operator_id=b"s" * 16,
+    )
+    sink = sb.operator([], parallelism=4, uid="sink", operator_id=b"t" * 16)
+    old = small(tmp_path / "old", [0, 63, 64, 127], source, sink)
+    report = change_max_parallelism(old, max_parallelism, tmp_path / "new", parallelism)
+    new = read_savepoint(tmp_path / "new")
+    assert check(old, new, report) == 4
+    assert [one.max_parallelism for one in new.operators] == [max_parallelism] * 3
+    assert [one.parallelism for one in new.operators] == [parallelism or 2, 2, parallelism or 4]
+
+
+def test_key_groups_of_unknown_keys(tmp_path: Path) -> None:
+    """They are those of before, modulo a divisor: in the index the old ones are Flink's."""
+    old = point("2.3.0-pojo-canonical").read()
+    change_max_parallelism(old, 32, tmp_path / "new")
+    new = read_savepoint(tmp_path / "new").operator("pojo")
+    groups = Counter(entry.key_group % 32 for entry in old.operator("pojo").entries())
+    assert Counter(entry.key_group for entry in new.entries()) == groups
+
+
+def test_keys_of_a_class_that_cannot_be_read(tmp_path: Path) -> None:
+    """A POJO of a subclass; its bytes are those of before."""
+    pojo = sb.pojo_of("A", {"id": sb.simple("Int")})
+    head = sb.keyed_header(pojo, [sb.state("count", "VALUE", sb.simple("Long"))])
+    keys = [b"\4" + bytes([number]) for number in range(3)]  # 4 says: of a subclass
+    group = sb.canonical_key_group([(0, [(b"\x63" + key + b"\0", sb.i64(7)) for key in keys])])
+    offsets = [0] * 128
+    offsets[0x63] = len(head)
+    task = sb.subtask(managed_keyed=sb.canonical(0, offsets, sb.inline(head + group)))
+    old = read_savepoint(sb.write(tmp_path / "old", [sb.operator([task], uid="a")]))
+    change_max_parallelism(old, 64, tmp_path / "new")
+    ((handle, _),) = read_savepoint(tmp_path / "new").operators[0].tasks()[0].handles
+    assert isinstance(handle, KeyGroupsHandle)
+    assert handle.offsets[0x23] == len(head)
+    moved = [(b"\x23" + key + b"\0", sb.i64(7)) for key in keys]
+    content = stream_of(read_savepoint(tmp_path / "new"), handle.stream)
+    assert content == head + sb.canonical_key_group([(0, moved)])
+
+
+# The report
+
+
+def test_report(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    old = small(tmp_path / "old", [0, 63, 64, 127], sb.operator([], uid="sink", max_parallelism=1))
+    report = change_max_parallelism(old, 4096, path, parallelism=3)
+    assert report.path == str(path)
+    sizes = sum(one.bytes for one in report.operators[0].states)
+    assert str(report).splitlines() == [
+        f"canonical savepoint: {path}",
+        "by-string: max parallelism 128 -> 4096",
+        f"  count: 4 entries, {sizes} bytes, in {len(report.operators[0].states)} subtasks",
+        "sink: max parallelism 1, as it was",
+        "set max parallelism in the job, to 4096: where it is not set, a new operator in the "
+        "chain can make Flink lose keyed state",
+    ]
+    stateless = read_savepoint(sb.write(tmp_path / "none", [sb.operator([], uid="sink")]))
+    report = convert_to_canonical(stateless, tmp_path / "other")
+    assert str(report).splitlines()[1:] == ["sink: max parallelism 128, as it was"]
+
+
+# Sorting on disk, and tasks
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 3, 50, 128, 129])
+def test_buckets(buckets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of files that hold the entries, the savepoint is the same."""
+    old = HEAP.read()
+    names = ["by-string"]
+    change_max_parallelism(old, 200, tmp_path / "one", operators=names)
+    size = sum(subtask.bytes for subtask in old.operator("by-string").subtasks)
+    monkeypatch.setattr(spill, "_BUCKET", size // buckets)
+    opened = 0
+    open_path = Path.open
+
+    def count_open(path: Path, mode: str = "r", *rest: Any) -> Any:
+        nonlocal opened
+        opened += mode == "wb"
+        return open_path(path, mode, *rest)
+
+    monkeypatch.setattr(Path, "open", count_open)
+    change_max_parallelism(old, 200, tmp_path / "many", operators=names)
+    assert opened >= min(buckets, 128)
+    one, many = (canonical_streams(read_savepoint(tmp_path / name)) for name in ("one", "many"))
+    assert one == many
+
+
+@pytest.mark.parametrize("name", ["2.3.0-heap-native", "2.3.0-rocksresc-checkpoint"])
+def test_tasks(name: str, tmp_path: Path) -> None:
+    """Pickled they read and write what they do here, in any order, and once more if asked."""
+    old = point(name).read()
+    with SavepointRewriter(old, tmp_path / "new", 256) as rewriter:
+        for operator in rewriter.operators:
+            tasks: list[RewriteTask] = pickle.loads(pickle.dumps(operator.read_tasks))
+            entries = sorted(entry for task in tasks for entry in task.entries())
+            for subtask in reversed(range(operator.parallelism)):
+                task = pickle.loads(pickle.dumps(operator.task(subtask)))
+                part = [one for one in entries if one.key_group in task.key_groups]
+                task.write(part)  # of a task that is tried again
+                if part:
+                    operator.add(pickle.loads(pickle.dumps(task.write(part))))
+    change_max_parallelism(old, 256, tmp_path / "expected")
+    expected = canonical_streams(read_savepoint(tmp_path / "expected"))
+    assert canonical_streams(read_savepoint(tmp_path / "new")) == expected
+    assert len(list((tmp_path / "new").iterdir())) == len(list((tmp_path / "expected").iterdir()))

@@ -1,0 +1,155 @@
+"""The files of subtasks, which other machines may write, and try again."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written_bytes import (
+    BY_STRING,
+    COUNT,
+    STRINGS,
+    check_folder,
+    expected_files,
+    keys_by_group,
+    longs_by,
+)
+
+from keygroups import KeyGroupRange
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.savepoint import (
+    EncodedEntry,
+    OperatorWriter,
+    SavepointWriter,
+    WriteTask,
+    read_savepoint,
+)
+from keygroups.types import STRING
+
+KEYS = keys_by_group(128, 0, 42, 43, 44, 127)
+ENTRIES = longs_by(KEYS)
+
+
+def add_counts(writer: SavepointWriter, uid: str = "by-string") -> OperatorWriter:
+    return writer.add_operator(uid, STRING, [COUNT.descriptor], 128, 3)
+
+
+def pickled(task: WriteTask) -> WriteTask:
+    found = pickle.loads(pickle.dumps(task))
+    assert isinstance(found, WriteTask)
+    return found
+
+
+def encoded(task: WriteTask) -> list[EncodedEntry]:
+    """Return the entries of a task's subtask, sorted."""
+    encoder = task.encoder()
+    entries = sorted(encoder.encode(0, one.key, one.value) for one in ENTRIES)
+    return [one for one in entries if one.key_group in task.key_groups]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
+def test_tasks(order: list[int], tmp_path: Path) -> None:
+    """What is pickled writes what the writer does; of a task tried twice one file stays."""
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        operator = add_counts(writer)
+        for subtask in order:
+            task = pickled(operator.task(subtask))
+            assert (task.subtask, task.max_parallelism) == (subtask, 128)
+            task.write(encoded(task))
+            written = task.write(encoded(task))
+            assert pickle.loads(pickle.dumps(written)) == written
+            operator.add(written)
+        assert sorted(operator.written) == [0, 1, 2]
+        assert [dict(operator.written[subtask].entries) for subtask in range(3)] == [
+            {0: 2},
+            {0: 2},
+            {0: 1},
+        ]
+    expected = expected_files(STRINGS, [COUNT], ENTRIES, 128, 3)
+    check_folder(folder, {BY_STRING: expected}, 128, 3)
+
+
+def test_a_task_that_fails(tmp_path: Path) -> None:
+    """Its file is closed and goes, and another try is whole."""
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        operator = add_counts(writer)
+        task = operator.task(0)
+
+        def failing() -> Any:
+            yield from encoded(task)[:1]
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            task.write(failing())
+        operator.add(task.write(encoded(task)))
+    assert len(list(folder.iterdir())) == 2
+    assert [one.key for one in read_savepoint(folder).operators[0].entries()] == KEYS[:2]
+
+
+def test_without_entries(tmp_path: Path) -> None:
+    """A file with nothing but the header, as Flink writes it too."""
+    folder = tmp_path / "savepoint"
+    with SavepointWriter(folder) as writer:
+        operator = add_counts(writer)
+        operator.add(operator.task(1).write([]))
+    (operator_read,) = read_savepoint(folder).operators
+    (subtask,) = operator_read.subtasks
+    assert (subtask.subtask_index, subtask.key_groups) == (1, KeyGroupRange(43, 85))
+    assert list(operator_read.entries()) == []
+    assert [state.name for state in operator_read.states] == ["count"]
+
+
+def test_order(tmp_path: Path) -> None:
+    """Key groups of the subtask, in order; no key twice in a row."""
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = add_counts(writer)
+        first, middle = operator.task(0), operator.task(1)
+        low, high = encoded(first)
+        message = r"key groups must be of \[.*\] and come in order, got 0 after "
+        for task, entries, what in (
+            (first, [high, low], "42"),
+            (middle, [low], "none"),
+        ):
+            with pytest.raises(InvalidValueError, match=message + what):
+                task.write(entries)
+        with pytest.raises(InvalidValueError, match=f"must come once, got key {KEYS[0]!r} in sta"):
+            first.write([low, low])
+        beyond = low._replace(key_group=128)
+        with pytest.raises(InvalidValueError, match="got 128 after none"):
+            first.write([beyond])
+
+
+def test_what_is_added(tmp_path: Path) -> None:
+    """Each subtask once, of its own operator."""
+    wrong: Any = "file"
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator, other = add_counts(writer), add_counts(writer, "other")
+        task = operator.task(0)
+        written = task.write(encoded(task))
+        with pytest.raises(InvalidTypeError, match=r"written must be what WriteTask\.write"):
+            operator.add(wrong)
+        with pytest.raises(InvalidValueError, match=r"must be of the operator .*got the file"):
+            other.add(written)
+        operator.add(written)
+        with pytest.raises(InvalidValueError, match="written must be of a new subtask, got 0"):
+            operator.add(written)
+        with pytest.raises(InvalidValueError, match="operator_index must be from 0 to 2, got 3"):
+            operator.task(3)
+
+
+def test_a_file_of_another_savepoint(tmp_path: Path) -> None:
+    """It is not in the folder, so there is no savepoint with it."""
+
+    def mix() -> None:
+        first, second = SavepointWriter(tmp_path / "a"), SavepointWriter(tmp_path / "b")
+        with first, second:
+            task = add_counts(first).task(0)
+            add_counts(second).add(task.write(encoded(task)))
+
+    with pytest.raises(SavepointError, match=r"b: cannot be written: .* is gone"):
+        mix()
+    assert not list(tmp_path.iterdir())
