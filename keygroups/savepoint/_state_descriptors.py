@@ -143,5 +143,6 @@ def _check(state: NewState) -> None:
             f"name of a state must not be empty, nor be {_DEFAULT!r} or start with {_TIMERS!r}, "
             f"which Flink keeps for itself, got {show(name)}"
         )
+    object.__setattr__(state, "name", name)  # a plain str, of whatever class it was
     check_class("has_ttl", state.has_ttl, bool, "a bool")
     serializer_to_write("value_type", state.value_type)

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from public_calls import CALLS, savepoint_folder
+from public_calls import CALLS, NewPath, operator_writer, savepoint_folder, written_folder
 
 import keygroups
 from keygroups import (
@@ -35,7 +35,15 @@ from keygroups.operator_state import (
     split_distribute_order,
 )
 from keygroups.reports import RescaleReport
-from keygroups.savepoint import Operator, operator_reports, read_savepoint
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    convert_to_canonical,
+    operator_reports,
+    read_savepoint,
+)
 from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
@@ -121,6 +129,14 @@ LISTS = CompositeKeySerializer(128, LIST(STRING))
 
 def operator_of(entries: int, uid: str = "by-int") -> Operator:
     return read_savepoint(savepoint_folder(entries)).operator(uid)
+
+
+def write_entries(n: int) -> None:
+    with SavepointWriter(NewPath()) as writer:
+        operator = operator_writer(writer)
+        for user_key in range(n):
+            operator.write("cities", 1, 5, str(user_key))
+        operator.close()
 
 
 def plan_of(n: int) -> RescalePlan:
@@ -241,6 +257,17 @@ GROWING: dict[str, Callable[[int], object]] = {
     "savepoint.operator_reports": lambda n: list(
         map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n))
     ),
+    "savepoint.change_max_parallelism": lambda n: str(
+        change_max_parallelism(written_folder(n), 256, NewPath())
+    ),
+    "savepoint.convert_to_canonical": lambda n: convert_to_canonical(
+        written_folder(n), NewPath(), parallelism=5
+    ),
+    "SavepointWriter.add_operator": lambda n: SavepointWriter(NewPath()).add_operator(
+        "a", INT, [ValueStateDescriptor(str(i), LONG) for i in range(n)], 128, 3
+    ),
+    "OperatorWriter.close": write_entries,
+    "OperatorWriter.write": lambda n: operator_writer().write("tags", 1, ["a"] * n),
     "Operator.entries": lambda n: list(operator_of(n).entries()),
     "Operator.key_group_bytes": lambda n: operator_of(n).key_group_bytes(),
     "Operator.key_sizes": lambda n: operator_of(n).key_sizes(n),
@@ -270,6 +297,9 @@ CONSTANT = {
     "key_group_range.KeyGroupRange",
     "rescale.check_restore",
     "Savepoint.check_restore",
+    "savepoint.SavepointWriter",
+    *(name for name in CALLS if name.endswith("StateDescriptor")),
+    *(f"OperatorWriter.{name}" for name in ("abandon", "add", "key_group", "metadata", "task")),
     *(name for name in CALLS if name.endswith(".GlobalWindow")),
     "state_keys.CompositeKeySerializer",
     "state_keys.key_group_prefix",

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,12 +21,23 @@ import savepoint_bytes as sb
 import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, LocalKeyBy, RescalePlan, partitioners
 from keygroups.job import Job, SubtaskReads, Vertex
-from keygroups.savepoint import read_savepoint
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    NewState,
+    OperatorWriter,
+    SavepointWriter,
+    ValueStateDescriptor,
+    WrittenFile,
+    read_savepoint,
+)
 from keygroups.state_keys import CompositeKeySerializer
-from keygroups.types import INT, STRING, TUPLE
+from keygroups.types import INT, LONG, STRING, TUPLE
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "EncodedEntry",
+    "EntryEncoder",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -36,16 +48,23 @@ RECORDS = {
     "ModuloComparison",
     "Operator",
     "OperatorReport",
+    "OperatorRewriter",
     "OperatorStateEntry",
+    "OperatorWriter",
     "PointwiseEdge",
     "ReadTask",
     "Recommendation",
     "Recommendations",
     "RescalePiece",
+    "RewriteReport",
+    "RewriteTask",
+    "RewrittenOperator",
+    "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
+    "SavepointRewriter",  # change_max_parallelism and its like have one
     "Serializer",
     "SkewReport",
     "StateDescriptor",
@@ -61,6 +80,8 @@ RECORDS = {
     "TtlValue",
     "Vertex",
     "VertexSkew",
+    "WriteTask",
+    "WrittenFile",
 }
 # What they do is pandas' and Matplotlib's, where these are installed.
 OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
@@ -88,6 +109,46 @@ def savepoint_folder(entries: int = 100, operators: int = 1) -> str:
     return folder.name
 
 
+_folder = TemporaryDirectory(prefix="keygroups-savepoints-")
+atexit.register(_folder.cleanup)
+_numbers = count()
+NEW_STATES: list[NewState] = [
+    MapStateDescriptor("cities", STRING, LONG),
+    ValueStateDescriptor("count", LONG),
+    ListStateDescriptor("tags", STRING),
+]
+
+
+class NewPath:
+    """The path of a folder that is not there yet, another one each time that it is asked for."""
+
+    def __fspath__(self) -> str:
+        return f"{_folder.name}/{next(_numbers)}"
+
+
+def operator_writer(writer: SavepointWriter | None = None) -> OperatorWriter:
+    """Return what writes the states above under Integer keys."""
+    return (writer or SavepointWriter(NewPath())).add_operator("by-int", INT, NEW_STATES, 128, 3)
+
+
+@lru_cache
+def written_folder(entries: int = 100) -> str:
+    """Return the folder of a savepoint with as many Integer keys, in their own key groups."""
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        operator = operator_writer(writer)
+        for key in sorted(range(entries), key=operator.key_group):
+            operator.write("count", key, 5)
+    return path
+
+
+@lru_cache
+def written_file() -> WrittenFile:
+    """Return what tells of the file of a subtask."""
+    with SavepointWriter(NewPath()) as writer:
+        return operator_writer(writer).task(0).write([])
+
+
 VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
@@ -107,6 +168,8 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: CompositeKeySerializer(128, INT, STRING, STRING),
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: SavepointWriter(NewPath()),
+    operator_writer,
 ]
 METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")
 
