@@ -1,4 +1,4 @@
-"""Recorded savepoints, rewritten to another max parallelism and restored by real Flink.
+"""Recorded savepoints, rewritten to another max parallelism or format, restored by real Flink.
 
 All that Flink had read in a point must be found by a job with the new max parallelism: what a
 state holds, by its backend's keys and by keys sent to it; its timers, which then fire; and its
@@ -8,7 +8,6 @@ windows, which close. `pytest -rP` shows how much that was.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +28,21 @@ from flink_points import (
     with_windows,
 )
 from flink_restores import BACKENDS, FlinkRestores, Task
+from golden import lines
+from restore_table import RestoreTable
 from savepoints import POINTS, Point
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
+from keygroups.savepoint import (
+    Savepoint,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
 
 pytestmark = pytest.mark.flink
 
-Record = Callable[[str, object], None]
-
+OWN: dict[str, int] = {line["name"]: line["maxParallelism"] for line in lines("savepoints")}
 TARGETS = (64, 128, 129, 4096, 32768)
 # Of these points nothing is rewritten, and of POJOs, whose hash is the job's, what divides 128.
 REFUSED = {
@@ -63,17 +68,19 @@ def is_refused(one: Point) -> bool:
     return any(one.name.endswith(name) for name in REFUSED)
 
 
-def is_moved(one: Point, target: int) -> bool:
-    """Tell whether a point is rewritten to a target, which is not its own."""
-    own = {"files": 200, "wide": 4096, "sqlrocks": 200}.get(one.name.split("-")[1], 128)
-    return target != own and (one.name.split("-")[1] != "pojo" or own % target == 0)
+def is_rewritten(one: Point, target: int) -> bool:
+    """Tell whether a point is rewritten to a target: to its own, if it is not canonical."""
+    own = OWN[one.name]
+    if target == own:
+        return one.kind != "canonical"
+    return own % target == 0 or "pojo" not in one.name
 
 
 def runs(points: list[Point], quick: set[tuple[str, int]]) -> list[Any]:
     """Return point, target, backend and parallelism; the latter two take turns."""
     found = []
     for number, (one, target) in enumerate(
-        (one, target) for one in points for target in TARGETS if is_moved(one, target)
+        (one, target) for one in points for target in TARGETS if is_rewritten(one, target)
     ):
         # Flink cannot save what has nulls in a map of longs on the heap, its own or ours.
         backend = "rocksdb" if "extrarocks" in one.name else sorted(BACKENDS)[number % 2]
@@ -94,8 +101,17 @@ def rewritten(one: Point, target: int, folder: Path, cluster: FlinkRestores) -> 
         pytest.skip(f"Flink {cluster.version} does not restore what {one.flink} wrote")
     if "pojo" in one.name and versions[0][0] != versions[1][0]:
         pytest.skip("Kryo is another in Flink 1 and 2")
-    change_max_parallelism(one.read(), target, folder / "rewritten")
+    if target == OWN[one.name]:
+        convert_to_canonical(one.read(), folder / "rewritten")
+    else:
+        change_max_parallelism(one.read(), target, folder / "rewritten")
     return read_savepoint(folder / "rewritten")
+
+
+@pytest.fixture(scope="module")
+def table() -> RestoreTable:
+    """What all tests here have compared."""
+    return RestoreTable()
 
 
 @pytest.mark.parametrize(
@@ -109,7 +125,7 @@ def test_flink_finds_all_of_a_point(
     backend: str,
     parallelism: int,
     tmp_path: Path,
-    record_property: Record,
+    table: RestoreTable,
 ) -> None:
     new = rewritten(one, target, tmp_path, restores)
     task = Task(new.path, java_operators(new), backend, parallelism, target, ends=True)
@@ -129,11 +145,10 @@ def test_flink_finds_all_of_a_point(
         saved = own.operator(f"at {operator.operator_id}")
         assert saved.max_parallelism == target
         assert operator_state(saved) == operator_state(old.operator(operator.operator_id))
-    record_property("entries equal", expected.total())
-    print(
-        f"{restores.version} {backend} {one} at {target}, parallelism {parallelism}: "
-        f"{expected.total():,} entries equal, {fired.total():,} timers fired"
-    )
+    states, keys = ({(row[0], row[part]) for row in expected} for part in (1, 3))
+    counts = (len(states), len(keys), expected.total())
+    table.add(restores.version, backend, parallelism, *counts)
+    print(f"of {one} at max parallelism {target}; {fired.total():,} timers fired")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,6 @@ def test_windows_close(
     backend: str,
     parallelism: int,
     tmp_path: Path,
-    record_property: Record,
 ) -> None:
     new = rewritten(one, target, tmp_path, restores)
     operators, uids = with_windows(new)
@@ -156,11 +170,8 @@ def test_windows_close(
     expected = closed_windows(one, uids)
     assert expected
     assert closed_rows(restored.found("closed")) == expected
-    record_property("windows closed", expected.total())
-    print(
-        f"{restores.version} {backend} {one} at {target}, parallelism {parallelism}: "
-        f"{expected.total():,} windows of {', '.join(uids.values())} closed"
-    )
+    closed = f"{expected.total():,} windows of {', '.join(uids.values())} closed"
+    print(f"{restores.version} {backend}, parallelism {parallelism}: {closed}")
 
 
 @pytest.mark.parametrize("one", [one for one in POINTS if is_refused(one)], ids=str)
@@ -169,3 +180,8 @@ def test_what_cannot_be_moved_is_refused(one: Point, tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match=reason):
         change_max_parallelism(one.read(), 64, tmp_path / "rewritten")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_was_compared(table: RestoreTable) -> None:
+    """Shows it all with `-rP`, as the last of this file."""
+    print(table)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flink_restores import BACKENDS, FlinkRestores, State, Task
 from pyspark.sql import SparkSession
+from restore_table import RestoreTable
 from written_states import (
     DAY,
     NAMES,
@@ -118,6 +119,12 @@ def write(spark: SparkSession, path: Path, keys: int) -> Case:
 
 
 @pytest.fixture(scope="module")
+def table() -> RestoreTable:
+    """What all tests here have compared."""
+    return RestoreTable()
+
+
+@pytest.fixture(scope="module")
 def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Case, Path]:
     """A savepoint that Spark wrote."""
     path = tmp_path_factory.mktemp("spark") / "savepoint"
@@ -129,7 +136,11 @@ def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tu
 )
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_flink_finds_what_spark_wrote(
-    restores: FlinkRestores, written: tuple[Case, Path], backend: str, parallelism: int
+    restores: FlinkRestores,
+    written: tuple[Case, Path],
+    backend: str,
+    parallelism: int,
+    table: RestoreTable,
 ) -> None:
     case, path = written
     operators = [operator.java() for operator in case.operators]
@@ -139,8 +150,9 @@ def test_flink_finds_what_spark_wrote(
     for way in ("backend", "keyed"):
         assert found_rows(restored.found(way)) == expected
     assert saved_entries(restored.read(), case.operators) == case.saved(parallelism)
-    states, keys = case.counts
-    print(
-        f"{restores.version} {backend} run at {parallelism}: {states} states, {keys:,} keys, "
-        f"{expected.total():,} entries equal"
-    )
+    table.add(restores.version, backend, parallelism, *case.counts, expected.total())
+
+
+def test_what_was_compared(table: RestoreTable) -> None:
+    """Shows it all with `-rP`, as the last of this file."""
+    print(table)

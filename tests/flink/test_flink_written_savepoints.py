@@ -8,13 +8,13 @@ that was; the last test has all of it in a table.
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flink_restores import BACKENDS, FlinkRestores, State, Task
+from restore_table import RestoreTable
 from written_states import (
     DAY,
     NAMES,
@@ -151,29 +151,10 @@ def runs() -> list[Any]:
     return found
 
 
-class Table:
-    """What was compared: a line for each version, backend and parallelism."""
-
-    def __init__(self) -> None:
-        self._lines: dict[tuple[str, str, int], Counter[str]] = {}
-
-    def add(self, version: str, backend: str, parallelism: int, **counts: int) -> None:
-        """Add a restore."""
-        line = self._lines.setdefault((version, backend, parallelism), Counter())
-        line.update(counts, restores=1)
-
-    def __str__(self) -> str:
-        heads = ["restores", "states", "keys", "entries"]
-        lines = [("version", "backend", "parallelism", *heads)]
-        for line, counts in sorted(self._lines.items()):
-            lines.append((*map(str, line), *(f"{counts[head]:,}" for head in heads)))
-        return "\n".join(" | ".join(line) for line in lines)
-
-
 @pytest.fixture(scope="module")
-def table() -> Table:
+def table() -> RestoreTable:
     """What all tests here have compared."""
-    return Table()
+    return RestoreTable()
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +181,7 @@ def test_flink_finds_what_was_written(
     name: str,
     backend: str,
     parallelism: int,
-    table: Table,
+    table: RestoreTable,
 ) -> None:
     case, path = written(name)
     operators = [operator.java() for operator in case.operators]
@@ -215,13 +196,7 @@ def test_flink_finds_what_was_written(
     for operator in case.operators:
         saved = own.operator(operator.uid)
         assert (saved.parallelism, saved.max_parallelism) == (parallelism, case.max_parallelism)
-    states, keys = case.counts
-    entries = expected.total()
-    table.add(restores.version, backend, parallelism, states=states, keys=keys, entries=entries)
-    print(
-        f"{restores.version} {backend} {name}, written at {case.parallelism}, run at "
-        f"{parallelism}: {states} states, {keys:,} keys, {entries:,} entries equal"
-    )
+    table.add(restores.version, backend, parallelism, *case.counts, expected.total())
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +215,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_flink_finds_a_million_keys(
-    restores: FlinkRestores, tmp_path: Path, backend: str, table: Table
+    restores: FlinkRestores, tmp_path: Path, backend: str, table: RestoreTable
 ) -> None:
     states = [State("count", "VALUE", LONG)]
     groups, parallelism = 720, 4
@@ -264,13 +239,13 @@ def test_flink_finds_a_million_keys(
             assert subtask == compute_operator_index_for_key_group(groups, parallelism, key_group)
     entries = restored.read().operator("by-user").entries()
     assert sum(entry.value == _count(entry.key) for entry in entries) == LARGE
-    table.add(restores.version, backend, parallelism, states=1, keys=LARGE, entries=LARGE)
+    table.add(restores.version, backend, parallelism, 1, LARGE, LARGE)
 
 
 def _count(key: str) -> int:
     return int(key.removeprefix("user-")) * 2**20
 
 
-def test_what_was_compared(table: Table) -> None:
+def test_what_was_compared(table: RestoreTable) -> None:
     """Shows it all with `-rP`, as the last of this file."""
     print(table)
