@@ -5,21 +5,28 @@ newer, pandas, PyArrow and protobuf (`pip install 'keygroups[state]'`) and the R
 store, which Spark has. `group_aggregate` runs it with the state of each key in the partition of
 its Flink subtask.
 
-What Spark does otherwise than Flink:
+What is otherwise than in Flink:
 
-- Time is that of the micro-batch: all its rows have one processing time, TTLs and timers are
-  compared with it, and a timer fires with the first batch after its time, be it without rows.
-  There is no TTL of event time.
+- Time is that of the micro-batch: all its rows have one processing time, with which TTLs and
+  timers are compared, and a timer fires with the first batch after its time, be it without rows.
+  What is due is forgotten before a key's rows are looked at, so the changelog is the same. There
+  is no TTL of event time.
 - Spark keeps no order among the rows of a key in a micro-batch, so retractions need `order_by`.
 - A sink knows no changelog: the kind of a row is a column, and the sink has to apply it, in
-  `foreachBatch` for example. The rows of a key in a batch are in order, those of keys are not.
+  `foreachBatch` for example. The changes of a key in a batch are in order, those of keys are not.
 - With `Trigger.AvailableNow` a query with state by processing time runs batches without rows
-  for ever, unless `spark.sql.streaming.noDataMicroBatches.enabled` is false. Then timers wait
-  for the next rows, to no effect on these: what is due is forgotten before they are looked at.
-- The checkpoint fixes `spark.sql.shuffle.partitions`, and with it the parallelism.
+  for ever, unless `spark.sql.streaming.noDataMicroBatches.enabled` is false.
+- The checkpoint fixes `spark.sql.shuffle.partitions`, and with it the parallelism. Flink
+  rescales; here a new parallelism takes a new checkpoint.
+- A -U comes with each +U; Flink leaves it out where no later operator needs it.
+- min and max compare strings by their bytes. So does Flink those that came over the network; two
+  that are still Java strings it compares by UTF-16, where U+FFFF is behind U+1F600.
+- The values of min and max are always in a map state, as in Flink if its input has retractions.
+  Where it has none, Flink keeps the extreme alone, and a TTL forgets it otherwise.
 
-Flink cleaned up idle state by timers until 1.11 (`idle_retention`, and not in mini-batches), and
-has done so by TTL since 1.12 (`state_ttl`).
+Flink cleaned up idle state by timers until 1.11 (`idle_retention`), but not in mini-batches,
+where it is cleaned up here; since 1.12 it has done so by TTL (`state_ttl`), in mini-batches too.
+All other rules are those of Flink 2.3.
 """
 
 from __future__ import annotations
