@@ -77,12 +77,13 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
     start = cursor.pos
     key = read_serializer(cursor)
     key_bytes = cursor.data[start : cursor.pos]
-    states, state_bytes = [], []
+    states, state_bytes, names = [], [], set()
     for _ in range(cursor.u16()):
         start = cursor.pos
         name, options, snapshots, backend_type = read_state(cursor)
-        if name in [state.name for state in states]:
+        if name in names:
             raise cursor.error(f"the state {name!r} is there twice")
+        names.add(name)
         states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
         state_bytes.append(cursor.data[start : cursor.pos])
     return KeyedHeader(
