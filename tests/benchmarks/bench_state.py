@@ -70,7 +70,7 @@ def main(keys: int) -> None:
             2,
         )
         started = time.monotonic()
-        print("batch  changes     s    keys/s  MB of the JVM, of workers", flush=True)
+        print("batch  changes     s changes/s  MB of the JVM, of workers", flush=True)
 
         def count(batch: DataFrame, number: int) -> None:
             nonlocal started
