@@ -18,7 +18,16 @@ _DEFAULT = "default"  # the column family that every RocksDB has, and no state o
 
 
 @dataclass(frozen=True)
-class ValueStateDescriptor:
+class _OfOneType:
+    name: str
+    value_type: KeyType
+    has_ttl: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+class ValueStateDescriptor(_OfOneType):
     """A ValueState: its name, the type of its value, whether it has a time to live.
 
     `value_type` is a key type as in `keygroups.types`: BOOLEAN to DOUBLE, CHAR, STRING, TUPLE,
@@ -31,16 +40,8 @@ class ValueStateDescriptor:
     ValueStateDescriptor(name='count', value_type=LONG, has_ttl=False)
     """
 
-    name: str
-    value_type: KeyType
-    has_ttl: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        _check(self)
-
-
-@dataclass(frozen=True)
-class ReducingStateDescriptor:
+class ReducingStateDescriptor(_OfOneType):
     """A ReducingState: like a ValueState, of what was reduced so far.
 
     >>> from keygroups.types import DOUBLE
@@ -48,29 +49,14 @@ class ReducingStateDescriptor:
     ReducingStateDescriptor(name='sum', value_type=DOUBLE, has_ttl=False)
     """
 
-    name: str
-    value_type: KeyType
-    has_ttl: bool = field(default=False, kw_only=True)
 
-    def __post_init__(self) -> None:
-        _check(self)
-
-
-@dataclass(frozen=True)
-class ListStateDescriptor:
+class ListStateDescriptor(_OfOneType):
     """A ListState: `value_type` is that of an element; else like a ValueState.
 
     >>> from keygroups.types import STRING
     >>> ListStateDescriptor("tags", STRING, has_ttl=True)
     ListStateDescriptor(name='tags', value_type=STRING, has_ttl=True)
     """
-
-    name: str
-    value_type: KeyType
-    has_ttl: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _check(self)
 
 
 @dataclass(frozen=True)
@@ -135,7 +121,7 @@ def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
     return serializer
 
 
-def _check(state: NewState) -> None:
+def _check(state: _OfOneType | MapStateDescriptor) -> None:
     name = check_str("name of a state", state.name)
     utf("name of a state", name)
     if name in ("", _DEFAULT) or name.startswith(_TIMERS):
