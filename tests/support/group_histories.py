@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from keygroups.spark._keyed_state.aggregates import AGGREGATES
-from keygroups.spark._keyed_state.group import RETRACTS, Group
+from keygroups.spark._keyed_state.group import Group
 from keygroups.spark._keyed_state.retention import Retention
 
 Batch = tuple[int, list[tuple[str, Any]]]  # when, and the kind and value of each row
@@ -208,18 +208,3 @@ class _Entries:
             self._handle.reads += 1
             if expires > self._handle.now:
                 yield key, value
-
-
-def late_retractions(history: list[Batch]) -> int:
-    """Return how many rows take back what was not there."""
-    there: list[Any] = []
-    late = 0
-    for _, rows in history:
-        for kind, value in rows:
-            if kind not in RETRACTS:
-                there.append(value)
-            elif value in there:
-                there.remove(value)
-            else:
-                late += 1
-    return late

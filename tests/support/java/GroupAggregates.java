@@ -449,7 +449,8 @@ public class GroupAggregates {
         }
 
         /** Moves and fires the timer where GroupAggFunction did until Flink 1.11. */
-        private class CleanUp extends KeyedProcessFunctionWithCleanupState<RowData, RowData, RowData> {
+        private class CleanUp
+                extends KeyedProcessFunctionWithCleanupState<RowData, RowData, RowData> {
 
             private State[] toClear;
 
