@@ -43,7 +43,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
-from keygroups.spark._columns.arguments import check_df
+from keygroups.spark._columns.arguments import check_df, is_connect
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._keyed_state.aggregates import AGGREGATES
@@ -233,8 +233,9 @@ def group_aggregate(
     In the state store the key has one more column, `_lands_on`, a number computed from the
     others that makes Spark's hash of them the number of the subtask.
 
-    Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, where
-    pandas, PyArrow or protobuf is missing, and where Spark's settings are others than needed:
+    Raises KeyGroupsError before PySpark 4.1, in a session of Spark Connect or one without
+    `transformWithState`, where pandas, PyArrow or protobuf is missing, and where Spark's
+    settings are others than needed:
     `spark.sql.streaming.stateStore.providerClass` has to be RocksDB's, and
     `spark.sql.shuffle.partitions` at least the parallelism. Raises ParallelismError,
     InvalidTypeError and InvalidValueError, also for a `df` that is no stream; and
@@ -331,6 +332,8 @@ def _check_pyspark() -> None:
 
 def _check_session(df: DataFrame, parallelism: int) -> None:
     """Refuse what would fail only when the query runs."""
+    if is_connect(df):
+        raise KeyGroupsError("group_aggregate needs a classic session, not one of Spark Connect")
     if not df.isStreaming:
         raise InvalidValueError("df must be a stream, as readStream makes it")
     if not hasattr(df.groupBy(), "transformWithState"):

@@ -30,6 +30,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups.spark import state
+from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._keyed_state.aggregates import AGGREGATES
 from keygroups.spark._keyed_state.group import Group
 from keygroups.spark._keyed_state.landing import lands_on
@@ -164,6 +165,8 @@ class Clock:
 
 
 def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
+    if is_connect(spark):
+        pytest.skip("group_aggregate refuses Spark Connect")
     rows = [(f"k{n}", n * n * 7919 - 2**40) for n in range(3000)]
     df = spark.createDataFrame(rows, "s string, n bigint")
     wrong: list[Column] = []
@@ -206,12 +209,23 @@ def test_state_accesses_wants_a_progress() -> None:
         state_accesses(None)
 
 
+@needs_api
+def test_spark_connect_is_refused(spark: SparkSession) -> None:
+    if not is_connect(spark):
+        pytest.skip("a classic session")
+    processor = GroupAggregate(SCHEMA, USERS)
+    with pytest.raises(KeyGroupsError, match="not one of Spark Connect"):
+        group_aggregate(spark.createDataFrame([], SCHEMA), "app", processor, 128, 2)
+
+
 # --- queries --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def stream(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with what a query needs, and as it was before afterwards."""
+    if is_connect(spark):
+        pytest.skip("group_aggregate refuses Spark Connect")
     pytest.importorskip("pandas")
     pytest.importorskip("google.protobuf")
     settings = {
