@@ -140,28 +140,3 @@ def test_bad_arguments(tmp_path: Path) -> None:
         done = subprocess.run(**arguments, capture_output=True, timeout=DEADLINE)
         assert done.returncode == 2
         assert says in done.stderr
-
-
-@pytest.mark.slow
-def test_idle_apps_are_forgotten_across_a_restart(tmp_path: Path) -> None:
-    """Five minutes, the least that Flink allows between the retentions."""
-    source, output = tmp_path / "in", tmp_path / "out"
-    views, users = make_views(source, range(1))
-    arguments = command(source, output)
-    arguments["args"] += ["--idle-retention", "0.002", "300.002"]
-    done = subprocess.run(**arguments, capture_output=True, timeout=DEADLINE)
-    assert done.returncode == 0, done.stderr
-    assert replay(output) == {app: (views[app], len(users[app])) for app in views}
-    time.sleep(301)
-    views, users = make_views(source, range(1, 2))
-    done = subprocess.run(**arguments, capture_output=True, timeout=DEADLINE)
-    assert done.returncode == 0, done.stderr
-    pq = pytest.importorskip("pyarrow.parquet")
-    rows = [
-        row
-        for file in (output / "changes" / "batch=1").glob("*.parquet")
-        for row in pq.ParquetFile(file).read().to_pylist()
-    ]
-    assert {row["kind"] for row in rows} == {"+I"}
-    found = {row["app"]: (row["views"], row["users"]) for row in rows}
-    assert found == {app: (views[app], len(users[app])) for app in views}
