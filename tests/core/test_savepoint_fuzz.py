@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from file_bytes import damages
 from small_savepoints import HEADERS, SMALL
 
 from keygroups.errors import KeyGroupsError
@@ -23,7 +24,6 @@ pytest.importorskip("cramjam", reason="one is compressed: the extra savepoint")
 
 Record = Callable[[str, object], None]
 
-FLIPS = (0x01, 0x80, 0xFF)
 SAMPLE = 61  # of how many damages the default suite takes one; a prime, so all flips have a turn
 MEASURED = 13  # of how many damages the memory of one is measured, which is slow; a prime too
 FLOOR = 1 << 20  # bytes, below which ten times is not asked
@@ -72,15 +72,6 @@ def peak(folder: Path) -> tuple[int, dict[str, str]]:
         return tracemalloc.get_traced_memory()[1], found
     finally:
         tracemalloc.stop()
-
-
-def damages(content: bytes, first: int) -> Iterator[tuple[str, bytes]]:
-    for pos in range(first, len(content)):
-        byte = content[pos]
-        for flip in FLIPS:
-            yield f"{pos} ^ {flip:#x}", content[:pos] + bytes([byte ^ flip]) + content[pos + 1 :]
-    for size in range(first, len(content)):
-        yield f"cut at {size}", content[:size]
 
 
 @pytest.mark.parametrize("small", SMALL)

@@ -7,7 +7,6 @@ another max parallelism. `pytest -rP` shows how many were moved.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from file_bytes import digests
 from savepoints import POINTS, Point, point
 from written_bytes import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
 
@@ -126,14 +126,6 @@ def check(old: Savepoint, new: Savepoint, report: RewriteReport) -> int:
         assert {(one.state, one.subtask): one.entries for one in said.states} == counts
         assert {(one.state, one.subtask): one.bytes for one in said.states} == sizes
     return count
-
-
-def digests(folder: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def largest_parallelism(one: Point) -> int:

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from file_bytes import damages, digests
 from savepoints import point
 from small_savepoints import HEADERS, SMALL
-from test_savepoint_fuzz import damages
-from test_savepoint_rewrite import digests
 from type_bytes import row_of
 from written_bytes import LONGS, STRINGS
 
