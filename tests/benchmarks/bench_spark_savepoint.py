@@ -28,20 +28,25 @@ FORMS = {"canonical": 4_096_000, "native": 4_096_000, "rocksdb": 1_024_000}
 _TICKS = 100  # a second, in /proc
 
 
-def cpu_seconds() -> float:
-    """Return the CPU time of this process and all that it started, the JVM and its workers too."""
+def processes() -> dict[int, list[str]]:
+    """Return what /proc says of this process and all that it started, JVM and workers too."""
     stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             continue
-    found, todo = 0, [os.getpid()]
+    found, todo = {}, [os.getpid()]
     while todo:
         process = todo.pop()
-        found += sum(map(int, stats[process][11:15]))
+        found[process] = stats[process]
         todo += [child for child, fields in stats.items() if int(fields[1]) == process]
-    return found / _TICKS
+    return found
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of all these processes."""
+    return sum(sum(map(int, fields[11:15])) for fields in processes().values()) / _TICKS
 
 
 def measured(side: Callable[[], object]) -> tuple[float, float]:

@@ -139,6 +139,11 @@ def counts(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(list(rows), "user string, n bigint")
 
 
+def one_task(df: DataFrame) -> DataFrame:
+    """Spark 3.5 may give the next task the process of one that was stopped as another failed."""
+    return df.coalesce(1)
+
+
 COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 
@@ -626,14 +631,14 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
 @pytest.mark.parametrize("case", QUERIES)
 def test_what_a_query_finds_out(spark: SparkSession, tmp_path: Path, case: str) -> None:
     message, schema, rows, make = QUERIES[case]
-    df = spark.createDataFrame(rows, schema)
+    df = one_task(spark.createDataFrame(rows, schema))
     found = refused(tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": make()}, 128, 1))
     assert re.search(message, found)
 
 
 def test_text_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.createDataFrame([("a", b"\xff")], "k string, b binary")
-    df = df.select("k", F.col("b").cast("string").alias("s"))
+    df = one_task(df.select("k", F.col("b").cast("string").alias("s")))
     keyed = KeyedState(None, "k", STRING, {"s": ValueState("s", STRING)})
     message = refused(tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": keyed}, 128, 1))
     assert message == "value of state 's' must be UTF-8, got b'\\xff'"
@@ -641,7 +646,8 @@ def test_text_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_query_that_fails(spark: SparkSession, tmp_path: Path) -> None:
     """What is wrong with the caller's query is Spark's to say."""
-    df = counts(spark, ("ann", 7)).withColumn("n", F.raise_error(F.lit("no luck")).cast("bigint"))
+    df = one_task(counts(spark, ("ann", 7)))
+    df = df.withColumn("n", F.raise_error(F.lit("no luck")).cast("bigint"))
     with pytest.raises(QUERY_FAILS, match="no luck"):
         write_savepoint(df, tmp_path / "s", {"by-user": COUNT}, 128, 2)
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,86 @@
+"""The example examples/bootstrap_job.py, run for real and checked against plain Python."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keygroups.savepoint import read_savepoint
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+if TYPE_CHECKING:
+    from pyspark.sql import Row
+
+pytestmark = pytest.mark.example
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+sys.path.insert(0, str(EXAMPLES))
+bootstrap_job = importlib.import_module("bootstrap_job")
+sys.path.pop(0)
+
+
+@pytest.mark.parametrize(("groups", "parallelism"), [(128, 4), (720, 1)])
+def test_the_state_is_what_was_counted(
+    flight_rows: list[tuple[int, Row]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    groups: int,
+    parallelism: int,
+) -> None:
+    output = tmp_path / "savepoint"
+    numbers = ["--max-parallelism", str(groups), "--parallelism", str(parallelism)]
+    bootstrap_job.main(["--output", str(output), *numbers])
+    flights = Counter(row["carrier"] for _, row in flight_rows)
+    of_tailnum = Counter(
+        (row["carrier"], row["tailnum"]) for _, row in flight_rows if row["tailnum"] is not None
+    )
+    operator = read_savepoint(output).operator("flights-by-carrier")
+    entries = list(operator.entries())
+    assert (operator.max_parallelism, operator.parallelism) == (groups, parallelism)
+    assert {one.key: one.value for one in entries if one.state == "flights"} == flights
+    found = {(one.key, one.user_key): one.value for one in entries if one.state == "by-tailnum"}
+    assert found == of_tailnum
+    assert len(entries) == len(flights) + len(of_tailnum)
+    said = capsys.readouterr().out
+    assert f"by-tailnum: {len(of_tailnum):,} entries" in said
+    assert f"UA: {flights['UA']:,} flights" in said
+    assert f"env.setMaxParallelism({groups});" in said
+    assert f"flink run -s {output}`" in said
+
+
+def test_without_arguments(
+    flight_rows: list[tuple[int, Row]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bootstrap_job.main([])
+    said = capsys.readouterr().out
+    assert "flights-by-carrier, flights: 16 entries" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--parallelism", "129"], "--parallelism: "),
+        (["--max-parallelism", "0"], "--max-parallelism: "),
+        (["--output", str(EXAMPLES)], "it is there"),
+    ],
+)
+def test_what_the_user_can_put_right(
+    flight_rows: list[tuple[int, Row]],
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        bootstrap_job.main(arguments)
+    assert exit_.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
