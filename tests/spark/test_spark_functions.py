@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,9 +20,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
+from spark_paths import PATHS, skip_without
 
 import keygroups
 from keygroups import (
+    InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     ParallelismError,
@@ -31,6 +34,7 @@ from keygroups.spark import functions as KF
 from keygroups.spark import repartition_by_subtask, with_routing
 from keygroups.spark._columns import catalyst
 from keygroups.spark._columns.path import SETTING, current_path
+from keygroups.spark.dataframe import key_group_column
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -60,10 +64,9 @@ from keygroups.types import (
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
 
 
-@pytest.fixture(params=["fast", "portable"])
+@pytest.fixture(params=PATHS)
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    if request.param == "fast" and is_remote():
-        pytest.skip("Spark Connect has no fast path")
+    skip_without(request.param)
     yield from setting(spark, SETTING, request.param)
 
 
@@ -161,7 +164,12 @@ def test_bytes_that_are_no_utf_8(spark: SparkSession, path: None) -> None:
     df = spark.createDataFrame([(bytearray(text),) for text in texts], "bytes binary")
     strings = df.select("bytes", F.col("bytes").cast("string").alias("key"))
     jdk = F.expr("java_method('java.util.Objects', 'hashCode', key)").cast("int")
-    rows = strings.select("bytes", KF.hash_code("key", STRING), jdk).collect()
+    codes = strings.select("bytes", KF.hash_code("key", STRING), jdk)
+    if spark.conf.get(SETTING) == "arrow":
+        with pytest.raises(QUERY_FAILS, match="must be text in UTF-8"):
+            codes.collect()
+        return
+    rows = codes.collect()
     assert len(rows) == len(texts)
     for text, code, expected in rows:
         assert code == expected, bytes(text)
@@ -324,7 +332,7 @@ def test_nested_lists_of_columns(spark: SparkSession, path: None) -> None:
     assert found == (keygroups.hash_code(("a", (1, -5)), key_type),)
 
 
-# --- the two paths -------------------------------------------------------------------------
+# --- the paths -------------------------------------------------------------------------
 
 
 def plan(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
@@ -402,6 +410,72 @@ def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.Mo
     assert current_path() is current_path()
     for _ in setting(spark, SETTING, "fast"):
         with pytest.raises(InvalidValueError, match="this session has no fast path"):
+            KF.hash_code("a", STRING)
+
+
+def test_arrow_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys of every shape in one query, by a UDF."""
+    skip_without("arrow")
+    struct = "struct<`x.y`: int, `X.Y`: string>"
+    ddl = f"s string, n bigint, d decimal(20,3), all array<string>, r {struct}"
+    rows: list[Any] = [
+        ("\U0001f600 caf\u00e9", -1, Decimal("1.500"), ["a", None], (7, "b")),
+        ("", None, None, [], (None, None)),
+        (None, 2**63 - 1, Decimal("-0.001"), None, None),
+    ]
+    df = spark.createDataFrame(rows, ddl)
+    sql = SQL_ROW("STRING", "BIGINT", "DECIMAL(20, 3)", "ARRAY<STRING>", "ROW<INT, STRING>")
+    pair = TUPLE(INT, STRING)
+    keys: list[tuple[Any, KeyType, Callable[[Any], Any]]] = [
+        ("s", STRING, lambda row: row[0]),
+        (["n"], LONG, lambda row: row[1]),
+        ("d", BIG_DEC, lambda row: row[2]),
+        ("all", LIST(STRING), lambda row: row[3]),
+        ("r", pair, lambda row: row[4]),
+        ("s", PYFLINK(STRING), lambda row: row[0]),
+        (
+            ["s", ["n", "r"]],
+            TUPLE(STRING, ROW(LONG, pair)),
+            lambda row: (row[0], (row[1], row[4])),
+        ),
+        ("n", SQL_ROW("BIGINT"), lambda row: (row[1],)),
+        ([*df.columns], sql, lambda row: row),
+        (["s", []], TUPLE(STRING, ROW()), lambda row: (row[0], ())),
+    ]
+    for _ in setting(spark, SETTING, "arrow"):
+        columns = [key_group_column(df, key, 32768, key_type) for key, key_type, _ in keys]
+        empty = KF.hash_code([], TUPLE())
+        found = df.select(empty, *(c.alias(f"c{i}") for i, c in enumerate(columns))).collect()
+        for row, (code, *key_groups) in zip(rows, found):
+            assert code == 0
+            for (key, key_type, of_row), key_group in zip(keys, key_groups):
+                value, expected = of_row(row), None
+                if value is not None or isinstance(key_type, PYFLINK):
+                    expected = keygroups.assign_to_key_group(value, 32768, key_type)
+                assert key_group == expected, key
+        shown = plan(with_routing(df, "s", 128, 3), capsys)
+        assert "ArrowEvalPython" in shown
+        with pytest.raises(InvalidTypeError, match="key type INT takes a column of type int"):
+            with_routing(df, "n", 128, 3, INT)
+        for key_type in (INT, LIST(BIG_DEC), SQL_ROW("ARRAY<BIGINT>"), SQL_DATE("UTC")):
+            with pytest.raises(QUERY_FAILS, match="takes a column of type"):
+                df.select(KF.hash_code("s", key_type)).collect()
+
+
+def test_arrow_path_that_is_not_there(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in setting(spark, SETTING, "arrow"):
+        monkeypatch.delattr(F, "arrow_udf", raising=False)
+        with pytest.raises(InvalidValueError, match=r"needs PySpark 4\.1 or newer, got \d"):
+            KF.hash_code("a", STRING)
+    monkeypatch.undo()
+    skip_without("arrow")
+    for name in ("keygroups.arrays", "keygroups.spark._columns.arrow"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for _ in setting(spark, SETTING, "arrow"):
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
             KF.hash_code("a", STRING)
 
 

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
+from spark_paths import PATHS, skip_without
 
 from keygroups import (
     InvalidTypeError,
@@ -30,10 +31,9 @@ from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STR
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the latter up to 3.5
 
 
-@pytest.fixture(params=["auto", "portable"])
+@pytest.fixture(params=PATHS)
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
-    if request.param == "auto" and is_remote():
-        pytest.skip("Spark Connect has the portable path only")
+    skip_without(request.param)
     spark.conf.set(SETTING, request.param)
     yield
     spark.conf.unset(SETTING)

@@ -17,6 +17,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
+from spark_paths import PATHS, skip_without
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
@@ -72,10 +73,9 @@ def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> l
     return list(groups.values())
 
 
-@pytest.fixture(params=["fast", "portable"])
+@pytest.fixture(params=PATHS)
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
-    if request.param == "fast" and is_remote():
-        pytest.skip("Spark Connect has no fast path")
+    skip_without(request.param)
     settings = {
         SETTING: request.param,
         # Compiling these queries takes far longer than their few rows: interpret them.

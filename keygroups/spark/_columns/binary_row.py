@@ -42,10 +42,11 @@ SQL_TYPES = {
     "timestamp": "TIMESTAMP_LTZ",
 }
 """What a Flink table would have of each Spark type that has no parameters."""
-_SPARK_TYPES = {
+FIELD_TYPES = {
     **{name: spark_type for spark_type, name in SQL_TYPES.items()},
     **{"CHAR": "string", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"},
 }
+"""The Spark type that holds each type of Flink SQL that has one without parameters."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,9 @@ def _value(
     F, name = path.F, logical_type.name
     if name == "DECIMAL":
         return _decimal(path, key, logical_type, is_key)
-    if name not in _SPARK_TYPES:
+    if name not in FIELD_TYPES:
         raise UnsupportedKeyTypeError(f"{logical_type} of SQL_ROW has no column expression")
-    column = checked(path, key, _SPARK_TYPES[name], f"{logical_type} of SQL_ROW")
+    column = checked(path, key, FIELD_TYPES[name], f"{logical_type} of SQL_ROW")
     column = _required(path, column, logical_type)
     if name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
         return _text(path, column, logical_type)

@@ -53,6 +53,13 @@ def hash_key(
     That column is None for a key that never is null: a tuple or row given by its fields, and
     a PyFlink key, of which Flink has a null one.
     """
+    code, nullable = _hash_whole(path, key, key_type)
+    return path.of_whole_key(code, key, key_type), nullable
+
+
+def _hash_whole(
+    path: Portable, key: KeyTree, key_type: types.KeyType
+) -> tuple[Column, Column | None]:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         return _hash_fields(path, key, key_type)
     if isinstance(key_type, types.SQL_ROW):

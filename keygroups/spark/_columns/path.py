@@ -1,11 +1,12 @@
-"""Which expressions hash a key: the portable ones, or the fast ones of a classic session.
+"""Which expressions hash a key: the portable ones, the fast ones of a classic session, or a UDF.
 
 The Spark configuration `spark.keygroups.path`, read when an expression is built, decides:
-`auto` (the default) takes the fast path where there is one, `portable` and `fast` force it. It
-is that of the DataFrame's session, or, where only columns are given, that of the active or else
-the default session: a thread that did not make a session itself has none active. Both give the
-same answers; `explain()` shows which was taken: the fast path's plans have `hive-hash` and
-`invoke`, the portable one's have neither.
+`auto` (the default) takes the fast path where there is one, `portable` and `fast` force it, and
+`arrow` is taken only where it is set. It is that of the DataFrame's session, or, where only
+columns are given, that of the active or else the default session: a thread that did not make a
+session itself has none active. All give the same answers; `explain()` shows which was taken: the
+fast path's plans have `hive-hash` and `invoke`, those of `arrow` have `ArrowEvalPython`, the
+portable one's have none of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pyspark
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
@@ -25,7 +27,7 @@ from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_text import SqlFunctions
 
 SETTING = "spark.keygroups.path"
-_CHOICES = ("auto", "fast", "portable")
+_CHOICES = ("auto", "fast", "portable", "arrow")
 
 PORTABLE = Portable(F)
 _TEXT = Portable(SqlFunctions())
@@ -44,9 +46,13 @@ def build(
     path = current_path(session)
     if not is_connect(F.lit(0) if session is None else session):
         return make(path, key)
-    from keygroups.spark._columns.connect import shallow
+    from keygroups.spark._columns.connect import check_depth, shallow
 
     client = None if session is None else session.client
+    if not path.in_sql:
+        made = make(path, key)
+        check_depth("key", made, client)
+        return made
     return shallow(client, key, partial(make, path), partial(make, _TEXT))
 
 
@@ -54,7 +60,7 @@ def current_path(session: SparkSession | None = None) -> Portable:
     """Return the expressions that a session, or the active one, is to use.
 
     Raises InvalidValueError for a setting that is none, and where `fast` is set and there is
-    no fast path.
+    no fast path, or `arrow` and PySpark is too old; ModuleNotFoundError without NumPy or PyArrow.
     """
     session = session or _active_session()
     choice = "auto" if session is None else session.conf.get(SETTING, "auto")
@@ -62,6 +68,8 @@ def current_path(session: SparkSession | None = None) -> Portable:
         raise InvalidValueError(f"{SETTING} must be one of {', '.join(_CHOICES)}, got {choice!r}")
     if choice == "portable" or session is None:
         return PORTABLE
+    if choice == "arrow":
+        return _arrow_path()
     fast = None if is_connect(session) else _fast_path(session)
     if fast is None and choice == "fast":
         raise InvalidValueError(
@@ -76,6 +84,17 @@ def _active_session() -> SparkSession | None:
         return SparkSession.active()
     except PySparkRuntimeError:
         return None
+
+
+def _arrow_path() -> Portable:
+    if not hasattr(F, "arrow_udf"):
+        raise InvalidValueError(
+            f"{SETTING} is arrow, which needs PySpark 4.1 or newer, got {pyspark.__version__}"
+        )
+    import keygroups.arrays  # noqa: F401  # which says what is missing
+    from keygroups.spark._columns.arrow import Arrow
+
+    return Arrow(F)
 
 
 def _fast_path(session: SparkSession) -> Portable | None:

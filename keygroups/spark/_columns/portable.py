@@ -38,8 +38,11 @@ class Portable:
 
     `F` is `pyspark.sql.functions` or a `SqlFunctions`. `hashers` has, for each key type without
     parameters that needs one column, the method that hashes it: it takes a column of the Spark
-    type that holds the key type, and null gives null.
+    type that holds the key type, and null gives null. `in_sql` says whether the same expressions
+    may be had as SQL text.
     """
+
+    in_sql = True
 
     def __init__(self, F: Any) -> None:
         self.F = F
@@ -74,6 +77,10 @@ class Portable:
         """
         group = self.finalise(code) % max_parallelism
         return group if key is None else self.F.when(key.isNotNull(), group)
+
+    def of_whole_key(self, code: Column, key: Any, key_type: types.KeyType) -> Column:
+        """Return the hash code of a whole key, given what the expressions here make of it."""
+        return code
 
     def accept(self, condition: Column, value: Column, column: Column, message: str) -> Column:
         """Return a value where a condition holds, and null where a column is.
