@@ -143,23 +143,20 @@ def fold_fields(codes: list[Codes], start: int, rows: int) -> Codes:
     return result
 
 
-def fold_matrix(units: Array) -> Codes:
-    """Java's 31-fold from 0 of the rows of a matrix of bytes or 16-bit units, few a row.
+def fold_matrix(octets: Array) -> Codes:
+    """Java's 31-fold from 0 of the rows of a matrix of bytes, at most 4096 a row.
 
-    It is a product with a vector of powers, in doubles: the powers have 32 bits, and so few
-    columns are taken at once that no sum has more than the 53 that a double holds exactly.
+    It is a product with a vector of powers, in doubles: the powers have 32 bits, and no sum of so
+    few has more than the 53 that a double holds exactly.
     """
-    rows, width = units.shape
-    at_once = 32 if units.dtype.itemsize == 2 else 4096
+    rows, width = octets.shape
     powers = _descending(width)
     result = np.zeros(rows, dtype=_u32)
     step = max(1, _DOUBLES // max(width, 1))
     for row in range(0, rows, step):
         some = slice(row, row + step)
-        for first in range(0, width, at_once):
-            part = slice(first, first + at_once)
-            sums = units[some, part].astype(np.float64) @ powers[part]
-            result[some] += sums.astype(np.int64).view(_u32)[::2]
+        sums = octets[some].astype(np.float64) @ powers
+        result[some] = sums.astype(np.int64).view(_u32)[::2]
     return result
 
 

@@ -10,14 +10,13 @@ import pyarrow.compute as pc
 
 from keygroups._arrays.kernels import Array, Codes, fold_matrix, fold_segments
 from keygroups._arrays.rows import RowError
+from keygroups._arrays.utf8 import LONGEST, NoUtf8Error, utf8_codes
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 
-_WIDEST, _WIDEST_FULL = (
-    64,
-    256,
-)  # units of a row of a matrix that has gaps, and of one that is full
-_ROWS = 4_096  # of text with more than ASCII at a time: Python's codecs are slower with more
+# Bytes of a row of a matrix that has gaps, and of one that is full.
+_WIDEST, _WIDEST_FULL = 64, 256
+_ROWS = 16_384  # of text with more than ASCII at a time
 _NO_TEXT = "key of type STRING must be text in UTF-8, got other bytes"
 _HYPHENS = (8, 13, 18, 23)
 _DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit
@@ -40,79 +39,65 @@ def text_bytes(array: pa.Array) -> tuple[Array, Array]:
 def string_codes(array: pa.Array) -> Codes:
     """String.hashCode of text without nulls."""
     data, offsets = text_bytes(array)
+    codes = np.zeros(len(array), dtype=np.uint32)
     if not data.size:
-        return np.zeros(len(array), dtype=np.uint32)
+        return codes
     if data.max() < 0x80:
         return _fold(data, offsets)
-    ascii_rows = pc.string_is_ascii(array)
-    if not ascii_rows.true_count:
-        return _by_units(data, offsets)
-    codes = np.zeros(len(array), dtype=np.uint32)
-    chosen = ascii_rows.to_numpy(zero_copy_only=False)
-    codes[chosen] = _fold(*text_bytes(array.filter(ascii_rows)))
-    codes[~chosen] = _by_units(*text_bytes(array.filter(pc.invert(ascii_rows))))
-    return codes
-
-
-def _by_units(data: Array, offsets: Array) -> Codes:
-    """Hash text by its units of UTF-16, some rows at a time; none is empty."""
-    # A row that starts inside a character would show only in the row itself.
-    if (data[offsets[:-1]] & 0xC0 == 0x80).any():
-        raise InvalidValueError(_NO_TEXT)
-    codes = np.zeros(len(offsets) - 1, dtype=np.uint32)
+    is_long = np.diff(offsets) > LONGEST
+    if is_long.any():
+        for chosen, hash_some in ((is_long, _decoded_codes), (~is_long, string_codes)):
+            if chosen.any():
+                codes[chosen] = hash_some(array.filter(pa.array(chosen)))
+        return codes
     for first in range(0, len(codes), _ROWS):
         some = offsets[first : first + _ROWS + 1]
-        codes[first : first + _ROWS] = _unicode_codes(data[some[0] : some[-1]], some - some[0])
+        try:
+            found = utf8_codes(data[some[0] : some[-1]], some - some[0])
+        except NoUtf8Error:
+            raise InvalidValueError(_NO_TEXT) from None
+        codes[first : first + _ROWS] = found
     return codes
 
 
-def _unicode_codes(data: Array, offsets: Array) -> Codes:
+def _decoded_codes(array: pa.Array) -> Codes:
+    """Hash text, none empty, by its units of UTF-16."""
+    data, offsets = text_bytes(array)
     try:
         text = str(data.data, "utf-8")
     except UnicodeDecodeError:
         raise InvalidValueError(_NO_TEXT) from None
     # A character has one byte that does not continue another's, and a second unit where it has
     # four bytes.
-    counts = (data & 0xC0 != 0x80).view(np.uint8)
-    np.add(counts, data >= 0xF0, out=counts, casting="unsafe")
-    units = np.frombuffer(text.encode("utf-16-le"), "<u2")
-    in_units = np.zeros(len(offsets), dtype=np.int64)
-    np.cumsum(_sums(counts, offsets), out=in_units[1:])
-    return _fold(units, in_units)
+    begins = data & 0xC0 != 0x80
+    if not begins[offsets[:-1]].all():
+        raise InvalidValueError(_NO_TEXT)
+    units = np.zeros(data.size + 1, dtype=np.int64)
+    np.cumsum(begins.view(np.uint8) + (data >= 0xF0), out=units[1:])
+    return fold_segments(np.frombuffer(text.encode("utf-16-le"), "<u2"), units[offsets], 0)
 
 
-def _sums(counts: Array, offsets: Array) -> Array:
-    """Return the sum of each `counts[offsets[i]:offsets[i + 1]]`, none empty; none is above 2."""
-    lengths = np.diff(offsets)
-    if lengths.max() > 127:  # where a byte may not hold the sum
-        sums = np.zeros(counts.size + 1, dtype=np.int64)
-        np.cumsum(counts, out=sums[1:])
-        return np.diff(sums[offsets])
-    found: Array = np.add.reduceat(counts, offsets[:-1])
-    return found
-
-
-def _fold(units: Array, offsets: Array) -> Codes:
-    """Java's 31-fold of rows of units."""
+def _fold(octets: Array, offsets: Array) -> Codes:
+    """Java's 31-fold of rows of ASCII."""
     rows, lengths = len(offsets) - 1, np.diff(offsets)
     shortest, longest = int(lengths.min()), int(lengths.max())
     if longest > (_WIDEST_FULL if shortest == longest else _WIDEST):
-        return fold_segments(units, offsets, 0)
+        return fold_segments(octets, offsets, 0)
     if shortest == longest:
-        return fold_matrix(units.reshape(rows, longest))
-    return fold_matrix(padded(units, offsets, longest))
+        return fold_matrix(octets.reshape(rows, longest))
+    return fold_matrix(padded(octets, offsets, longest))
 
 
 def padded(
-    units: Array, offsets: Array, width: int, pad: Callable[..., pa.Array] = pc.ascii_lpad
+    octets: Array, offsets: Array, width: int, pad: Callable[..., pa.Array] = pc.ascii_lpad
 ) -> Array:
-    """Return rows of units as a matrix, with zeros before each, which no 31-fold counts."""
-    rows, size = len(offsets) - 1, units.dtype.itemsize
+    """Return rows of bytes as a matrix, with zeros before each, which no 31-fold counts."""
+    rows = len(offsets) - 1
     # Arrow pads what it takes for ASCII byte by byte, whatever the bytes are.
-    buffers = [None, pa.py_buffer(offsets * size), pa.py_buffer(units)]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(octets)]
     text = pa.Array.from_buffers(pa.large_string(), rows, buffers)
-    found = pad(text, width * size, padding="\0").buffers()[2]
-    return np.frombuffer(found, units.dtype, rows * width).reshape(rows, width)
+    found = pad(text, width, padding="\0").buffers()[2]
+    return np.frombuffer(found, np.uint8, rows * width).reshape(rows, width)
 
 
 def uuid_codes(array: pa.Array) -> Codes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import random
 import sys
 import uuid
 from collections import Counter, defaultdict
@@ -347,6 +348,8 @@ def test_long_and_wide() -> None:
     key_type = SQL_ROW("INT", "STRING", "STRING")
     columns = [np.array(column) for column in zip(*rows)]
     assert arrays.hash_code(columns, key_type).tolist() == one_by_one(rows, key_type)
+    texts = [""] * 20_000 + ["\u00e9", ""]
+    assert arrays.hash_code(pa.array(texts), STRING).tolist() == one_by_one(texts, STRING)
     millions = "x" * 1_100_000
     assert arrays.hash_code(np.array([millions, "y"])).tolist() == one_by_one(
         [millions, "y"], STRING
@@ -355,6 +358,56 @@ def test_long_and_wide() -> None:
     assert arrays.assign_to_key_group(numbers, 720).tolist() == [
         keygroups.assign_to_key_group(number, 720) for number in range(100_000)
     ]
+
+
+def of_bytes(*rows: bytes) -> Any:
+    """Return text of any bytes, which Arrow takes for UTF-8."""
+    offsets = np.cumsum([0, *map(len, rows)]).astype("i4")
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(rows))]
+    return pa.Array.from_buffers(pa.string(), len(rows), buffers)
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_character(step: int) -> None:
+    """In each place of a word of eight bytes, alone and between others."""
+    points = [*range(0, 0xD800, step), *range(0xE000, 0x110000, step)]
+    texts = [
+        "x" * (i % 9) + chr(p) + "\u00e9\u20ac\U0001f600"[: i % 4] for i, p in enumerate(points)
+    ]
+    assert arrays.hash_code(pa.array(texts), STRING).tolist() == one_by_one(texts, STRING)
+
+
+@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_bytes_that_are_no_utf_8(count: int) -> None:
+    """Python's decoder says which are."""
+    rng = random.Random(count)
+    edges = bytes.fromhex("00417f80818f909fa0bfc0c1c2dfe0e1ecedeeeff0f1f3f4f5f8ff")
+    whole = [text.encode() for text in ("e", "\u00e9", "\u20ac", "\U0001f600")]
+    refused = 0
+    for _ in range(count):
+        odd = bytes(rng.choices(edges, k=rng.randrange(1, 5)))
+        row = b"".join([*rng.choices(whole, k=rng.randrange(5)), odd, *rng.choices(whole, k=2)])
+        row *= rng.choice((1, 1, 9))  # the long ones go another way
+        array = of_bytes(b"\xc3\xa9", row, b"z")
+        try:
+            expected = one_by_one(["\u00e9", row.decode(), "z"], STRING)
+        except UnicodeDecodeError:
+            refused += 1
+            with pytest.raises(InvalidValueError, match="must be text in UTF-8"):
+                arrays.hash_code(array, STRING)
+        else:
+            assert arrays.hash_code(array, STRING).tolist() == expected, row
+    assert count // 2 < refused < count
+    for rows in (
+        (b"\xe6\x97", b"\xa5"),
+        (b"a" * 7 + b"\xc3", b"\xa9" + b"b" * 7),
+        (b"\xa9", b"\xc3"),
+    ):
+        for filler in (b"", b"a" * 300):
+            with pytest.raises(InvalidValueError, match="must be text in UTF-8"):
+                arrays.hash_code(of_bytes(rows[0], *rows[1:], "\u00e9".encode() + filler), STRING)
+            with pytest.raises(InvalidValueError, match="must be text in UTF-8"):
+                arrays.hash_code(of_bytes(filler + rows[0], rows[1] + filler), STRING)
 
 
 def test_routing_as_the_core() -> None:
