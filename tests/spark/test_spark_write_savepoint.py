@@ -51,6 +51,7 @@ from keygroups.spark import (
     write_savepoint,
 )
 from keygroups.spark import functions as KF
+from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._state import arrow_map
 from keygroups.spark._state.entry_files import FileWriter, entry_batch
@@ -152,7 +153,7 @@ COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 @pytest.mark.parametrize(
     ("groups", "parallelism"),
-    [(128, 1), (129, 3), pytest.param(32768, 2000, marks=pytest.mark.slow)],
+    [(128, 1), (129, 3), pytest.param(32768, 100, marks=pytest.mark.slow)],
 )
 def test_every_kind_of_state(
     spark: SparkSession, tmp_path: Path, ansi: None, groups: int, parallelism: int
@@ -411,6 +412,24 @@ def test_without_pandas(
     assert [one.value for one in entries_of(savepoint, "by-user")] == [7]
 
 
+def test_the_jobs_say_what_they_are_for(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_connect(spark):
+        pytest.skip("Spark Connect describes its jobs itself")
+    said = []
+
+    def write(*_: object) -> None:
+        said.append(spark.sparkContext.getLocalProperty("spark.job.description"))
+
+    monkeypatch.setattr(spark_savepoint, "write_entries", write)
+    spark.sparkContext.setJobDescription("mine")
+    write_savepoint(counts(spark), tmp_path / "s", {"by-user": COUNT}, 128, 1)
+    assert said == [f"write_savepoint: by-user, to {tmp_path / 's'}"]
+    assert spark.sparkContext.getLocalProperty("spark.job.description") == "mine"
+    spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+
+
 # --- what is refused ---------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
@@ -442,6 +461,15 @@ def test_arguments(spark: SparkSession, tmp_path: Path, case: str) -> None:
     }
     found = refused(tmp_path, lambda: write_savepoint(**(valid | arguments)), cls)
     assert re.search(message, found)
+
+
+def test_without_pyarrow(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_savepoint, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
+        write_savepoint(counts(spark), tmp_path / "s", {"by-user": COUNT}, 128, 2)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_there(spark: SparkSession, tmp_path: Path) -> None:
@@ -677,12 +705,14 @@ from keygroups.spark import KeyedState, ValueState, write_savepoint
 from keygroups.spark._state import entry_files
 from keygroups.types import LONG, STRING
 
+FOLDER = sys.argv[1]
+
 class FailsOnce(entry_files.FileWriter):
     def __call__(self, batches):
         batches = list(batches)
         subtask = batches[0].column(0)[0].as_py() // 64
         try:
-            Path(sys.argv[1], f"tried-{subtask}").touch(exist_ok=False)
+            Path(FOLDER, f"tried-{subtask}").touch(exist_ok=False)
         except FileExistsError:
             return super().__call__(batches)
         list(super().__call__(self.ending(batches, subtask)))
@@ -697,7 +727,7 @@ entry_files.FileWriter = FailsOnce
 spark = local_session("local[2,2]")
 df = spark.range(1000).selectExpr("cast(id as string) user", "id n")
 counts = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
-write_savepoint(df, sys.argv[1] + "/s", {"by-user": counts}, 128, 2)
+write_savepoint(df, FOLDER + "/s", {"by-user": counts}, 128, 2)
 spark.stop()
 """
 
