@@ -29,7 +29,7 @@ import pytest
 import savepoint_bytes as sb
 from golden import read
 from hypothesis import find
-from remedies import Remedy, imported, remedies_in_source, untried
+from remedies import Remedy, imported, in_another_python, remedies_in_source, untried
 from savepoints import point
 
 from keygroups import (
@@ -637,7 +637,10 @@ OF_EXTRAS = [
     Remedy(
         "testing",
         "pip install hypothesis",
-        lacking("hypothesis")(lambda: keys(INT)),
+        lambda: in_another_python(  # here the strategies may be loaded already
+            "import sys; sys.modules['hypothesis'] = None; import keygroups.testing; "
+            "keygroups.testing.keys(keygroups.types.INT)"
+        ),
         lambda: find(keys(INT), lambda key: key > 5),
         6,
         ("hypothesis",),
