@@ -29,8 +29,9 @@ def check_range(array: pa.Array, name: str, bits: int) -> Array:
     values = numbers(array)
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
     limits = np.iinfo(values.dtype)
-    below = limits.min < low and values.min() < low
-    if below or (limits.max > high and values.max() > high):
+    # As Python's ints: NumPy 1 compares its own of 64 bits with others as doubles.
+    below = limits.min < low and int(values.min()) < low
+    if below or (limits.max > high and int(values.max()) > high):
         outside = values > high
         if below:
             outside |= values < low
