@@ -80,7 +80,7 @@ class Java:
         return np.fromfile(self.groups_file, np.int32)
 
     def round(self) -> float:
-        """Return the seconds of a round."""
+        """Return the seconds of CPU time of a round."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write("\n")
