@@ -55,6 +55,8 @@ from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._state import arrow_map
 from keygroups.spark._state.entry_files import FileWriter, entry_batch
+from keygroups.spark._state.row_encoder import RowEncoder
+from keygroups.spark._state.state_columns import StateColumns
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BOOLEAN,
@@ -74,7 +76,7 @@ from keygroups.types import (
     KeyType,
 )
 
-pytest.importorskip("pyarrow")
+pa: Any = pytest.importorskip("pyarrow")
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
 Entry = tuple[Any, ...]  # state, key, value, and if there are, user key and last access
@@ -679,6 +681,21 @@ def test_a_query_that_fails(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(QUERY_FAILS, match="no luck"):
         write_savepoint(df, tmp_path / "s", {"by-user": COUNT}, 128, 2)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_key_that_is_another_each_time(tmp_path: Path) -> None:
+    """As of a function of the user's, which Spark calls for the key and for its key group."""
+    states = [ValueStateDescriptor("n", LONG)]
+    operator = SavepointWriter(tmp_path / "s").add_operator("by-key", STRING, states, 128, 2)
+    columns = (StateColumns("n", 3, LONG),)
+    encode = RowEncoder("by-key", operator.task(0), STRING, False, columns)
+    names = ["c0", "c1", "c2", "c3"]
+    rows = {"c0": [104, 104], "c1": ["A", "B"], "c2": [None, None], "c3": [1, 2]}
+    batch = pa.RecordBatch.from_pydict({name: rows[name] for name in names})
+    assert next(encode([batch])).num_rows == 2  # only the first key is looked at
+    message = "key of operator 'by-key' must be the same each time, got key group 104 and then 'B'"
+    with pytest.raises(InvalidValueError, match=f"{message} of key group 17"):
+        next(encode([batch.slice(1)]))
 
 
 # --- tasks -------------------------------------------------------------------------------

@@ -36,15 +36,15 @@ class RowEncoder:
         for what is no entry.
         """
         encoder = self.task.encoder()
+        name = f"key of operator {self.uid!r}"
         for batch in batches:
             key_groups = batch.column(KEY_GROUP).to_pylist()
             if None in key_groups:
                 raise InvalidValueError(
-                    f"key of operator {self.uid!r} is null, on which Flink fails: filter such "
-                    "rows out first"
+                    f"{name} is null, on which Flink fails: filter such rows out first"
                 )
-            name = f"key of operator {self.uid!r}"
             keys = values(name, batch.column(KEY), self.key_type)
+            _check_first(encoder, name, keys, key_groups)
             starts = list(_starts(encoder, name, keys))
             times = batch.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
             for number, state in enumerate(self.states):
@@ -53,6 +53,22 @@ class RowEncoder:
                 entries = list(_entries(encoder, number, state, rows))
                 if entries:
                     yield entry_batch(entries)
+
+
+def _check_first(
+    encoder: EntryEncoder, name: str, keys: Sequence[Any], key_groups: Sequence[int]
+) -> None:
+    """Compare what Spark found for the first key of a batch with what it is.
+
+    All would take as long as the rest. A key that is another each time it is asked for is found.
+    """
+    for key, key_group in zip(keys[:1], key_groups):
+        computed = encoder.key_group(key)
+        if computed != key_group:
+            raise InvalidValueError(
+                f"{name} must be the same each time, got key group {key_group} and then "
+                f"{show(key)} of key group {computed}: save the DataFrame first"
+            )
 
 
 def _starts(encoder: EntryEncoder, name: str, keys: Sequence[Any]) -> Iterator[bytes]:
