@@ -287,7 +287,11 @@ def group_aggregate(
 
 
 class StateAccesses(NamedTuple):
-    """How often a micro-batch read from the RocksDB state store, and wrote to it."""
+    """How often a micro-batch read from the RocksDB state store, and wrote to it.
+
+    >>> StateAccesses(reads=40, writes=20)
+    StateAccesses(reads=40, writes=20)
+    """
 
     reads: int
     writes: int
