@@ -242,8 +242,10 @@ def group_aggregate(
     UnsupportedKeyTypeError for a key type with a FLOAT, DOUBLE or UUID in it, of which Spark
     groups by other equality. A null key makes the query fail, as it makes Flink fail.
 
-    changes = group_aggregate(views, "app", users, 128, 4) with the processor of GroupAggregate's
-    example; `examples/streaming_distinct_users.py` is a whole job.
+    With the processor of GroupAggregate's example; `examples/streaming_distinct_users.py` is a
+    whole job.
+
+    >>> changes = group_aggregate(views, "app", users, 128, 4)  # doctest: +SKIP
     """
     _check_pyspark()
     check_df(df)
