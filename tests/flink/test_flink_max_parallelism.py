@@ -8,6 +8,7 @@ windows, which close. `pytest -rP` shows how much that was.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -109,9 +110,11 @@ def rewritten(one: Point, target: int, folder: Path, cluster: FlinkRestores) -> 
 
 
 @pytest.fixture(scope="module")
-def table() -> RestoreTable:
-    """What all tests here have compared."""
-    return RestoreTable()
+def table() -> Iterator[RestoreTable]:
+    """What the tests here have compared with one Flink; `-rP` shows it with the last of them."""
+    found = RestoreTable()
+    yield found
+    print(found)
 
 
 @pytest.mark.parametrize(
@@ -180,8 +183,3 @@ def test_what_cannot_be_moved_is_refused(one: Point, tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match=reason):
         change_max_parallelism(one.read(), 64, tmp_path / "rewritten")
     assert not list(tmp_path.iterdir())
-
-
-def test_what_was_compared(table: RestoreTable) -> None:
-    """Shows it all with `-rP`, as the last of this file."""
-    print(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -119,9 +120,11 @@ def write(spark: SparkSession, path: Path, keys: int) -> Case:
 
 
 @pytest.fixture(scope="module")
-def table() -> RestoreTable:
-    """What all tests here have compared."""
-    return RestoreTable()
+def table() -> Iterator[RestoreTable]:
+    """What the tests here have compared with one Flink; `-rP` shows it with the last of them."""
+    found = RestoreTable()
+    yield found
+    print(found)
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +154,3 @@ def test_flink_finds_what_spark_wrote(
         assert found_rows(restored.found(way)) == expected
     assert saved_entries(restored.read(), case.operators) == case.saved(parallelism)
     table.add(restores.version, backend, parallelism, *case.counts, expected.total())
-
-
-def test_what_was_compared(table: RestoreTable) -> None:
-    """Shows it all with `-rP`, as the last of this file."""
-    print(table)

@@ -2,13 +2,13 @@
 
 A job on each backend and at several parallelisms writes down what its state holds, in two ways,
 and where; then it takes a savepoint of its own, which is read here. `pytest -rP` shows how much
-that was; the last test has all of it in a table.
+that was; in a table for each Flink, too.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +152,11 @@ def runs() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def table() -> RestoreTable:
-    """What all tests here have compared."""
-    return RestoreTable()
+def table() -> Iterator[RestoreTable]:
+    """What the tests here have compared with one Flink; `-rP` shows it with the last of them."""
+    found = RestoreTable()
+    yield found
+    print(found)
 
 
 @pytest.fixture(scope="module")
@@ -244,8 +246,3 @@ def test_flink_finds_a_million_keys(
 
 def _count(key: str) -> int:
     return int(key.removeprefix("user-")) * 2**20
-
-
-def test_what_was_compared(table: RestoreTable) -> None:
-    """Shows it all with `-rP`, as the last of this file."""
-    print(table)
