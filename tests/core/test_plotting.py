@@ -44,7 +44,7 @@ def legend(axes: Any) -> list[str]:
 
 @pytest.mark.extras
 def test_subtasks(pyplot: Any) -> None:
-    axes = LOAD.plot(4)
+    axes: Any = LOAD.plot(4)
     assert bars(axes) == [6, 2, 1, 3]
     assert [line.get_ydata()[0] for line in axes.lines] == [3]
     assert legend(axes) == ["mean 3", "hot: 1.5 times the mean and more"]
@@ -87,7 +87,8 @@ def test_plan(pyplot: Any) -> None:
 
 @pytest.mark.extras
 def test_plan_with_a_load(pyplot: Any) -> None:
-    [image] = RescaleReport(PLAN, LOAD).plot().images
+    axes: Any = RescaleReport(PLAN, LOAD).plot()
+    [image] = axes.images
     assert image.get_array().tolist() == [list(LOAD.weights)]
 
 

@@ -462,6 +462,7 @@ def test_rows_of_a_skew_report_as_pandas_and_as_a_picture() -> None:
     frame = report.to_pandas()
     assert list(frame.columns) == list(report.subtasks[0]._fields)
     assert list(frame["records"]) == [9, 1, 2, 0]
-    heights = {round(bar.get_x() + 0.4): bar.get_height() for bar in report.plot().patches}
+    bars: Any = report.plot().patches
+    heights = {round(bar.get_x() + 0.4): bar.get_height() for bar in bars}
     assert heights == {0: 9, 1: 1, 2: 2, 3: 0}
     matplotlib.pyplot.close("all")
