@@ -103,6 +103,14 @@ def kinds() -> dict[str, Kind]:
         "SQL_ROW(BIGINT)": Kind(
             SQL_ROW("BIGINT"), {"key": bits}, F.col("key"), "KeyGroupOfBigint", "", 4
         ),
+        "SQL_ROW(INT, BIGINT)": Kind(
+            SQL_ROW("INT", "BIGINT"),
+            {"key": number, "key2": F.xxhash64("id", F.lit(2))},
+            F.col("key2").bitwiseXOR(F.col("key")),
+            "KeyGroupOfIntBigint",
+            "",
+            rows_factor=4,
+        ),
         "SQL_ROW(BIGINT, STRING)": Kind(
             SQL_ROW("BIGINT", "STRING"),
             {"key": bits, "key2": text},

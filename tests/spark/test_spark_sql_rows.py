@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -91,6 +92,133 @@ def test_arrays_of_any_length(spark: SparkSession, path: None, spark_type: str) 
     routed = with_routing(df, "a", 1000, 1, key_type).collect()
     found = [row["key_group"] for row in routed]
     assert found == [assign_to_key_group((array,), 1000, key_type) for array in arrays]
+
+
+SLOW = pytest.mark.slow
+FIXED: dict[str, tuple[str, list[Any]]] = {
+    "BOOLEAN": ("boolean", [None, True, False]),
+    "TINYINT": ("tinyint", [0, None, -128]),
+    "SMALLINT": ("smallint", [-1, 2**15 - 1, None]),
+    "INT": ("int", [None, -(2**31), 2**31 - 1]),
+    "BIGINT": ("bigint", [-1, None, -(2**63), 2**32]),
+    "FLOAT": ("float", [-0.0, 1.5, None]),
+    "DOUBLE": ("double", [None, -0.0, 5e-324, float("-inf")]),
+    "DATE": ("date", [dt.date(1, 1, 1), None, dt.date(9999, 12, 31)]),
+    "DECIMAL(18, 2)": ("decimal(18,2)", [Decimal("-9999999999999999.99"), Decimal(0), None]),
+    "TIMESTAMP(3)": ("timestamp_ntz", [None, dt.datetime(1969, 12, 31, 23, 59, 59, 999_000)]),
+    "TIMESTAMP_LTZ(3)": ("timestamp", [dt.datetime(1900, 1, 1, tzinfo=dt.timezone.utc), None]),
+}
+INLINE = {"CHAR(1)": ("string", ["\u20ac", None, "", "a"]), "STRING": ("string", ["x" * 8, None])}
+# Portable words go to four fields, fast ones to 16, writing in place to some 48.
+MIXED = [
+    ["BOOLEAN", "TINYINT", "SMALLINT", "INT"],
+    ["BIGINT", "FLOAT", "DOUBLE", "DATE"],
+    ["DECIMAL(18, 2)", "TIMESTAMP(3)", "TIMESTAMP_LTZ(3)"],
+    ["INT", "BIGINT", "BOOLEAN", "DATE", "DOUBLE"],
+    ["BIGINT"] * 16,
+    ["INT"] * 17,
+    ["CHAR(1)", "BIGINT", "STRING"],
+]
+
+
+@pytest.mark.parametrize(
+    "compiled",
+    [pytest.param(True, id="compiled"), pytest.param(False, id="interpreted", marks=SLOW)],
+)
+def test_rows_of_every_width(spark: SparkSession, path: None, ansi: None, compiled: bool) -> None:
+    spark_types = FIXED | INLINE
+    names, codes, lines = [], [], []
+    for number, types in enumerate(MIXED):
+        columns = [f"c{number}_{index}" for index in range(len(types))]
+        names += [f"{c} {spark_types[name][0]}" for c, name in zip(columns, types)]
+        key_type = SQL_ROW(*types)
+        codes.append(KF.hash_code(list(columns), key_type))
+        values = [spark_types[name][1] for name in types]
+        # The values go on at another step in each column.
+        keys = [tuple(v[(i + n) % len(v)] for n, v in enumerate(values)) for i in range(12)]
+        lines.append([(key, hash_code(key, key_type)) for key in keys])
+    rows = [tuple(value for key, _ in row for value in key) for row in zip(*lines)]
+    settings = {
+        "spark.sql.codegen.wholeStage": str(compiled).lower(),
+        "spark.sql.codegen.factoryMode": "CODEGEN_ONLY" if compiled else "NO_CODEGEN",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        found = spark.createDataFrame(rows, ", ".join(names)).select(codes).collect()
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
+    for row, wanted in zip(found, zip(*lines)):
+        assert list(row) == [code for _, code in wanted]
+
+
+def test_words_that_rotate_to_themselves(spark: SparkSession, path: None) -> None:
+    """Words for which what is rotated has no bit set or all, which a remainder may confuse."""
+    mask, first, second, plus = 2**32 - 1, 0xCC9E2D51, 0x1B873593, 0xE6546B64
+
+    def rotated(number: int, bits: int) -> int:
+        return (number << bits | number >> (32 - bits)) & mask
+
+    def after(state: int, word: int) -> int:
+        scrambled = rotated(word * first & mask, 15) * second & mask
+        return rotated(state ^ scrambled, 13) * 5 + plus & mask
+
+    def between(before: int, state: int) -> int:
+        scrambled = before ^ rotated((state - plus) * pow(5, -1, 2**32) & mask, 19)
+        product = rotated(scrambled * pow(second, -1, 2**32) & mask, 17)
+        return product * pow(first, -1, 2**32) & mask
+
+    def words(state: int) -> list[int]:
+        products = [end * pow(first, -1, 2**32) & mask for end in (0, mask)]
+        return [*products, *(between(state, end * 5 + plus & mask) for end in (0, mask))]
+
+    header = after(after(42, 0), 0)
+    keys = []
+    for low in words(header):
+        state = after(header, low)
+        # The last state goes back to a word of 4 bytes with the same hash; the row has 16.
+        back = [rotated(end * factor & mask, 13) for end in (0, mask) for factor in (1, second)]
+        ends = [(number * 5 + plus & mask) ^ 16 ^ 4 for number in back]
+        for high in [*words(state), *(between(state, end) for end in ends)]:
+            keys.append((high << 32 | low) - (high >> 31 << 64))
+    df = spark.createDataFrame([(key,) for key in keys], "id bigint")
+    found = df.select("id", KF.hash_code("id", SQL_ROW("BIGINT"))).collect()
+    assert [tuple(row) for row in found] == [(k, hash_code((k,), SQL_ROW("BIGINT"))) for k in keys]
+
+
+def test_rows_that_begin_alike(spark: SparkSession, path: None) -> None:
+    """Spark computes what they have in common once; a buffer that is changed it must not be."""
+    keys = [tuple(range(17)), tuple(None if i % 3 else -i for i in range(17))]
+    names = [f"c{i}" for i in range(17)]
+    df = spark.createDataFrame(keys, ", ".join(f"{name} int" for name in names))
+    key_type = SQL_ROW(*["INT"] * 17)
+    orders = [names, names[:1] + names[:0:-1], names]
+    codes = [KF.hash_code(list(order), key_type) for order in orders]
+    for row, key in zip(df.select(codes).collect(), keys):
+        ordered = [key, key[:1] + key[:0:-1], key]
+        assert list(row) == [hash_code(one, key_type) for one in ordered]
+
+
+def test_one_stage_without_python(
+    spark: SparkSession, path: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    df = spark.range(3).selectExpr("id", "int(id) AS n", "string(id) AS name")
+    keys = {
+        "MurmurHash3": (["n", "id"], SQL_ROW("INT", "BIGINT")),
+        "ByteBuffer": (["id", "name"], SQL_ROW("BIGINT", "STRING")),
+    }
+    path = spark.conf.get(SETTING)
+    if path == "arrow":
+        pytest.skip("an Arrow UDF is Python")
+    for called, (columns, key_type) in keys.items():
+        with_routing(df, list(columns), 128, 3, key_type).explain("formatted")
+        shown = capsys.readouterr().out
+        stages = re.findall(r"^\(\d+\) .*codegen id : (\d+)", shown, re.M)
+        assert len(stages) > 1
+        assert stages == ["1"] * len(re.findall(r"^\(\d+\) ", shown, re.M)), shown
+        assert "Python" not in shown
+        assert (called in shown) is (path == "fast"), shown
 
 
 PYFLINK_KEYS: list[tuple[KeyType, str, Any]] = [

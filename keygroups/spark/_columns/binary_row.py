@@ -1,14 +1,14 @@
-"""Flink SQL's keys on columns: the bytes of a BinaryRowData.
+"""Flink SQL's keys on columns: the hash of a BinaryRowData.
 
 The layout is that of `keygroups.binary_row`, and so are the values that are refused: here they
-fail the query. Words of 8 bytes are made by the current path, and concatenated with the bytes
-of text, binaries, large numbers and nested values.
+fail the query. A few fields of fixed width are hashed word by word. Else there are bytes to
+hash: words of 8, made by the current path, and those of text, binaries, large numbers and
+nested values.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pyspark.sql import Column
 from pyspark.sql import types as T
@@ -25,8 +25,10 @@ from keygroups.spark._columns.key_columns import (
     typed,
 )
 from keygroups.spark._columns.portable import Portable
+from keygroups.spark._columns.row_layout import Value, join, slot_of
 
 _NESTED = ("ROW", "ARRAY")
+_TEXTS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 SQL_TYPES = {
     "boolean": "BOOLEAN",
     "tinyint": "TINYINT",
@@ -49,24 +51,26 @@ FIELD_TYPES = {
 """The Spark type that holds each type of Flink SQL that has one without parameters."""
 
 
-@dataclass(frozen=True)
-class _Value:
-    """A field's value. All columns are bigints or bytes, and null where there is nothing.
+def row_hash(path: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
+    """Return the hash of a key row, given by its fields; it is never null."""
+    parts = counted(key, len(types), "SQL_ROW")
+    if len(types) > path.most_fields or any(map(_is_variable, types)):
+        # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
+        return path.F.hash(_row(path, parts, types, is_key=True))
+    words = _header(path, parts)
+    for part, logical_type in zip(parts, types):
+        column = single(part, f"{logical_type} of SQL_ROW")
+        slot = slot_of(path, _value(path, column, logical_type, is_key=True), None)
+        if logical_type.element_size == 8:
+            words += [path.low32(slot), path.F.shiftrightunsigned(slot, 32)]
+        else:
+            words += [slot, None]
+    return path.hash_words(words)
 
-    Without a tail, `word` is the slot. With one, `word` is the lower half of the slot, whose
-    upper half is the offset of the tail, `size` bytes, a multiple of 8, of the variable part;
-    `inline` is the slot of a value that is too short for a tail.
-    """
 
-    word: Column
-    tail: Column | None = None
-    size: Column | None = None
-    inline: Column | None = None
-
-
-def row_bytes(path: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
-    """Return the bytes of a key row, given by its fields; they are never null."""
-    return _row(path, counted(key, len(types), "SQL_ROW"), types, is_key=True)
+def _is_variable(logical_type: LogicalType) -> bool:
+    name = logical_type.name
+    return name in _NESTED or name in _TEXTS or logical_type.reserved > 0
 
 
 def _row(
@@ -86,7 +90,7 @@ def _row(
             else _value(path, single(part, f"{logical_type} of SQL_ROW"), logical_type, is_key)
             for index, (part, logical_type) in enumerate(zip(parts, types))
         ]
-        return _concat(path, _header(path, parts), values)
+        return join(path, _header(path, parts), values)
 
     if not nested:
         return assemble({})
@@ -97,50 +101,21 @@ def _row(
     ).getItem(0)
 
 
-def _header(path: Portable, parts: Sequence[KeyTree]) -> list[Column]:
-    """Return the words of the header: the row kind +I in the first byte, then null bits."""
+def _header(path: Portable, parts: Sequence[KeyTree]) -> list[Column | None]:
+    """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
     F = path.F
-    words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64)]
+    words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64 * 2)]
     for index, part in enumerate(parts):
         if isinstance(part, KeyColumn):  # a row given by its fields is not null
-            word, bit = divmod(8 + index, 64)
-            mask = (1 << bit) - (1 << 64 if bit == 63 else 0)
-            null = F.when(part.column.isNull(), F.lit(mask).cast("bigint"))
-            words[word].append(null.otherwise(F.lit(0)))
-    return [path.total(terms, 0) for terms in words]
-
-
-def _concat(path: Portable, header: list[Column], values: list[_Value]) -> Column:
-    F = path.F
-    fixed_size = 8 * (len(header) + len(values))
-    words, pieces, tails = list(header), [], []
-    sizes: list[Column] = []
-    for value in values:
-        slot = _slot(path, value, path.total(sizes, fixed_size))
-        if value.inline is None:
-            words.append(slot)
-        else:
-            pieces += [path.words(words)] if words else []
-            pieces.append(F.coalesce(value.inline, path.words([slot])))
-            words = []
-        if value.tail is not None:
-            tails.append(F.coalesce(value.tail, F.lit(b"")))
-            sizes.append(F.coalesce(value.size, F.lit(0)))
-    pieces += [path.words(words)] if words else []
-    return F.concat(*pieces, *tails)
-
-
-def _slot(path: Portable, value: _Value, offset: Column) -> Column:
-    """Return the word in the slot of a value, 0 for null, where it is not inline."""
-    F, word = path.F, value.word
-    if value.tail is not None:
-        word = F.shiftleft(offset, 32).bitwiseOR(word)
-    return F.coalesce(word, F.lit(0).cast("bigint"))
+            word, bit = divmod(8 + index, 32)
+            null = F.when(part.column.isNull(), F.lit(1 << bit).cast("bigint"))
+            words[word].append(null.otherwise(F.lit(0).cast("bigint")))
+    return [path.total(terms, 0) if terms else None for terms in words]
 
 
 def _value(
     path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool, in_array: bool = False
-) -> _Value:
+) -> Value:
     F, name = path.F, logical_type.name
     if name == "DECIMAL":
         return _decimal(path, key, logical_type, is_key)
@@ -148,19 +123,19 @@ def _value(
         raise UnsupportedKeyTypeError(f"{logical_type} of SQL_ROW has no column expression")
     column = checked(path, key, FIELD_TYPES[name], f"{logical_type} of SQL_ROW")
     column = _required(path, column, logical_type)
-    if name in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
+    if name in _TEXTS:
         return _text(path, column, logical_type)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
         return _timestamp(path, column, logical_type, is_key)
     if name == "BOOLEAN":
-        return _Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
+        return Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
     if name == "FLOAT":  # an array's writer knows one NaN only
-        return _Value(path.float_bits(column, raw=not in_array))
+        return Value(path.float_bits(column, raw=not in_array))
     if name == "DOUBLE":
-        return _Value(path.double_bits(column, raw=not in_array))
+        return Value(path.double_bits(column, raw=not in_array))
     number = (F.unix_date(column) if name == "DATE" else column).cast("bigint")
     size = logical_type.element_size
-    return _Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
+    return Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
 
 
 def _required(path: Portable, column: Column, logical_type: LogicalType) -> Column:
@@ -171,7 +146,7 @@ def _required(path: Portable, column: Column, logical_type: LogicalType) -> Colu
     return F.when(column.isNotNull(), column).otherwise(refused)
 
 
-def _text(path: Portable, column: Column, logical_type: LogicalType) -> _Value:
+def _text(path: Portable, column: Column, logical_type: LogicalType) -> Value:
     """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
     F, limit = path.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
@@ -182,11 +157,12 @@ def _text(path: Portable, column: Column, logical_type: LogicalType) -> _Value:
     padded = (size + 7).bitwiseAND(F.lit(-8))
     marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
     mark = F.call_function("substring", marks, size + 1, F.lit(1))
-    return _Value(
+    return Value(
         word=size.cast("bigint"),
         tail=F.when(size > most, _pad(path, data, padded)),
         size=F.when(size > most, padded.cast("bigint")),
         inline=F.when(size <= most, F.concat(_pad(path, data, F.lit(most)), mark)),
+        text=data,
     )
 
 
@@ -194,7 +170,7 @@ def _pad(path: Portable, data: Column, size: Column) -> Column:
     return path.F.call_function("rpad", data, size, path.F.lit(b"\0"))
 
 
-def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> _Value:
+def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
     F, precision, scale = path.F, logical_type.precision or 0, logical_type.scale or 0
     spark_type, what = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
     if key.spark_type is None:
@@ -212,7 +188,7 @@ def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: 
     column = _required(path, column, logical_type)
     size = logical_type.reserved
     if not size:
-        return _Value(path.unscaled_long(column, scale))
+        return Value(path.unscaled_long(column, scale))
     data = path.unscaled_bytes(column)
     word, tail = F.octet_length(data).cast("bigint"), _pad(path, data, F.lit(size))
     return _long_form(path, column, word, tail, size, is_key)
@@ -220,16 +196,16 @@ def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: 
 
 def _long_form(
     path: Portable, column: Column, word: Column, tail: Column, size: int, is_key: bool
-) -> _Value:
+) -> Value:
     """Return a value that takes room in the variable part of a key even where it is null."""
     F = path.F
     if is_key:
         word, tail = F.coalesce(word, F.lit(0)), F.coalesce(tail, F.lit(bytes(size)))
-        return _Value(word, tail, F.lit(size).cast("bigint"))
-    return _Value(word, tail, F.when(column.isNotNull(), F.lit(size).cast("bigint")))
+        return Value(word, tail, F.lit(size).cast("bigint"))
+    return Value(word, tail, F.when(column.isNotNull(), F.lit(size).cast("bigint")))
 
 
-def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key: bool) -> _Value:
+def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key: bool) -> Value:
     F, precision = path.F, logical_type.precision or 0
     if logical_type.name == "TIMESTAMP_LTZ":
         millis = F.unix_millis(column)
@@ -246,7 +222,7 @@ def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key
         )
         millis = path.accept(finer == 0, millis, column, message)
     if not logical_type.reserved:
-        return _Value(millis)
+        return Value(millis)
     tail = F.when(column.isNotNull(), path.words([F.coalesce(millis, F.lit(0))]))
     return _long_form(path, column, micros * 1_000, tail, logical_type.reserved, is_key)
 
@@ -274,9 +250,9 @@ def _nested_bytes(path: Portable, part: KeyTree, logical_type: LogicalType) -> C
     return _required(path, data, logical_type)
 
 
-def _nested_value(path: Portable, data: Column) -> _Value:
+def _nested_value(path: Portable, data: Column) -> Value:
     size = path.F.octet_length(data).cast("bigint")
-    return _Value(size, data, size)
+    return Value(size, data, size)
 
 
 def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) -> Column:
@@ -298,7 +274,7 @@ def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) 
             else _value(path, named(column), element, is_key=False, in_array=True)
         )
         offset = (fixed_size + F.octet_length(tails)).cast("bigint")
-        slot = _low_bytes(path, path.words([_slot(path, value, offset)]), element.element_size)
+        slot = _low_bytes(path, path.words([slot_of(path, value, offset)]), element.element_size)
         slot = slot if value.inline is None else F.coalesce(value.inline, slot)
         more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
         return F.struct(

@@ -9,6 +9,7 @@ anything differs.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -18,12 +19,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
-from keygroups.hashing import hash_code
+from keygroups.hashing import hash_code, murmur_hash
 from keygroups.spark._columns.portable import Portable
-from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, STRING, KeyType
+from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, LONG, SQL_ROW, STRING, KeyType
 
 # Known keys and the Spark type of their column, to try each expression on.
 _PROBES: list[tuple[KeyType, str, list[Any]]] = [
+    (LONG, "bigint", [-1, 5 << 40, None]),
     (STRING, "string", ["hello", "h\u00e9llo", "\U0001f600", "", None]),
     (DOUBLE, "double", [1.5, 0.0, -0.0, float("nan"), None]),
     (FLOAT, "float", [1.5, 0.0, -0.0, float("nan"), None]),
@@ -34,11 +36,15 @@ _PROBES: list[tuple[KeyType, str, list[Any]]] = [
     ),
 ]
 _FOLD_PROBE = [2**31 - 1, None, -5]
-_UNSCALED_PROBE = -150
+_MURMUR_PROBE = [5, -5, -2089875627]  # the last gives Integer.MIN_VALUE, of which Flink makes 0
+_LONG_PROBE = -(5 << 40) - 7
+_MOST_CALLS = 48  # of methods on one object: they nest, and some hundreds are too deep for a JVM
 
 
 class Catalyst(Portable):
     """The portable expressions, but Catalyst's in the JVM of a classic session where faster."""
+
+    most_fields = 16
 
     def __init__(self, session: SparkSession) -> None:
         super().__init__(F)
@@ -64,6 +70,56 @@ class Catalyst(Portable):
         """Java's 31-fold of int columns; a null counts 0."""
         return self._hive_hash(F.lit(start), *codes) if start else self._hive_hash(*codes)
 
+    def finalise(self, code: Column, mask: int = 0x7FFFFFFF) -> Column:
+        """Flink's murmur of an int column that is never null, as far as the mask goes."""
+        never_null = self._expressions.KnownNotNull(self._expression(code))
+        scrambled = self._expressions.Murmur3Hash(self._seq([never_null]), 0)
+        # Like Math.abs, this leaves Integer.MIN_VALUE; the mask makes it Flink's 0.
+        absolute = self._column(self._expressions.Abs(scrambled, False))
+        return absolute.bitwiseAND(F.lit(mask))
+
+    def hash_words(self, words: Sequence[Column | None]) -> Column:
+        """Murmur3 with seed 42 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0.
+
+        Scala's murmur3 is that of a class whose state is its argument.
+        """
+        integer, none = self._types.DataTypes.IntegerType, self._seq([])
+        murmur = self._class("scala.util.hashing.MurmurHash3")
+        options = (False, self._types.ObjectType(murmur), self._jvm.scala.Option.empty())
+        instance = self._expressions.objects.NewInstance(murmur, none, none, *options)
+        state = self._expression(F.lit(42))
+        for word in words:
+            # HiveHash of a bigint is its high half xor its low half, as an int.
+            number = self._expression(F.lit(0) if word is None else self._hive_hash(word))
+            state = self._invoke(instance, "mix", integer, state, number)
+        size = self._expression(F.lit(4 * len(words)))
+        return self._column(self._invoke(instance, "finalizeHash", integer, state, size))
+
+    def write(
+        self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
+    ) -> Column | None:
+        """Write into a ByteBuffer, which is zero at first."""
+        if len(words) + 2 * len(tails) > _MOST_CALLS:
+            return None
+        steps = [("putLong", self._reversed(word)) for word in words]
+        for position, data in tails:
+            steps.append(("position", self._expression(position.cast("int"))))
+            steps.append(("put", self._expression(data)))
+        name = "java.nio.ByteBuffer"
+        buffer_type = self._types.ObjectType(self._class(name))
+        # What changes the buffer is no function of its arguments: Spark must not share one
+        # buffer between two rows that begin alike. All of the bytes are.
+        sized = self._expression(size.cast("int"))
+        buffer = self._invoke_static(name, "allocate", buffer_type, sized, pure=False)
+        for method, argument in steps:
+            buffer = self._invoke(buffer, method, buffer_type, argument, pure=False)
+        return self._column(self._invoke(buffer, "array", self._types.DataTypes.BinaryType))
+
+    def hash_long(self, column: Column) -> Column:
+        """Call Long.hashCode."""
+        integer, child = self._types.DataTypes.IntegerType, self._expression(column)
+        return self._column(self._invoke_static("java.lang.Long", "hashCode", integer, child))
+
     def hash_string(self, column: Column) -> Column:
         """Call String.hashCode, or HiveHash for ASCII."""
         code = self._java_hash_code(column, "toString", "java.lang.String")
@@ -84,16 +140,23 @@ class Catalyst(Portable):
         """Call BigDecimal.hashCode."""
         return self._java_hash_code(column, "toJavaBigDecimal", "java.math.BigDecimal")
 
+    def _micro_of_day(self, column: Column) -> Column:
+        """Take a timestamp_ntz for the bigint of microseconds that it is."""
+        data_types = self._types.DataTypes
+        micros = self._expressions.PreciseTimestampConversion(
+            self._expression(column), data_types.TimestampNTZType, data_types.LongType
+        )
+        return F.pmod(self._column(micros), F.lit(86_400_000_000))
+
     def words(self, numbers: list[Column]) -> Column:
         """Return bigints that are not null as bytes, 8 each, the least significant first."""
         data_types = self._types.DataTypes
         made = []
         for number in numbers:
-            reversed_ = self._invoke_static(
-                "java.lang.Long", "reverseBytes", data_types.LongType, self._expression(number)
-            )
             converter = "org.apache.spark.sql.catalyst.util.NumberConverter"
-            binary = self._invoke_static(converter, "toBinary", data_types.BinaryType, reversed_)
+            binary = self._invoke_static(
+                converter, "toBinary", data_types.BinaryType, self._reversed(number)
+            )
             made.append(self._column(binary))
         return made[0] if len(made) == 1 else F.concat(*made)
 
@@ -126,6 +189,10 @@ class Catalyst(Portable):
             self._invoke(unscaled, "toByteArray", self._types.DataTypes.BinaryType)
         )
 
+    def is_pure(self, column: Column) -> bool:
+        """Return whether Spark takes a column for a function of its arguments."""
+        return bool(self._expression(column).deterministic())
+
     def _java_hash_code(self, column: Column, convert: str, java_class: str) -> Column:
         """Convert a value to an object of the JDK and call its hashCode()."""
         object_type = self._types.ObjectType(self._class(java_class))
@@ -137,18 +204,23 @@ class Catalyst(Portable):
         children = self._seq([self._expression(column) for column in columns])
         return self._column(self._expressions.HiveHash(children))
 
-    def _invoke(self, target: Any, method: str, result: Any) -> Any:
-        none = self._seq([])
-        # No arguments of no types; null gives null; the result may be null; deterministic.
-        return self._expressions.objects.Invoke(
-            target, method, result, none, none, True, True, True
-        )
+    def _reversed(self, number: Column) -> Any:
+        long, child = self._types.DataTypes.LongType, self._expression(number)
+        return self._invoke_static("java.lang.Long", "reverseBytes", long, child)
 
-    def _invoke_static(self, java_class: str, method: str, result: Any, argument: Any) -> Any:
-        # No types; null gives null; the result may be null; deterministic.
-        described = (self._class(java_class), result, method, self._seq([argument]))
+    def _invoke(
+        self, target: Any, method: str, result: Any, *arguments: Any, pure: bool = True
+    ) -> Any:
+        # No types; null gives null; the method itself does not.
+        described = (target, method, result, self._seq(list(arguments)), self._seq([]))
+        return self._expressions.objects.Invoke(*described, True, False, pure)
+
+    def _invoke_static(
+        self, java_class: str, method: str, result: Any, *arguments: Any, pure: bool = True
+    ) -> Any:
+        described = (self._class(java_class), result, method, self._seq(list(arguments)))
         return self._expressions.objects.StaticInvoke(
-            *described, self._seq([]), True, True, True, *self._no_function
+            *described, self._seq([]), True, False, pure, *self._no_function
         )
 
     def _expression(self, column: Column) -> Any:
@@ -171,28 +243,46 @@ def fast_path(session: SparkSession) -> Catalyst | None:
     """Return Catalyst's expressions if this Spark has them and they are right, else None."""
     try:
         catalyst = Catalyst(session)
-        columns: list[Column] = []
-        expected: list[Any] = []
-        for key_type, spark_type, keys in _PROBES:
-            for key in keys:
-                columns.append(catalyst.hashers[key_type](F.lit(key).cast(spark_type)))
-                expected.append(None if key is None else hash_code(key, key_type))
-        codes = [F.lit(code).cast("int") for code in _FOLD_PROBE]
-        columns.append(catalyst.fold(codes, 1))
-        expected.append(hash_code(_FOLD_PROBE, LIST(INT)))
-        columns.append(catalyst.words([F.lit(_UNSCALED_PROBE).cast("bigint")]))
-        expected.append(_UNSCALED_PROBE.to_bytes(8, "little", signed=True))
-        for raw in (False, True):
-            columns.append(catalyst.double_bits(F.lit(-1.5), raw))
-            columns.append(catalyst.float_bits(F.lit(-1.5).cast("float"), raw))
-            expected += struct.unpack("<qI", struct.pack("<df", -1.5, -1.5))
-        decimal = F.lit(Decimal(_UNSCALED_PROBE).scaleb(-2))
-        columns.append(catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2))
-        expected.append(_UNSCALED_PROBE)
-        columns.append(catalyst.unscaled_bytes(decimal.cast("decimal(38,2)")))
-        expected.append(_UNSCALED_PROBE.to_bytes(2, "big", signed=True))
-        # A row of literals is folded into the plan, so this starts no job.
-        found = session.sql("select 1").select(columns).first()
+        columns, expected = zip(*_probes(catalyst))
+        # A job of one row.
+        found = session.sql("select 1").select(*columns).first()
+        pure = catalyst.is_pure(_written(catalyst))
     except (Py4JError, PySparkException):
         return None
-    return catalyst if found is not None and list(found) == expected else None
+    return catalyst if pure and found is not None and tuple(found) == expected else None
+
+
+def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
+    """Yield columns of literals, and what is in them if this Spark is as known."""
+    for key_type, spark_type, keys in _PROBES:
+        for key in keys:
+            code = None if key is None else hash_code(key, key_type)
+            yield catalyst.hashers[key_type](F.lit(key).cast(spark_type)), code
+    codes = [F.lit(code).cast("int") for code in _FOLD_PROBE]
+    yield catalyst.fold(codes, 1), hash_code(_FOLD_PROBE, LIST(INT))
+    for code in _MURMUR_PROBE:
+        yield catalyst.finalise(F.lit(code)), murmur_hash(code)
+    bigint = F.lit(_LONG_PROBE).cast("bigint")
+    words = [catalyst.low32(bigint), F.shiftrightunsigned(bigint, 32)]
+    row_hash = hash_code((_LONG_PROBE,), SQL_ROW("BIGINT"))
+    yield catalyst.hash_words([F.lit(0).cast("bigint"), None, *words]), row_hash
+    number = _LONG_PROBE.to_bytes(8, "little", signed=True)
+    yield catalyst.words([bigint]), number
+    yield _written(catalyst), number + b"ab" + bytes(6)
+    for raw in (False, True):
+        double, single = struct.unpack("<qI", struct.pack("<df", -1.5, -1.5))
+        yield catalyst.double_bits(F.lit(-1.5), raw), double
+        yield catalyst.float_bits(F.lit(-1.5).cast("float"), raw), single
+    decimal = F.lit(Decimal(_LONG_PROBE).scaleb(-2))
+    yield catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2), _LONG_PROBE
+    unscaled = _LONG_PROBE.to_bytes(6, "big", signed=True)
+    yield catalyst.unscaled_bytes(decimal.cast("decimal(38,2)")), unscaled
+    just_before = F.lit("1969-12-31 23:59:59.999999").cast("timestamp_ntz")
+    yield from zip(catalyst.day_and_micros(just_before), (-1, 86_399_999_999))
+
+
+def _written(catalyst: Catalyst) -> Column:
+    size, at, number = (F.lit(value).cast("bigint") for value in (16, 8, _LONG_PROBE))
+    column = catalyst.write(size, [number], [(at, F.lit(b"ab"))])
+    assert column is not None
+    return column

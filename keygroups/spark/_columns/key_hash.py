@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 from keygroups import types
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
-from keygroups.spark._columns.binary_row import row_bytes
+from keygroups.spark._columns.binary_row import row_hash
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -111,10 +111,9 @@ def _hash_fields(
 def _hash_sql_row(
     path: Portable, key: KeyTree, key_type: types.SQL_ROW
 ) -> tuple[Column, Column | None]:
-    """Hash the bytes of a row; one column is its only field, or a struct of several."""
+    """Hash a row; one column is its only field, or a struct of several."""
     fields, struct = key_fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
-    # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
-    return path.F.hash(row_bytes(path, fields, key_type.fields)), struct
+    return row_hash(path, fields, key_type.fields), struct
 
 
 def _hash_pyflink(path: Portable, key: KeyTree, key_type: types.PYFLINK) -> Column:

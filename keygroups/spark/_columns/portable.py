@@ -11,13 +11,14 @@ with `%h`, and the digits of a double with `%a`; nothing is rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column
 
 from keygroups import types
+from keygroups.spark._columns import murmur
 
 _MASK32 = 0xFFFFFFFF
 _SIGN32 = 0x80000000
@@ -44,6 +45,12 @@ class Portable:
 
     in_sql = True
 
+    most_fields = 4
+    """How many a row that is hashed word by word may have.
+
+    The code grows with them, and of a method with 8,000 bytes of it the JVM compiles nothing.
+    """
+
     def __init__(self, F: Any) -> None:
         self.F = F
         self.hashers: dict[types.KeyType, Callable[[Column], Column]] = {
@@ -62,12 +69,30 @@ class Portable:
             types.UUID: self.hash_uuid,
         }
 
-    def finalise(self, code: Column) -> Column:
-        """Flink's murmur of an int column that is never null."""
+    def finalise(self, code: Column, mask: int = 0x7FFFFFFF) -> Column:
+        """Flink's murmur of an int column that is never null, as far as the mask goes."""
         F = self.F
-        scrambled = F.hash(F.lit(_HASHES_TO_ZERO), code).cast("bigint")
+        scrambled = self._murmur(code).cast("bigint")
         # abs() of Integer.MIN_VALUE is 2^31 in a bigint; the mask makes it Flink's 0.
-        return F.abs(scrambled).bitwiseAND(F.lit(0x7FFFFFFF)).cast("int")
+        return F.abs(scrambled).bitwiseAND(F.lit(mask)).cast("int")
+
+    def _murmur(self, code: Column) -> Column:
+        """Murmur3, from a state of 0, of an int column that is never null."""
+        return self.F.hash(self.F.lit(_HASHES_TO_ZERO), code)
+
+    def hash_words(self, words: Sequence[Column | None]) -> Column:
+        """Murmur3 with seed 42 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0."""
+        state = murmur.state_after(self.F, words)
+        return self._murmur(self.as_code(murmur.last_word(self.F, state, 4 * len(words))))
+
+    def write(
+        self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
+    ) -> Column | None:
+        """Return `size` bytes: words of 8, and bytes each at a position of their own, zeros else.
+
+        No column is null. Return None where there is no way to write in place, as here.
+        """
+        return None
 
     def key_group(self, code: Column, max_parallelism: Column | int, key: Column | None) -> Column:
         """Return the key group of a hash code; null where `key`, which may be null, is.
@@ -75,7 +100,12 @@ class Portable:
         hash() skips a null instead of returning it. Asking the key and not its code spares Spark
         from computing the code twice.
         """
-        group = self.finalise(code) % max_parallelism
+        if isinstance(max_parallelism, int) and max_parallelism & (max_parallelism - 1) == 0:
+            # Of a power of two the last bits are the remainder, and the code is shorter: what is
+            # short enough the JVM compiles into the loop that reads the rows.
+            group = self.finalise(code, max_parallelism - 1)
+        else:
+            group = self.finalise(code) % max_parallelism
         return group if key is None else self.F.when(key.isNotNull(), group)
 
     def of_whole_key(self, code: Column, key: Any, key_type: types.KeyType) -> Column:
@@ -132,7 +162,8 @@ class Portable:
 
     def total(self, terms: list[Column], plus: int) -> Column:
         """Return the sum of non-negative 32-bit terms and a constant, as a balanced tree."""
-        terms = [*terms, self.F.lit(plus % 2**32).cast("bigint")]
+        if plus or not terms:
+            terms = [*terms, self.F.lit(plus % 2**32).cast("bigint")]
         while len(terms) > 1:
             pairs = [terms[i : i + 2] for i in range(0, len(terms), 2)]
             terms = [pair[0] + pair[1] if len(pair) == 2 else pair[0] for pair in pairs]
