@@ -208,8 +208,8 @@ def test_one_stage_without_python(
         "MurmurHash3": (["n", "id"], SQL_ROW("INT", "BIGINT")),
         "ByteBuffer": (["id", "name"], SQL_ROW("BIGINT", "STRING")),
     }
-    path = spark.conf.get(SETTING)
-    if path == "arrow":
+    setting = spark.conf.get(SETTING)
+    if setting == "arrow":
         pytest.skip("an Arrow UDF is Python")
     for called, (columns, key_type) in keys.items():
         with_routing(df, list(columns), 128, 3, key_type).explain("formatted")
@@ -218,7 +218,7 @@ def test_one_stage_without_python(
         assert len(stages) > 1
         assert stages == ["1"] * len(re.findall(r"^\(\d+\) ", shown, re.M)), shown
         assert "Python" not in shown
-        assert (called in shown) is (path == "fast"), shown
+        assert (called in shown) is (setting == "fast"), shown
 
 
 PYFLINK_KEYS: list[tuple[KeyType, str, Any]] = [
