@@ -39,12 +39,14 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
-from keygroups.spark._columns.arguments import check_df, is_connect
+from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.key_hash import contains
+from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._keyed_state.aggregates import AGGREGATES
 from keygroups.spark._keyed_state.group import RETRACTS, ROW_KINDS, Change, Group
@@ -233,8 +235,8 @@ def group_aggregate(
     In the state store the key has one more column, `_lands_on`, a number computed from the
     others that makes Spark's hash of them the number of the subtask.
 
-    Raises KeyGroupsError before PySpark 4.1, in a session of Spark Connect or one without
-    `transformWithState`, where pandas, PyArrow or protobuf is missing, and where Spark's
+    Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, as Spark
+    Connect's before 4.1, where pandas, PyArrow or protobuf is missing, and where Spark's
     settings are others than needed:
     `spark.sql.streaming.stateStore.providerClass` has to be RocksDB's, and
     `spark.sql.shuffle.partitions` at least the parallelism. Raises ParallelismError,
@@ -267,17 +269,20 @@ def group_aggregate(
         )
     _check_session(df, parallelism)
 
-    def land(path: Portable, key_group: Column) -> Column:
+    def subtask_of(path: Portable, key_group: Column) -> Column:
         F = path.F
-        subtask = F.coalesce(
+        subtask: Column = F.coalesce(
             path.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
-        return lands_on(path, [F.col(_quoted(name)) for name in names], subtask, parallelism)
+        return subtask
 
-    landing = key_group_column(df, key, max_parallelism, known, land)
+    subtask = key_group_column(df, key, max_parallelism, known, subtask_of)
     columns = dict.fromkeys([*names, *processor.columns])
-    placed = df.select(*map(_quoted, columns), landing.alias(_LANDS_ON))
+    key_columns = [F.col(_quoted(name)) for name in names]
+    landing = lands_on(PORTABLE, key_columns, F.col(_LANDS_ON), parallelism)
+    placed = df.select(*map(_quoted, columns), subtask.alias(_LANDS_ON))
+    placed = placed.withColumn(_LANDS_ON, landing)
     keys = [T.StructField(name, types[name]) for name in names]
     changes: DataFrame = placed.groupBy(*map(_quoted, names), _LANDS_ON).transformWithState(
         processor._with_key(names),
@@ -338,8 +343,6 @@ def _check_pyspark() -> None:
 
 def _check_session(df: DataFrame, parallelism: int) -> None:
     """Refuse what would fail only when the query runs."""
-    if is_connect(df):
-        raise KeyGroupsError("group_aggregate needs a classic session, not one of Spark Connect")
     if not df.isStreaming:
         raise InvalidValueError("df must be a stream, as readStream makes it")
     if not hasattr(df.groupBy(), "transformWithState"):

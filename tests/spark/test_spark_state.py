@@ -28,9 +28,10 @@ pytest.importorskip("pyspark")
 import pyspark
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
+from pyspark.sql.utils import is_remote
 
 from keygroups.spark import state
-from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark._keyed_state.aggregates import AGGREGATES
 from keygroups.spark._keyed_state.group import Group
 from keygroups.spark._keyed_state.landing import lands_on
@@ -165,21 +166,18 @@ class Clock:
 
 
 def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
-    if is_connect(spark):
-        pytest.skip("group_aggregate refuses Spark Connect")
     rows = [(f"k{n}", n * n * 7919 - 2**40) for n in range(3000)]
     df = spark.createDataFrame(rows, "s string, n bigint")
     wrong: list[Column] = []
     for names, key_type in ((["s"], TUPLE(STRING)), (["n", "s"], TUPLE(LONG, STRING))):
         for parallelism in (1, 3, 128):
-
-            def lands(path: Any, key_group: Any) -> Any:
-                subtask = path.operator_index(key_group, 128, parallelism)  # noqa: B023
-                columns = [F.col(name) for name in names]  # noqa: B023
-                landing = lands_on(path, columns, subtask, parallelism)  # noqa: B023
-                return F.hash(*columns, landing).eqNullSafe(subtask) & landing.isNotNull()
-
-            right = key_group_column(df, names, 128, key_type, lands)
+            subtask = F.col(f"subtask_{len(wrong)}")
+            key_group = key_group_column(df, names, 128, key_type)
+            routed = PORTABLE.operator_index(F.col("key_group"), 128, parallelism)
+            df = df.withColumn("key_group", key_group).withColumn(f"subtask_{len(wrong)}", routed)
+            columns = [F.col(name) for name in names]
+            landing = lands_on(PORTABLE, columns, subtask, parallelism)
+            right = F.hash(*columns, landing).eqNullSafe(subtask) & landing.isNotNull()
             wrong.append(F.count_if(~right).alias(f"wrong_{len(wrong)}"))
     (counts,) = df.select(*wrong).collect()
     assert list(counts) == [0] * 6
@@ -209,23 +207,12 @@ def test_state_accesses_wants_a_progress() -> None:
         state_accesses(None)
 
 
-@needs_api
-def test_spark_connect_is_refused(spark: SparkSession) -> None:
-    if not is_connect(spark):
-        pytest.skip("a classic session")
-    processor = GroupAggregate(SCHEMA, USERS)
-    with pytest.raises(KeyGroupsError, match="not one of Spark Connect"):
-        group_aggregate(spark.createDataFrame([], SCHEMA), "app", processor, 128, 2)
-
-
 # --- queries --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def stream(spark: SparkSession) -> Iterator[SparkSession]:
     """The session with what a query needs, and as it was before afterwards."""
-    if is_connect(spark):
-        pytest.skip("group_aggregate refuses Spark Connect")
     pytest.importorskip("pandas")
     pytest.importorskip("google.protobuf")
     settings = {
@@ -259,6 +246,8 @@ def read(spark: SparkSession, folder: Path) -> DataFrame:
 
 def run(changes: DataFrame, place: Path) -> Any:
     """Run a query until no file is left; the changes of batch N are in out/batch=N."""
+    if is_remote():
+        pytest.skip("foreachBatch runs on the server there")
     out = str(place / "out")
 
     def write(batch: DataFrame, number: int) -> None:
@@ -279,6 +268,30 @@ def run(changes: DataFrame, place: Path) -> Any:
 
 def read_changes(spark: SparkSession, place: Path) -> list[Any]:
     return spark.read.parquet(str(place / "out")).orderBy("batch", "at").collect()
+
+
+@pytest.mark.extras
+@needs_api
+def test_state_is_in_the_partition_of_its_subtask(stream: SparkSession, tmp_path: Path) -> None:
+    rows = [{"kind": "+I", "app": f"app-{n % 40}", "seq": n, "v": n % 7} for n in range(400)]
+    put(tmp_path / "in", 0, rows)
+    source = read(stream, tmp_path / "in")
+    processor = GroupAggregate(source.schema, {"n": ("count", "*")}, mini_batch=True)
+    writer = group_aggregate(source, "app", processor, 128, 3).writeStream.format("memory")
+    writer = writer.queryName("changes").outputMode("update").trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    found = {row.app: (row.kind, row.n) for row in stream.table("changes").collect()}
+    assert found == {f"app-{n}": ("+I", 10) for n in range(40)}
+    assert_placed(stream, tmp_path)
+
+
+def assert_placed(spark: SparkSession, place: Path) -> None:
+    store = spark.read.format("statestore").option("path", str(place / "checkpoint"))
+    kept = store.option("stateVarName", "accState").load().collect()
+    for entry in kept:
+        subtask = keygroups.assign_key_to_parallel_operator(entry.key.app, 128, 3)
+        assert entry.partition_id == subtask
+    assert {entry.partition_id for entry in kept} == {0, 1, 2}
 
 
 @pytest.mark.extras
@@ -320,14 +333,7 @@ def test_histories_through_spark(stream: SparkSession, tmp_path: Path, mini_batc
         history = [(0, rows) for rows in batches]
         told = told_by_us(names, "BIGINT", FOREVER, mini_batch, history)
         assert found[app][: len(told)] == told
-
-    store = stream.read.format("statestore").option("path", str(tmp_path / "checkpoint"))
-    kept = store.option("stateVarName", "accState").load().collect()
-    assert kept
-    for entry in kept:
-        subtask = keygroups.assign_key_to_parallel_operator(entry.key.app, 128, 3)
-        assert entry.partition_id == subtask
-    assert {entry.partition_id for entry in kept} == {0, 1, 2}
+    assert_placed(stream, tmp_path)
 
 
 @pytest.mark.extras
