@@ -8,6 +8,7 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import FrozenInstanceError, fields, is_dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -89,6 +90,17 @@ def test_a_module_shows_what_it_promises(module: str) -> None:
         pytest.importorskip("pyarrow")
     loaded = importlib.import_module(module)
     assert sorted(dir(loaded)) == sorted(loaded.__all__)
+
+
+@pytest.mark.parametrize("module", [name for name in CORE if "._" not in name])
+def test_public_records_are_frozen(module: str) -> None:
+    if module == "keygroups.arrays":
+        pytest.importorskip("pyarrow")
+    loaded = importlib.import_module(module)
+    for value in (getattr(loaded, name) for name in loaded.__all__):
+        if isinstance(value, type) and is_dataclass(value):
+            with pytest.raises(FrozenInstanceError):
+                setattr(object.__new__(value), fields(value)[0].name, None)
 
 
 def test_tests_import_no_tests() -> None:

@@ -451,6 +451,14 @@ def test_plan_whose_inputs_are_odd() -> None:
         assert not any(one.is_keyed for one in read_job(server.url).vertices)
 
 
+def test_answer_of_more_than_64_mib() -> None:
+    with (
+        serve({"/jobs/overview": [(200, b" " * (2**26 + 1))]}) as server,
+        pytest.raises(JobError, match="the answer has more than 67108864 bytes"),
+    ):
+        read_job(server.url, timeout=60)
+
+
 def test_answer_that_is_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keygroups._rest._MOST_BYTES", 1000)
     with (

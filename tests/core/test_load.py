@@ -132,6 +132,12 @@ def test_recommend_weighs_the_heaviest_subtask() -> None:
     }
 
 
+def test_floor_of_a_thousandth() -> None:
+    """Which is not written as 0.1000%."""
+    floor = KeyGroupLoad(2000, [2, 0] + [1] * 1998).recommend(1999, 2000).floor
+    assert floor.startswith("key group 0 alone has 0.1%: ")
+
+
 def test_floor_that_some_parallelism_reaches() -> None:
     """2 subtasks have the key groups [0, 5] and [6, 10]; 3 have [0, 3], [4, 7] and [8, 10]."""
     load = KeyGroupLoad(11, {5: 5, 0: 4, 8: 1})

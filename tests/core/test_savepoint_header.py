@@ -323,6 +323,10 @@ BAD_JAVA = [
     (b"\x7c" + sb.i64(-1), "-1 bytes were to follow"),
     (b"\x74\0\x01\xff", "a text is not in modified UTF-8"),
     ((b"\x75" + java.class_of("[L") + sb.i32(1)) * 101, "Java objects nest more than 100 deep"),
+    ((b"\x7e" + java.class_of("E")) * 101, "Java objects nest more than 100 deep"),  # constants
+    (java.class_of("C")[:-1] * 101, "Java objects nest more than 100 deep"),  # parents
+    (java.class_of("C")[:-2] * 102, "Java objects nest more than 100 deep"),  # annotations
+    (java.class_of("C", [("L", "a")])[:-23] * 101, "Java objects nest more"),  # names of classes
 ]
 
 

@@ -696,6 +696,7 @@ def test_snappy(tmp_path: Path) -> None:
     [
         (b"\x02\1\0\0a", "this is no chunk of Snappy"),
         (b"\0\xff\0\0a", "this is no chunk of Snappy"),
+        (b"\0\x02\0\0a", "this is no chunk of Snappy"),
         (b"\0\x05", "this is no chunk of Snappy"),
         (b"\0\x06\0\0" + bytes(4) + b"\1\0", r"offset \d+: "),
         (b"\xff\6\0\0sNaPpY", "after decompression 0: the bytes end too early"),

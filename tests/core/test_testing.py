@@ -202,6 +202,18 @@ def test_keys_have_a_hash(key_type: KeyType) -> None:
     has_hash()
 
 
+@pytest.mark.parametrize(
+    ("key_type", "bits"), [(types.BYTE, 8), (types.SHORT, 16), (INT, 32), (LONG, 64)]
+)
+def test_keys_are_from_one_end_of_the_type_to_the_other(key_type: KeyType, bits: int) -> None:
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    often = settings(max_examples=1000, database=None)
+    assert find(keys(key_type), lambda key: key <= low, settings=often) == low
+    assert find(keys(key_type), lambda key: key >= high, settings=often) == high
+    with pytest.raises(NoSuchExample):
+        find(keys(key_type), lambda key: not low <= key <= high, settings=often)
+
+
 def test_no_key_is_at_a_change_of_the_clock() -> None:
     key_type, gap = types.SQL_TIMESTAMP("Europe/Berlin"), dt.datetime(2020, 3, 29, 2, 30)
     with pytest.raises(InvalidValueError):
