@@ -1,0 +1,250 @@
+"""Change the core in one place at a time, and see whether a test of the core fails.
+
+`python tests/mutants.py` draws about 300 such mutants, of each module in proportion to how many
+can be made of it. In a copy of the repository it runs, for each, first the tests that ran the
+changed statement, then what else is in their files. It goes on where it was stopped, in
+`build/mutants`. Survivors are printed as they would stand in `equivalent_mutants.txt`, whose
+mutants, each with its reason, do not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import hashlib
+import importlib.util
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import coverage
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "support"))  # where this module is
+
+from source_edits import Edit, Finder
+
+ROOT = Path(__file__).resolve().parents[1]
+CORE = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted((ROOT / "keygroups").rglob("*.py"))
+    if "keygroups/spark/" not in path.as_posix()
+]
+STATE = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in CORE)).hexdigest()[:12]
+FOLDER = ROOT / "build" / "mutants" / STATE
+COPY, REACHED, SECONDS, ORDER, RESULTS = (
+    FOLDER / name for name in ("copy", "reached", "seconds.json", "order.json", "results.jsonl")
+)
+EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
+MEMORY = 8 << 30  # of a mutant's process, in bytes
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One edit of one module."""
+
+    path: str
+    edit: Edit
+
+    def __str__(self) -> str:
+        """Return the path, and the lines that it takes away and puts there."""
+        old = (ROOT / self.path).read_bytes()
+        sides = [side.decode().splitlines() for side in (old, self.edit.apply(old))]
+        diff = list(difflib.unified_diff(sides[0], sides[1], n=0, lineterm=""))[3:]
+        return "\n".join([self.path, *(f"{line[0]} {line[1:].strip()}" for line in diff)])
+
+
+def sample(seed: int, count: int) -> list[Mutant]:
+    finders = {name: Finder((ROOT / name).read_bytes()) for name in CORE}
+    share = count / sum(len(finder.edits) for finder in finders.values())
+    mutants: list[Mutant] = []
+    for name, finder in finders.items():
+        number = len(finder.edits)
+        shuffled = random.Random(f"{seed} {name}").sample(finder.edits, number)
+        edits = islice(filter(finder.is_changed_by, shuffled), max(1, round(share * number)))
+        mutants += (Mutant(name, edit) for edit in edits)
+    return mutants
+
+
+# What pytest calls of this module, which is a plugin of the runs below.
+
+
+@cache
+def usual_seconds() -> dict[str, float]:
+    return dict(json.loads(SECONDS.read_text())) if SECONDS.exists() else {}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if ORDER.exists():
+        order = json.loads(ORDER.read_text())
+        items.sort(key=lambda item: order.get(item.nodeid, [-1]))  # those that are new come first
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    if measured := coverage.Coverage.current():
+        measured.switch_context(item.nodeid)
+    else:
+        end_after(20 + 10 * usual_seconds().get(item.nodeid, 1))
+    return (yield)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    usual_seconds()[report.nodeid] = usual_seconds().get(report.nodeid, 0) + report.duration
+
+
+def pytest_sessionfinish() -> None:
+    if coverage.Coverage.current():
+        SECONDS.write_text(json.dumps(usual_seconds()))
+
+
+def end_after(seconds: float) -> None:
+    """Have the process end after so much of its own time, or where it waits ten times as long."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
+
+
+def run(command: list[str], tests: list[str], limit: int = 0) -> tuple[int, str]:
+    """Run tests in the copy; return how the process ended, and what it said."""
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        end_after(limit)  # until the first test
+
+    options = ["-xq", "-p", "mutants", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    variables = {"PYTHONPATH": os.pathsep.join([str(COPY), str(ROOT / "tests")])}
+    if limit:
+        variables["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second may look the same
+    with TemporaryFile() as output:
+        process = subprocess.Popen(
+            [sys.executable, *command, "-m", "pytest", *options, *tests],
+            cwd=COPY,
+            env=os.environ | variables,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            preexec_fn=bounded,
+        )
+        try:
+            process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # it, and what it started
+        output.seek(0)
+        return process.returncode, output.read().decode(errors="replace").strip()
+
+
+def measure() -> None:
+    """Copy the repository as it is; note, once for this core, which test runs which line."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (COPY / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, COPY / name)
+    if not REACHED.exists():
+        ORDER.unlink(missing_ok=True)
+        data = FOLDER / "unfinished"
+        code, said = run(["-m", "coverage", "run", f"--data-file={data}"], ["tests/core"])
+        if code:
+            sys.exit(f"the tests fail without a mutant:\n{said}")
+        data.rename(REACHED)
+
+
+def changed_tests() -> list[str]:
+    paths = (ROOT / "tests" / "core").glob("test_*.py")
+    since = REACHED.stat().st_mtime
+    return [f"tests/core/{path.name}" for path in paths if path.stat().st_mtime > since]
+
+
+def plan(mutant: Mutant, changed: list[str]) -> list[str]:
+    """Return the files to run, and note in which order: what reached the statement comes first."""
+    data = coverage.CoverageData(str(REACHED))
+    data.read()
+    lines = data.contexts_by_lineno(str(COPY / mutant.path))
+    statement = range(mutant.edit.first, mutant.edit.last + 1)
+    reached = {test for line in statement for test in lines.get(line, [])}
+    if "" in reached or not reached:  # run by an import, or only in another process
+        reached.update(*lines.values())
+    reached.discard("")
+    usual = usual_seconds()
+    in_file: dict[str, float] = defaultdict(float)
+    for test in reached:
+        in_file[test.split("::")[0]] += usual[test]
+    order = {}
+    for test, seconds in usual.items():
+        file = test.split("::")[0]
+        if file not in changed:
+            order[test] = [test not in reached, in_file[file], file, seconds]
+    ORDER.write_text(json.dumps(order))
+    return sorted({test.split("::")[0] for test in reached} | {*changed}) or ["tests/core"]
+
+
+def judge(mutant: Mutant, changed: list[str]) -> str:
+    """Return how the tests noticed the mutant, or nothing."""
+    target = COPY / mutant.path
+    Path(importlib.util.cache_from_source(target)).unlink(missing_ok=True)
+    target.write_bytes(mutant.edit.apply((ROOT / mutant.path).read_bytes()))
+    try:
+        code, said = run([], plan(mutant, changed), limit=60)
+    finally:
+        shutil.copy2(ROOT / mutant.path, target)
+    if code <= 0:
+        return f"signal {-code}" if code else ""
+    failed = re.findall(r"^(?:FAILED|ERROR) .*", said, re.MULTILINE)
+    return str(failed[0] if failed else said.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300, help="about so many mutants")
+    args = parser.parse_args()
+    COPY.mkdir(parents=True, exist_ok=True)
+    measure()
+    changed = changed_tests()
+    code, said = run([], ["tests/core/test_architecture.py", *changed], limit=60)
+    if code:
+        sys.exit(f"the tests fail without a mutant:\n{said}")
+    blocks = EQUIVALENT.read_text("utf-8").split("\n\n")
+    equivalent = {re.sub(r"\n#.*", "", block).strip() for block in blocks}
+    results = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else [])
+    killed = {mutant: how for mutant, how in results if how}
+    drawn = sample(args.seed, args.count)
+    mutants = [mutant for mutant in drawn if str(mutant) not in equivalent]
+    survivors = []
+    for number, mutant in enumerate(mutants, 1):
+        begun = time.monotonic()
+        if (how := killed.get(repr(mutant), "")) == "":
+            how = judge(mutant, changed)
+            with RESULTS.open("a") as file:
+                print(json.dumps([repr(mutant), how]), file=file)
+        survivors += [] if how else [mutant]
+        took = time.monotonic() - begun
+        where = f"{mutant.path}:{mutant.edit.first}"
+        print(f"{number}/{len(mutants)} {took:.1f} s {where} {how or 'SURVIVED'}", flush=True)
+    print(*(f"\nline {mutant.edit.first} of\n{mutant}" for mutant in survivors), sep="\n")
+    dead = len(mutants) - len(survivors)
+    print(
+        f"\nseed {args.seed}: {dead} of {len(mutants)} mutants killed, {dead / len(mutants):.1%}; "
+        f"{len(drawn) - len(mutants)} more are equivalent"
+    )
+
+
+if __name__ == "__main__":
+    main()
