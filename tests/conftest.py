@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import FlinkOracle, flink_jar, local_session
+from flink_oracle import FlinkOracle, flink_jar, flink_version, local_session
 from flink_restores import FlinkRestores
 from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
@@ -20,11 +20,27 @@ if TYPE_CHECKING:
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
 
-OTHER_FLINK = "KEYGROUPS_TEST_FLINK_LIB"
-
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+
+def pytest_configure() -> None:
+    """Install the Flink that FLINK_VERSION names once, before there are several processes."""
+    flink_jar()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what the Flink at hand is too old for."""
+    jar = flink_jar()
+    for mark in item.iter_markers("flink_since"):
+        first, why = mark.args
+        if jar and _numbers(flink_version(jar)) < _numbers(first):
+            pytest.skip(f"Flink {flink_version(jar)}: {why} needs {first}")
+
+
+def _numbers(version: str) -> list[int]:
+    return list(map(int, version.split(".")))
 
 
 @pytest.fixture(scope="session")
@@ -105,24 +121,14 @@ def flink_sql(tmp_path_factory: pytest.TempPathFactory) -> FlinkSql:
     return FlinkSql(jdk, jar.parent, tmp_path_factory.mktemp("flink_sql"))
 
 
-@pytest.fixture(scope="session", params=["installed", "other"])
-def restores(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[FlinkRestores]:
-    """A cluster of the Flink that is installed; and one of the jars that a variable names.
-
-    KEYGROUPS_TEST_FLINK_LIB is the folder `pyflink/lib` of an apache-flink-libraries of another
-    version, such as `pip install --no-deps --target` makes.
-    """
-    jdk, jar, other = jdk_folder(), flink_jar(), os.environ.get(OTHER_FLINK)
+@pytest.fixture(scope="session")
+def restores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkRestores]:
+    """A cluster of real Flink that restores savepoints."""
+    jar, jdk = flink_jar(), jdk_folder()
+    if jar is None:
+        pytest.skip("apache-flink-libraries is not installed")
     if jdk is None:
         pytest.skip("no JDK, whose compiler the restored jobs need")
-    if request.param == "other":
-        lib = Path(other) if other else None
-    else:
-        lib = jar.parent if jar else None
-    if lib is None:
-        pytest.skip(f"{request.param} apache-flink-libraries: not here (see {OTHER_FLINK})")
-    cluster = FlinkRestores(jdk, lib, tmp_path_factory.mktemp("restores"))
+    cluster = FlinkRestores(jdk, jar, tmp_path_factory.mktemp("restores"))
     yield cluster
     cluster.end()

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import pytest
 from flink_oracle import flink_jar
-from flink_restores import OPENED_PACKAGES
-from flink_sql import jdk_folder
+from flink_sql import OPENED_PACKAGES, jdk_folder
 from pyspark.sql import Row
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROGRAM = """

@@ -19,7 +19,10 @@ from group_histories import (
 
 from keygroups.spark._keyed_state.retention import Retention
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("2.3", "the planner of its histories"),
+]
 
 MINUTE = 60_000
 LOW, HIGH, TTL = 10 * MINUTE, 16 * MINUTE, 10 * MINUTE

@@ -14,7 +14,7 @@ from keygroups import InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups.errors import JobError
 from keygroups.job import read_job
 
-pytestmark = pytest.mark.flink
+pytestmark = [pytest.mark.flink, pytest.mark.flink_since("2.0", "the API of its job")]
 
 PARALLELISM, MAX_PARALLELISM = 5, 720
 KEYS = [f"user-{number % 300}" for number in range(4_000)] + ["hot"] * 6_000

@@ -41,7 +41,10 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 OWN: dict[str, int] = {line["name"]: line["maxParallelism"] for line in lines("savepoints")}
 TARGETS = (64, 128, 129, 4096, 32768)

@@ -29,7 +29,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 
-pytestmark = pytest.mark.flink
+pytestmark = [pytest.mark.flink, pytest.mark.flink_since("2.0", "the API of its job")]
 
 Record = Callable[[str, object], None]
 Event = tuple[str, int, int]

@@ -33,7 +33,10 @@ from keygroups.spark.savepoint import (
 )
 from keygroups.types import DOUBLE, INT, LONG, STRING, TUPLE
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 MAX_PARALLELISM, PARALLELISM = 4096, 3
 BY_NAME = [

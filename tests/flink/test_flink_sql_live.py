@@ -123,6 +123,7 @@ def create_table(folder: Path, name: str, rows: Iterable[Key]) -> str:
 
 
 @pytest.mark.parametrize(("query", "order"), ORDERS.items())
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_sql_jobs_hash_columns_in_the_order_of_the_plan(
     jobs: Jobs, query: str, order: tuple[str, ...], record_property: Record
 ) -> None:
@@ -146,6 +147,7 @@ def test_sql_jobs_hash_columns_in_the_order_of_the_plan(
     record(record_property, f"{', '.join(order)} in {' '.join(query.split())}", len(seen))
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_an_int_joined_to_a_bigint_is_hashed_as_a_bigint(
     jobs: Jobs, record_property: Record
 ) -> None:
@@ -158,6 +160,7 @@ def test_an_int_joined_to_a_bigint_is_hashed_as_a_bigint(
     record(record_property, CAST_JOIN, len(seen))
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_a_keyless_aggregate_is_not_hashed(jobs: Jobs) -> None:
     job = jobs.by_query[KEYLESS]
     assert hash_exchanges(job["explain"]) == []
@@ -167,6 +170,7 @@ def test_a_keyless_aggregate_is_not_hashed(jobs: Jobs) -> None:
     assert ship_strategies(aggregate) == {"GLOBAL"}
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_string_keys_of_a_data_stream(jobs: Jobs, record_property: Record) -> None:
     seen = reached(jobs.data_stream, fields=1)
     assert seen == {(key,): {subtask(key, STRING)} for key in map(in_java, jobs.keys)}
@@ -185,6 +189,7 @@ UNPLANNED = {
 }
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_explained_streaming_jobs_hash_what_they_compile_to(
     flink_sql: FlinkSql, record_property: Record
 ) -> None:
@@ -208,6 +213,7 @@ def test_explained_streaming_jobs_hash_what_they_compile_to(
     print(f"{compared:,} texts of streaming jobs compared")
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_explained_batch_jobs_are_refused_where_they_hash(
     flink_sql: FlinkSql, record_property: Record
 ) -> None:
@@ -230,6 +236,7 @@ def test_explained_batch_jobs_are_refused_where_they_hash(
     print(f"{refused:,} texts of batch jobs refused")
 
 
+@pytest.mark.flink_since("1.20", "the API of its job")
 def test_flink_still_makes_these_texts(flink_sql: FlinkSql, tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "make_explain.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -241,6 +248,7 @@ def test_flink_still_makes_these_texts(flink_sql: FlinkSql, tmp_path: Path) -> N
     assert gzip.decompress(made.read_bytes()).splitlines() == lines
 
 
+@pytest.mark.flink_since("2.3", "the planner of its list")
 def test_operators_are_those_of_the_planner() -> None:
     """Which classes of operators the planner has for each mode; the bases are never printed."""
     jar = flink_jar()

@@ -19,7 +19,10 @@ from flink_sql import FlinkSql
 from keygroups import InvalidValueError, assign_key_to_parallel_operator
 from keygroups.types import SQL_ROW
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 MAX_PARALLELISM, PARALLELISM = 128, 5
 TEXTS = [f"{index:03}{'abcdefg' * (index % 3)}" for index in range(100)]

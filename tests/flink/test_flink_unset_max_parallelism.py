@@ -15,7 +15,10 @@ from written_states import Case, Entry, KeyedOperator
 
 from keygroups.types import LONG, STRING
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 KEYS = 300
 MAPS = 6  # operators without state, chained to the keyed one

@@ -47,7 +47,10 @@ from keygroups.types import (
     KeyType,
 )
 
-pytestmark = pytest.mark.flink
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
 
 SCALARS = [BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, CHAR, STRING]
 KEY_TYPES: list[KeyType] = [

@@ -11,6 +11,7 @@ import datetime as dt
 import importlib.util
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -67,21 +68,39 @@ _DATA = "org.apache.flink.table.data"
 
 
 def flink_jar() -> Path | None:
-    """Return the flink-dist jar of the installed apache-flink-libraries, or None."""
-    spec = importlib.util.find_spec("pyflink")  # finds it without running its __init__
-    for folder in (spec and spec.submodule_search_locations) or ():
-        for jar in Path(folder, "lib").glob("flink-dist-*.jar"):
+    """Return the flink-dist jar of the Flink that is tested, or None where there is none.
+
+    That is the installed apache-flink-libraries, or the version that the environment variable
+    FLINK_VERSION names, which is installed beside it when it is first asked for.
+    """
+    named = os.environ.get("FLINK_VERSION")
+    if named:
+        beside = Path(sys.prefix, f"flink-{named}")
+        if not beside.exists():
+            wanted = f"apache-flink-libraries=={named}"
+            install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target"]
+            subprocess.run([*install, str(beside), wanted], check=True)
+        folders = [str(beside / "pyflink")]
+    else:
+        spec = importlib.util.find_spec("pyflink")  # finds it without running its __init__
+        folders = list((spec and spec.submodule_search_locations) or ())
+    for folder in folders:
+        for jar in Path(folder, "lib").glob("flink-dist*.jar"):
             return jar
     return None
+
+
+def flink_version(dist: Path) -> str:
+    """Return the version of that jar, whose name until 1.14 has that of Scala too."""
+    return dist.stem.rpartition("-")[2]
 
 
 def flink_class_path(dist: Path) -> str:
     """Return the class path of that jar and those beside it of SQL's rows and PyFlink's keys."""
     jars = [
         dist,
-        *dist.parent.glob("flink-table-api-java-uber-*.jar"),
-        *dist.parent.glob("flink-table-runtime-*.jar"),
-        *dist.parents[1].glob("opt/flink-python-*.jar"),
+        *dist.parent.glob("flink-table*.jar"),
+        *dist.parents[1].glob("opt/flink-python*.jar"),
     ]
     return os.pathsep.join(map(str, jars))
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flink_sql import JAVA_FOLDER
+from flink_oracle import flink_version
+from flink_sql import JAVA_FOLDER, OPENED_PACKAGES
 
 from keygroups import types
 from keygroups.savepoint import Savepoint, read_savepoint
@@ -25,8 +26,6 @@ BACKENDS = {
     "hashmap": {"state.backend.type": "hashmap"},
     "rocksdb": {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
 }
-# As in the configuration that Flink comes with: Kryo wants it.
-OPENED_PACKAGES = ("java.lang", "java.util")
 
 Row = dict[str, Any]
 
@@ -109,11 +108,11 @@ class Restored(NamedTuple):
 
 
 class FlinkRestores:
-    """A cluster of the Flink whose jars are in `lib`, with files put in `folder`."""
+    """A cluster of the Flink whose jars are beside `dist`, with files put in `folder`."""
 
-    def __init__(self, jdk: Path, lib: Path, folder: Path, slots: int = 8) -> None:
-        (dist,) = lib.glob("flink-dist-*.jar")
-        self.version = dist.stem.removeprefix("flink-dist-")
+    def __init__(self, jdk: Path, dist: Path, folder: Path, slots: int = 8) -> None:
+        lib = dist.parent
+        self.version = flink_version(dist)
         self._folder = folder
         python_jars = map(str, lib.parent.glob("opt/flink-python-*.jar"))
         class_path = os.pathsep.join([str(folder), str(lib / "*"), *python_jars])

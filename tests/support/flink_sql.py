@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 JAVA_FOLDER = Path(__file__).with_name("java")
+# As in the configuration that Flink comes with: Kryo wants it, and old versions more of it.
+OPENED_PACKAGES = ("java.lang", "java.util")
 
 
 def jdk_folder() -> Path | None:
@@ -95,6 +97,7 @@ class FlinkSql:
             self._execute(self._command("javac", "-d", str(self._folder), source))
         # No JVM here runs long enough for its second compiler to pay.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+        options += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]
         options.append(f"-Djava.io.tmpdir={self._folder}")
         return self._command("java", *options, program, *arguments)
 

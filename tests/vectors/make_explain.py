@@ -1,6 +1,6 @@
-"""Make the EXPLAIN texts again: `python tests/vectors/make_explain.py [folder [jars]]`.
+"""Make the EXPLAIN texts again: `python tests/vectors/make_explain.py [folder]`.
 
-Needs a JDK, and the package apache-flink-libraries where no folder of Flink's jars is given.
+Needs a JDK and the package apache-flink-libraries, or FLINK_VERSION for another version of it.
 Texts and compiled plans are Flink's; the same Flink writes the same `explain-<version>.jsonl.gz`.
 """
 
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where these modules are
 
 from explain_jobs import explain_task, hashing_exchanges
-from flink_oracle import flink_jar
+from flink_oracle import flink_jar, flink_version
 from flink_sql import FlinkSql, jdk_folder
 
 # A few of the jobs that the live tests explain; all of them would be megabytes.
@@ -78,13 +78,11 @@ def main() -> None:
     """Write the file."""
     jar, jdk = flink_jar(), jdk_folder()
     target = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent
-    lib = Path(sys.argv[2]) if sys.argv[2:] else jar and jar.parent
-    if lib is None or jdk is None:
-        raise SystemExit("needs a JDK, and apache-flink-libraries or a folder of Flink's jars")
-    (dist,) = lib.glob("flink-dist-*.jar")
-    version = dist.stem.removeprefix("flink-dist-")
+    if jar is None or jdk is None:
+        raise SystemExit("needs a JDK and apache-flink-libraries")
+    version = flink_version(jar)
     with TemporaryDirectory() as folder:
-        lines = [{"flink": version}, *texts(FlinkSql(jdk, lib, Path(folder)))]
+        lines = [{"flink": version}, *texts(FlinkSql(jdk, jar.parent, Path(folder)))]
     written = "".join(f"{json.dumps(line)}\n" for line in lines)
     file = target / f"explain-{version}.jsonl.gz"
     file.write_bytes(gzip.compress(written.encode("ascii"), mtime=0))

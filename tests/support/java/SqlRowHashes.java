@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Method;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
 import java.time.LocalDateTime;
@@ -17,7 +18,6 @@ import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
 import org.apache.flink.table.data.binary.BinaryRowData;
 import org.apache.flink.table.data.writer.BinaryRowWriter;
-import org.apache.flink.table.planner.loader.PlannerModule;
 import org.apache.flink.table.runtime.keyselector.RowDataKeySelector;
 import org.apache.flink.table.runtime.typeutils.ArrayDataSerializer;
 import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
@@ -70,22 +70,37 @@ public class SqlRowHashes {
         out.flush();
     }
 
-    /** The key selector of a job whose key is all the fields. The planner has its own loader. */
+    /** The key selector of a job whose key is all the fields. */
     private static RowDataKeySelector selector(ClassLoader loader, RowType type) throws Exception {
-        return (RowDataKeySelector)
-                PlannerModule.getInstance()
-                        .getSubmoduleClassLoader()
+        int[] fields = IntStream.range(0, type.getFieldCount()).toArray();
+        InternalTypeInfo<RowData> info = InternalTypeInfo.of(type);
+        for (Method method :
+                plannerLoader(loader)
                         .loadClass("org.apache.flink.table.planner.plan.utils.KeySelectorUtil")
-                        .getMethod(
-                                "getRowDataSelector",
-                                ClassLoader.class,
-                                int[].class,
-                                InternalTypeInfo.class)
-                        .invoke(
-                                null,
-                                loader,
-                                IntStream.range(0, type.getFieldCount()).toArray(),
-                                InternalTypeInfo.of(type));
+                        .getMethods()) {
+            if (method.getName().equals("getRowDataSelector")) {
+                switch (method.getParameterCount()) {
+                    case 2: // until 1.15
+                        return (RowDataKeySelector) method.invoke(null, fields, info);
+                    case 3:
+                        return (RowDataKeySelector) method.invoke(null, loader, fields, info);
+                    default:
+                }
+            }
+        }
+        throw new NoSuchMethodException("getRowDataSelector");
+    }
+
+    /** Since 1.15 the planner has a loader of its own. */
+    private static ClassLoader plannerLoader(ClassLoader loader) throws Exception {
+        Class<?> module;
+        try {
+            module = Class.forName("org.apache.flink.table.planner.loader.PlannerModule");
+        } catch (ClassNotFoundException error) {
+            return loader;
+        }
+        Object planner = module.getMethod("getInstance").invoke(null);
+        return (ClassLoader) module.getMethod("getSubmoduleClassLoader").invoke(planner);
     }
 
     private static Object value(LogicalType type, JsonNode json) {
