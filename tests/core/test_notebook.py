@@ -66,6 +66,7 @@ def test_load_is_short_however_many_key_groups() -> None:
     load = KeyGroupLoad(32768, {7: 3, 9: 1.5})
     assert repr(load) == "<KeyGroupLoad: 4.5 in 2 of 32,768 key groups>"
     cells = shown(load)
+    assert cells.paragraphs == ["KeyGroupLoad: 4.5 in 2 of 32,768 key groups", "The heaviest:"]
     assert cells.rows[:3] == [
         ["key group", "weight", "share"],
         ["7", "3", "66.7%"],
