@@ -68,6 +68,8 @@ def test_finished_subtasks() -> None:
     """An index -(index)-1 and nothing after it."""
     (operator,) = parsed([sb.i32(-3), sb.subtask(0)]).operators
     assert [(one.index, one.is_finished) for one in operator.subtasks] == [(2, True), (0, False)]
+    (operator,) = parsed([sb.i32(-1), sb.subtask(1)]).operators
+    assert [(one.index, one.is_finished) for one in operator.subtasks] == [(0, True), (1, False)]
 
 
 def test_master_states_and_coordinators() -> None:
@@ -266,6 +268,12 @@ def test_refused(number: int) -> None:
     data, message = BAD[number]
     with pytest.raises(SavepointError, match=rf"here/_metadata, offset \d+: .*{message}"):
         read_metadata(data, "here/_metadata")
+
+
+def test_unknown_stream_handle_is_found_where_it_is() -> None:
+    data = broken(managed_operator=sb.operator_state([], b"\x63"))
+    with pytest.raises(SavepointError, match=f"offset {data.index(99)}: stream handle 99"):
+        read_metadata(data, "x")
 
 
 def test_modified_utf_8() -> None:
