@@ -6,8 +6,6 @@ import importlib
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from killed_jobs import Job, random_points
 
 import keygroups
 
@@ -29,7 +28,6 @@ pytestmark = pytest.mark.example
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "streaming_page_views.py"
 DAY = 24 * 60 * 60
 VIEWS_PER_FILE = 200
-DEADLINE = 300  # seconds for what takes ten or twenty
 
 sys.path.insert(0, str(SCRIPT.parent))
 streaming_page_views = importlib.import_module("streaming_page_views")
@@ -110,53 +108,35 @@ def refusal(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Callable
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups and no SIGKILL")
-def test_killed_three_times_while_old_files_come(spark: SparkSession, tmp_path: Path) -> None:
-    source, output, scratch = (tmp_path / name for name in ("in", "out", "scratch"))
-    totals, files, killed = Counter[str](), 0, []
+def test_killed_twenty_times_while_old_files_come(spark: SparkSession, tmp_path: Path) -> None:
+    source, output = tmp_path / "in", tmp_path / "out"
     command = [sys.executable, str(SCRIPT), "--input", str(source), "--output", str(output)]
-    command += ["--files-per-batch", "1"]
-    # The JVMs live for seconds, in which the better compiler does not pay.
-    environment = {
-        **os.environ,
-        "SPARK_LOCAL_DIRS": str(scratch),
-        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
-    }
-    for age in (0, 10, 400):
-        totals += make_views(source, range(files, files + 4), age * DAY)
-        files += 4
-        until = len(committed(output)) + 2  # a later batch of the run, and not its last
-        with subprocess.Popen(
-            command,
-            env=environment,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # a process group: Python, and the JVM that does the work
-        ) as run:
-            try:
-                deadline = time.monotonic() + DEADLINE
-                while len(committed(output)) < until:
-                    assert run.poll() is None, run.communicate()
-                    assert time.monotonic() < deadline, f"no {until} batches in {DEADLINE} seconds"
-                    time.sleep(0.02)
-            finally:
-                os.killpg(run.pid, signal.SIGKILL)
-                # Both write to these pipes, which end when both are gone.
-                out, _ = run.communicate(timeout=DEADLINE)
-        assert run.returncode == -signal.SIGKILL
-        assert not out
-        killed.append(len(committed(output)))
-    assert killed[-1] < files
-
-    totals += make_views(source, range(files, files + 1), 8 * DAY)
-    last = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=DEADLINE
+    job = Job(
+        [*command, "--files-per-batch", "1"],
+        output,
+        "counting batch ",
+        {
+            "planned": "_checkpoint/offsets/{}",
+            "being written": "batch={}/_temporary",
+            "written": "batch={}/_SUCCESS",
+            "noted down": "batch={}/_counted",
+            "being committed": "_checkpoint/commits/.{}.*",
+            "committed": "_checkpoint/commits/{}",
+        },
+        lambda: len(committed(output)),
     )
-    assert last.returncode == 0, last.stderr
-    batches = [line for line in last.stderr.splitlines() if line.startswith("counting")]
-    assert batches[0] == f"counting batch {killed[-1]} ..."
-    assert f"{len(totals)} apps, {totals.total():,} views" in last.stdout.splitlines()
-    check_counts(spark, output, totals)
+    totals = make_views(source, range(2))
+    job.run()
+    files = 2
+    for number, point in enumerate(random_points(list(job.steps), 20, seed=0)):
+        more = range(files, job.done() + 6)
+        totals += make_views(source, more, (0, 10, 400)[number % 3] * DAY)
+        files += len(more)
+        job.check_killed(point)
+    out = job.run()
+    assert f"{len(totals)} apps, {totals.total():,} views" in out.splitlines()
+    assert committed(output) == list(range(files))
+    check_counts(spark, output, totals, files)
 
 
 @pytest.mark.slow
