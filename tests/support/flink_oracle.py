@@ -58,8 +58,8 @@ _SQL_TYPES = {
     "CHAR": ("STRING", "String"),
     "VARCHAR": ("STRING", "String"),
     "VARBINARY": ("", "Binary"),
-    "DATE": ("LOCAL_DATE", "Int"),
-    "TIME": ("LOCAL_TIME", "Int"),
+    "DATE": ("", "Int"),
+    "TIME": ("", "Int"),
     "TIMESTAMP": ("LOCAL_DATE_TIME", "Timestamp"),
     "TIMESTAMP_LTZ": ("INSTANT", "Timestamp"),
 }
@@ -299,6 +299,11 @@ def _internal(field: LogicalType, value: Any) -> str:
         fields = enumerate(map(_internal, field.fields, value))
         sets = (f'<void method="setField">{_int(i)}{inner}</void>' for i, inner in fields)
         return _call(f"{_DATA}.GenericRowData", "new", _int(len(value)), *sets)
+    if field.name == "DATE":  # DateTimeUtils.toInternal, which 1.13 has elsewhere
+        return _int((value - dt.date(1970, 1, 1)).days)
+    if field.name == "TIME":
+        since_midnight = dt.datetime.combine(dt.date.min, value) - dt.datetime.min
+        return _int(since_midnight // dt.timedelta(milliseconds=1))
     scalar_type, _ = _SQL_TYPES.get(field.name, (field.name, ""))
     scalar = _scalar(scalar_type, value)
     if field.name in ("CHAR", "VARCHAR"):
@@ -306,8 +311,6 @@ def _internal(field: LogicalType, value: Any) -> str:
     if field.name == "DECIMAL":
         numbers = _int(field.precision or 0) + _int(field.scale or 0)
         return _call(f"{_DATA}.DecimalData", "fromBigDecimal", scalar, numbers)
-    if field.name in ("DATE", "TIME"):
-        return _call("org.apache.flink.table.utils.DateTimeUtils", "toInternal", scalar)
     if field.name == "TIMESTAMP":
         return _call(f"{_DATA}.TimestampData", "fromLocalDateTime", scalar)
     if field.name == "TIMESTAMP_LTZ":
