@@ -86,7 +86,7 @@ def test_bytes_that_a_rescale_moves() -> None:
         (("nowhere",), "nowhere/_metadata: cannot be opened"),
         (("--operator", "by-nobody"), "got 'by-nobody'"),
         (("--parallelism", "0"), "new_parallelism must be from 1 to 128"),
-        (("--top", "0"), "top must be from 1"),
+        (("--top", "0"), "top must be from 1 to 2147483647, got 0"),
     ],
 )
 def test_refusals_are_one_line(arguments: tuple[str, ...], message: str) -> None:

@@ -59,6 +59,12 @@ EXAMPLES = [
 ]
 
 
+def test_a_scalar_type_has_the_name_of_its_constant() -> None:
+    scalars = {name: one for name, one in vars(types).items() if type(one) is types.ScalarType}
+    assert {"INT", "BIG_INT", "BIG_DEC", "UUID"} <= scalars.keys()
+    assert all(one.name == name and repr(one) == name for name, one in scalars.items())
+
+
 @pytest.mark.parametrize("key_type", EXAMPLES, ids=repr)
 def test_repr_pickle_and_copy_give_an_equal_type(key_type: KeyType) -> None:
     for same in (

@@ -74,12 +74,15 @@ def test_plan(pyplot: Any) -> None:
     _, given = pyplot.subplots()
     axes = PLAN.plot(ax=given)
     assert axes is given
+    bands = [band for band in axes.collections if band.get_label() in ("moves", "stays")]
     spans = [
         (band.get_label(), *sorted({float(x) for x, _ in band.get_paths()[0].vertices}))
-        for band in axes.collections
-        if band.get_label() in ("moves", "stays")
+        for band in bands
     ]
     assert spans == [("stays", 0, 3), ("moves", 3, 4), ("stays", 4, 6), ("moves", 6, 8)]
+    assert [band.get_hatch() for band in bands] == [None, "//", None, "//"]
+    # The hatch has the colour of the edge.
+    assert all(tuple(*band.get_edgecolor()) == (1, 1, 1, 1) for band in bands)
     assert legend(axes) == ["stays", "moves"]
     assert [text.get_text() for text in axes.texts] == ["0", "1", "0", "1", "2"]
     assert list(axes.images) == []
