@@ -126,7 +126,8 @@ def run(command: list[str], tests: list[str], limit: int = 0) -> tuple[int, str]
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         end_after(limit)  # until the first test
 
-    options = ["-xq", "-p", "mutants", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    options = ["-xq", "-m", "not slow", "-p", "mutants", "-p", "no:cacheprovider"]
+    options += ["--hypothesis-seed=0"]  # one draw for all mutants
     variables = {"PYTHONPATH": os.pathsep.join([str(COPY), str(ROOT / "tests")])}
     if limit:
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second may look the same
