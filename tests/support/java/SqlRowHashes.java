@@ -1,6 +1,7 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.math.BigDecimal;
 import java.nio.charset.StandardCharsets;
@@ -99,8 +100,11 @@ public class SqlRowHashes {
         } catch (ClassNotFoundException error) {
             return loader;
         }
-        Object planner = module.getMethod("getInstance").invoke(null);
-        return (ClassLoader) module.getMethod("getSubmoduleClassLoader").invoke(planner);
+        Method instance = module.getMethod("getInstance");
+        Field planner = module.getDeclaredField("submoduleClassLoader");
+        instance.setAccessible(true); // in Flink 1 the class is not public, and has no getter
+        planner.setAccessible(true);
+        return (ClassLoader) planner.get(instance.invoke(null));
     }
 
     private static Object value(LogicalType type, JsonNode json) {
