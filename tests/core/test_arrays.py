@@ -595,6 +595,20 @@ def test_widths_of_decimals(name: str) -> None:
     assert arrays.hash_code([array, array], sql).tolist() == one_by_one(rows, sql)
 
 
+def test_words_of_decimals() -> None:
+    """A magnitude of eight words, and one whose lower words are 0, so that the sign goes on."""
+    for name, numbers in (
+        ("decimal128", [-(2**64), -(2**96), 2**64, 10**38 - 1, 1 - 10**38]),
+        ("decimal256", [-(2**64), -(2**128), -(2**192), 2**251, -(2**251), 10**76 - 1]),
+    ):
+        digits = 38 if name == "decimal128" else 76
+        values = [
+            Decimal((number < 0, tuple(map(int, str(abs(number)))), -2)) for number in numbers
+        ]
+        array = pa.array(values, getattr(pa, name)(digits, 2))
+        assert arrays.hash_code(array).tolist() == one_by_one(values, None)
+
+
 class Broken:
     """An array of another library that fails to give itself."""
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -512,3 +513,7 @@ def test_version_of_the_command() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert '[project.scripts]\nkeygroups = "keygroups.cli:main"\n' in project
     assert callable(keygroups.cli.main)
+
+
+def test_version_is_that_of_what_is_installed() -> None:
+    assert keygroups.__version__ == version("keygroups")
