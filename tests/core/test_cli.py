@@ -373,6 +373,7 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         (("plan", "128", "24", "36", "--load", "\0"), "cannot be read from"),
         (("range", "128", "24", "24"), "subtask must be from 0 to 23, got 24"),
         (("range", "128", "129", "0"), "parallelism must be from 1 to 128"),
+        (("range", "128", "0", "0"), "range: parallelism must be from 1 to 128 (max"),
         (("default", "0"), "operator_parallelism must be from 1"),
         (("keys", "128", "24", "--type", "UUID"), "UUID"),
         (("keys", "128", "24", "--type", "STRING", "--prefix", "\udcff"), "prefix must be text"),

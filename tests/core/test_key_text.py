@@ -332,3 +332,9 @@ def test_rounding_by_way_of_a_double_would_be_wrong() -> None:
     text = "1.00000005960464477539062500001"  # above 1 + 2^-24 by less than a double has
     assert struct.unpack("<f", struct.pack("<f", float(text))) == (1.0,)
     assert parse_key(text, FLOAT) == 1 + 2**-23
+
+
+def test_longest_text_that_is_parsed() -> None:
+    assert parse_key_type(f"TUPLE({'INT)':>99994}") == TUPLE(INT)
+    with pytest.raises(InvalidValueError, match="type must be"):
+        parse_key_type(f"TUPLE({'INT)':>99995}")

@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,8 @@ def test_no_key_is_at_a_change_of_the_clock() -> None:
 
 def test_fields_may_be_null_where_the_type_allows_it() -> None:
     assert find(keys(TUPLE(STRING)), lambda key: key[0] is None) == (None,)
+    cents = keys(SQL_ROW("DECIMAL(4, 2) NOT NULL"))
+    assert find(cents, lambda key: key[0] % 1 > 0) == (Decimal("0.01"),)
     with pytest.raises(NoSuchExample):
         find(keys(SQL_ROW("INT NOT NULL")), lambda key: key[0] is None)
 
