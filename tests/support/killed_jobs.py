@@ -48,7 +48,7 @@ class Point(NamedTuple):
     """When a job is killed.
 
     In the step of a batch so many after the one it begins with, in `STARTING`, or `RUNNING`
-    anything: then `share` is that of the seconds that a start takes, or two batches.
+    anything: then `share` is that of the seconds that a start takes, or a batch.
     """
 
     step: str
@@ -100,7 +100,7 @@ class Job:
                 else:
                     assert self._first_batch(process.stderr) == batch
                     if point.step == RUNNING:
-                        time.sleep(point.share * 2 * self.seconds_of_batch)
+                        time.sleep(point.share * self.seconds_of_batch)
                     else:
                         self._wait(process, self.steps[point.step].format(batch + point.ahead))
             finally:
