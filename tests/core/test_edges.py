@@ -147,6 +147,10 @@ def test_names_of_a_row() -> None:
         ({Point(Index(1), 2), (1, 2)}, TUPLE(INT, INT)),
         ({(Index(1),), (1,)}, ROW(INT)),
         ({frozenset([Index(1)]), frozenset([1])}, SET(INT)),
+        (
+            {frozenset([*"abcdefgh", emoji]) for emoji in ("\ud83d\ude00", "\U0001f600")},
+            SET(STRING),
+        ),
         ({Index(1), 1}, OPTIONAL(INT)),
         ({HashableList([Index(1)]), HashableList([1])}, LIST(INT)),
         ({HashableDict({"a": Index(1)}), HashableDict({"a": 1})}, MAP(STRING, INT)),
@@ -173,6 +177,7 @@ def test_one_element_in_java(elements: set[Any], element: KeyType) -> None:
         ({"Aa", "BB"}, STRING, 4224),
         ({frozenset(["Aa"]), frozenset(["BB"])}, SET(STRING), 4224),
         ({None, frozenset()}, SET(STRING), 0),
+        ({HashableList([1, 2]), HashableList([2, 1])}, LIST(INT), 994 + 1024),
         ({HashableList(["Aa"]), HashableList(["BB"])}, LIST(STRING), 2 * (31 + 2112)),
         ({HashableDict({"Aa": 0}), HashableDict({"BB": 0})}, MAP(STRING, INT), 4224),
         ({None, 0}, OPTIONAL(INT), 0),

@@ -190,6 +190,8 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
         assert one.share == pytest.approx(COUNTS[one.subtask] / total)
     said = str(skew).splitlines()
     assert all(len(line) <= 80 for line in said)
+    header = "subtask  records  share  x mean  bytes  key groups"
+    assert said[-5].split() == header.split()
     assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in said[-4 + hottest]
     assert said[-4 + hottest].endswith("hot")
     assert job.skew(job.vertex("Latest")) == skew

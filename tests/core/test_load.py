@@ -122,6 +122,9 @@ def test_recommend_knows_the_hot_subtask() -> None:
     (one,) = load.recommend(4, 4)
     assert one.imbalance == 10 * 4 / 16
     assert one.reason == "4 subtasks over 8 key groups: 2 each; subtask 2 has 2.50 times the mean"
+    shown = load.recommend(4, 4)._repr_html_()
+    for name in ("parallelism", "imbalance", "heaviest_weight", "reason"):
+        assert f">{name}</th>" in shown
 
 
 def test_recommend_weighs_the_heaviest_subtask() -> None:

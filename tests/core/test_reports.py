@@ -135,6 +135,8 @@ def test_no_records() -> None:
     assert report.diagnosis == "even"
     assert [row[1:5] for row in report.subtasks] == [(0, 0.0, 0.0, 0)] * 3
     assert "sends 0 records for 0" in str(report)
+    assert "key groups  keys  sent\n" in str(report)
+    assert "key groups  keys\n" in str(skew({}, 128, 3))
 
 
 def test_text() -> None:
