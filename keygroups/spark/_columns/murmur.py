@@ -34,11 +34,19 @@ def last_word(F: Any, state: Any, size: int) -> Any:
     To close the hash takes the state twice, three times over. So a round is put back, and hash()
     does that round and the closing, for which a word has 4 bytes. The low 32 bits count.
     """
-    word = state.bitwiseXOR(_long(F, size ^ 4)) - _long(F, _PLUS)
-    for factor, bits in ((5, 13), (_SECOND, 15)):
-        word = _times(F, _low32(F, word), pow(factor, -1, 2**32))
-        word = _rotated_less_1(F, word, 32 - bits) + _long(F, 1)
-    return word * _long(F, _signed(pow(_FIRST, -1, 2**32)))
+    mixed = state.bitwiseXOR(_long(F, size ^ 4)) - _long(F, _PLUS)
+    return word_of(F, _unrotated(F, mixed, 5, 13))
+
+
+def word_of(F: Any, scrambled: Any) -> Any:
+    """Return the word that is xored into the state as this. Of both the low 32 bits count."""
+    return _unrotated(F, scrambled, _SECOND, 15) * _long(F, _signed(pow(_FIRST, -1, 2**32)))
+
+
+def _unrotated(F: Any, number: Any, factor: int, bits: int) -> Any:
+    """Undo a rotation to the left and, before that, the product that came behind it."""
+    number = _times(F, _low32(F, number), pow(factor, -1, 2**32))
+    return _rotated_less_1(F, number, 32 - bits) + _long(F, 1)
 
 
 def _rotated_less_1(F: Any, number: Any, bits: int) -> Any:

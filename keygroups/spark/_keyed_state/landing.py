@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 
+from keygroups.spark._columns import murmur
 from keygroups.spark._columns.portable import Portable
 
 _MASK, _SIGN = 0xFFFFFFFF, 1 << 31
-# Of murmur3_x86_32: what a block is multiplied with before and after its rotation by 15, the
-# factor and summand of a round behind a rotation by 13, the factors of the finaliser.
-_C1, _C2 = 0xCC9E2D51, 0x1B873593
+# Of murmur3_x86_32: the factor and summand of a round behind a rotation by 13, the factors of the
+# finaliser.
 _FACTOR, _SUMMAND = 5, 0xE6546B64
 _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 
@@ -26,23 +26,8 @@ def lands_on(path: Portable, key: Sequence[Column], subtask: Column, parallelism
     """Return the int for which `hash(*key, int)` is the subtask's number."""
     F = path.F
     blocks = [_block_xor_seed(target) for target in range(parallelism)]
-    mixed = path.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
-    block = _times(path, mixed, _inverse(_C2)).bitwiseAND(F.lit(_MASK))
-    turned = F.shiftrightunsigned(block, 15).bitwiseOR(F.shiftleft(block, 17))
-    return _times(path, _signed(path, turned), _inverse(_C1)).cast("int")
-
-
-def _times(path: Portable, number: Column, factor: int) -> Column:
-    """Multiply modulo 2^32. Both are signed, so that the bigint never overflows."""
-    F = path.F
-    return _signed(path, number.cast("bigint") * F.lit((factor ^ _SIGN) - _SIGN))
-
-
-def _signed(path: Portable, number: Column) -> Column:
-    """Return the low 32 bits of a bigint as a number by sign, which a cast would refuse."""
-    F = path.F
-    signed: Column = number.bitwiseAND(F.lit(_MASK)).bitwiseXOR(F.lit(_SIGN)) - F.lit(_SIGN)
-    return signed
+    scrambled = path.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
+    return path.as_code(murmur.word_of(F, scrambled.cast("bigint")))
 
 
 def _block_xor_seed(target: int) -> int:
