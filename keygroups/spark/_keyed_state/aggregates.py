@@ -36,7 +36,7 @@ class Aggregate(ABC):
     """
 
     fields: dict[str, T.DataType]
-    first: list[Any]
+    first: tuple[Any, ...]
     result_type: T.DataType = _LONG
     map_key: T.DataType | None = None
 
@@ -56,8 +56,8 @@ class Aggregate(ABC):
 class Count(Aggregate):
     """COUNT(*), where `column` is "*", or COUNT(column), which leaves nulls out."""
 
-    fields = {"count": _LONG}  # noqa: RUF012
-    first = [0]  # noqa: RUF012
+    fields = {"count": _LONG}  # noqa: RUF012 (nobody changes it)
+    first = (0,)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
         self._nulls = column == "*"
@@ -72,7 +72,7 @@ class Count(Aggregate):
 class Sum(Aggregate):
     """SUM(column), of the column's own type: an integer wraps round, as in Java."""
 
-    first = [None, 0]  # noqa: RUF012
+    first = (None, 0)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
         self._bits = _BITS.get(type(value_type), 0)
@@ -109,7 +109,7 @@ class Extreme(Aggregate):
     may have expired.
     """
 
-    first = [None, 0]  # noqa: RUF012
+    first = (None, 0)
     name: str
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
@@ -178,8 +178,8 @@ class Max(Extreme):
 class CountDistinct(Aggregate):
     """COUNT(DISTINCT column): one entry of a map state for each value, with its multiplicity."""
 
-    fields = {"count": _LONG}  # noqa: RUF012
-    first = [0]  # noqa: RUF012
+    fields = {"count": _LONG}  # noqa: RUF012 (nobody changes it)
+    first = (0,)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
         if not isinstance(value_type, _ORDERED):
