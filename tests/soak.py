@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-sys.path.extend(str(Path(__file__).with_name(name)) for name in ("support", "benchmarks"))
+sys.path.append(str(Path(__file__).with_name("support")))
 
 from flink_oracle import ASSIGNMENT, local_session
 from flink_sql import JAVA_FOLDER
