@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import os
 import random
-import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -232,7 +231,7 @@ def stream(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def put(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     hidden = folder / f".{number}"
     hidden.write_text("".join(json.dumps(row) + "\n" for row in rows))
     os.utime(hidden, (number, number))  # by which Spark orders files
@@ -294,73 +293,150 @@ def assert_placed(spark: SparkSession, place: Path) -> None:
     assert {entry.partition_id for entry in kept} == {0, 1, 2}
 
 
+NAMES = ["count(*)", "sum", "min", "max", "count_distinct"]
+RESULTS = {
+    name.strip("(*)"): (name.removesuffix("(*)"), "*" if "*" in name else "v") for name in NAMES
+}
+
+
+def put_histories(
+    folder: Path, histories: dict[str, dict[int, list[tuple[str, Any]]]], chance: random.Random
+) -> None:
+    """Put a file for each batch, with the rows of all keys in no order."""
+    for number in range(1 + max(max(batches) for batches in histories.values())):
+        rows = [
+            {"kind": kind, "app": app, "seq": seq, "v": value}
+            for app, batches in histories.items()
+            for seq, (kind, value) in enumerate(batches.get(number, []))
+        ]
+        chance.shuffle(rows)
+        put(folder, number, rows)
+
+
+def assert_histories(
+    changes: Iterable[Any],
+    histories: dict[str, dict[int, list[tuple[str, Any]]]],
+    retention: Retention,
+    mini_batch: bool,
+    times: Sequence[int],
+) -> None:
+    """The changelog of each key is that of its history, in the partition of its subtask."""
+    found: dict[tuple[str, int], list[str]] = defaultdict(list)
+    for row in changes:
+        results = tuple(row[name] for name in RESULTS)
+        found[row.app, row.batch].append(repr((row.kind, *results)))
+        assert row.partition == keygroups.assign_key_to_parallel_operator(row.app, 128, 3)
+    for app, batches in histories.items():
+        history = [(times[number], rows) for number, rows in batches.items()]
+        told = told_by_us(NAMES, "BIGINT", retention, mini_batch, history)
+        assert [found.pop((app, number), []) for number in batches] == told
+    assert not found
+
+
 @pytest.mark.extras
 @needs_api
 @pytest.mark.parametrize("mini_batch", [False, True], ids=["row", "mini-batch"])
 def test_histories_through_spark(stream: SparkSession, tmp_path: Path, mini_batch: bool) -> None:
-    """Keys with random histories: the changelog of each is Flink's, in the subtask's partition."""
-    names = ["count(*)", "sum", "min", "max", "count_distinct"]
     chance = random.Random(17)
-    histories = {
-        f"key-{n}": [rows for _, rows in random_history(chance, values("BIGINT"), [0])][:5]
-        for n in range(60)
-    }
-    for number in range(5):
-        batch = [
-            {"kind": kind, "app": app, "seq": seq, "v": value}
-            for app, batches in histories.items()
-            for seq, (kind, value) in enumerate(batches[number] if number < len(batches) else [])
-        ]
-        chance.shuffle(batch)
-        put(tmp_path / "in", number, batch)
+    histories = {}
+    for n in range(60):
+        history = random_history(chance, values("BIGINT"), [0])[:5]
+        histories[f"key-{n}"] = {number: rows for number, (_, rows) in enumerate(history)}
+    put_histories(tmp_path / "in", histories, chance)
     source = read(stream, tmp_path / "in")
-    processor = GroupAggregate(
-        source.schema,
-        {
-            name.strip("(*)"): (name.removesuffix("(*)"), "*" if "*" in name else "v")
-            for name in names
-        },
-        order_by="seq",
-        mini_batch=mini_batch,
-    )
+    processor = GroupAggregate(source.schema, RESULTS, order_by="seq", mini_batch=mini_batch)
     run(group_aggregate(source, "app", processor, 128, 3), tmp_path)
-    found: dict[str, list[list[str]]] = defaultdict(lambda: [[] for _ in range(5)])
-    for row in read_changes(stream, tmp_path):
-        results = tuple(row[name] for name in ("count", "sum", "min", "max", "count_distinct"))
-        found[row.app][row.batch].append(repr((row.kind, *results)))
-        assert row.partition == keygroups.assign_key_to_parallel_operator(row.app, 128, 3)
-    for app, batches in histories.items():
-        history = [(0, rows) for rows in batches]
-        told = told_by_us(names, "BIGINT", FOREVER, mini_batch, history)
-        assert found[app][: len(told)] == told
+    found = read_changes(stream, tmp_path)
+    assert_histories(found, histories, FOREVER, mini_batch, [0] * 5)
     assert_placed(stream, tmp_path)
 
 
 @pytest.mark.extras
 @needs_api
-def test_ttl_and_accesses_after_a_restart(stream: SparkSession, tmp_path: Path) -> None:
-    """What expired while no query ran is gone in the next; what did not is there."""
-    (tmp_path / "in").mkdir()
-    source = read(stream, tmp_path / "in")
+@pytest.mark.parametrize(
+    ("options", "retention", "mini_batch"),
+    [
+        (
+            {"idle_retention": (2 * MINUTE, 7 * MINUTE)},
+            Retention((120_000, 420_000), None, False),
+            False,
+        ),
+        (
+            {"state_ttl": 2 * MINUTE, "update_type": "OnReadAndWrite"},
+            Retention(None, 120_000, True),
+            True,
+        ),
+    ],
+    ids=["idle-row", "ttl-mini-batch"],
+)
+def test_forgotten_after_a_restart(
+    stream: SparkSession,
+    tmp_path: Path,
+    options: dict[str, Any],
+    retention: Retention,
+    mini_batch: bool,
+) -> None:
+    """Each batch is run by another query, at times told to it, and keys are idle in between."""
+    chance = random.Random(18)
+    times = [1_600_000_000_000]
+    for gap in (119_999, 1, 120_000, 300_001, 420_000, 60_000):
+        times.append(times[-1] + gap)
+    histories = {}
+    for n in range(60):
+        history = random_history(chance, values("BIGINT"), [0])
+        numbers = sorted(chance.sample(range(7), min(len(history), chance.randint(2, 6))))
+        histories[f"key-{n}"] = {number: rows for number, (_, rows) in zip(numbers, history)}
+    histories["last"] = {7: [("+I", 1)]}
+    times.append(times[-1] + 420_000)
+    source_folder, made = tmp_path / "in", tmp_path / "made"
+    put_histories(made, histories, chance)
+    source_folder.mkdir()
+    source = read(stream, source_folder)
     processor = GroupAggregate(
-        source.schema, {"n": ("count", "*")}, state_ttl=timedelta(seconds=30), mini_batch=True
+        source.schema, RESULTS, order_by="seq", mini_batch=mini_batch, **options
     )
     changes = group_aggregate(source, "app", processor, 128, 3)
-    rows = [{"kind": "+I", "app": "maps", "seq": n, "v": n} for n in range(10)]
-    seen: list[Any] = []
+    for number, file in enumerate(sorted(made.iterdir())):
+        file.rename(source_folder / file.name)
+        run(changes, tmp_path)
+        run_again(changes, tmp_path, number, times[number])
+    assert_histories(read_changes(stream, tmp_path), histories, retention, mini_batch, times)
+    store = stream.read.format("statestore").option("path", str(tmp_path / "checkpoint"))
+    kept = store.option("stateVarName", "accState").load().collect()
+    assert [entry.key.app for entry in kept] == ["last"]
+
+
+def run_again(changes: DataFrame, place: Path, number: int, when: int) -> None:
+    """Run the last batch at another time, as if Spark had been killed before it was committed.
+
+    The log of what is planned has the time of a batch, and Spark keeps to it.
+    """
+    planned = place / "checkpoint" / "offsets" / str(number)
+    version, settings, rest = planned.read_text().split("\n", 2)
+    settings = json.dumps(json.loads(settings) | {"batchTimestampMs": when})
+    planned.write_text(f"{version}\n{settings}\n{rest}")
+    planned.with_name(f".{number}.crc").unlink()
+    for name in (str(number), f".{number}.crc"):
+        (place / "checkpoint" / "commits" / name).unlink()
+    run(changes, place)
+
+
+@pytest.mark.extras
+@needs_api
+def test_spark_counts_the_accesses_of_a_mini_batch(stream: SparkSession, tmp_path: Path) -> None:
+    """10 rows of a key in a batch, all of one user: a tenth of the reads, and of the writes."""
+    rows = [{"kind": "+I", "app": f"app-{n % 20}", "seq": n, "v": 7} for n in range(200)]
     accesses = []
-    for number, wait in enumerate((0, 0, 31)):
-        time.sleep(wait)
-        put(tmp_path / "in", number, rows)
-        started = time.monotonic()
-        query = run(changes, tmp_path)
-        if number < 2:
-            accesses.append(state_accesses(query.recentProgress[-1]))
-            if time.monotonic() - started > 25:
-                pytest.skip("this machine takes longer for a batch than the state lives")
-    seen = [(row.batch, row.kind, row.n) for row in read_changes(stream, tmp_path)]
-    assert seen == [(0, "+I", 10), (1, "-U", 10), (1, "+U", 20), (2, "+I", 10)]
-    assert all(reads and writes for reads, writes in accesses)
+    for mini_batch in (False, True):
+        place = tmp_path / str(mini_batch)
+        put(place / "in", 0, rows)
+        source = read(stream, place / "in")
+        aggregates = {"n": ("count", "*"), "users": ("count_distinct", "v")}
+        processor = GroupAggregate(source.schema, aggregates, mini_batch=mini_batch)
+        query = run(group_aggregate(source, "app", processor, 128, 3), place)
+        accesses.append(state_accesses(query.lastProgress))
+    assert accesses[0] == tuple(10 * count for count in accesses[1])
+    assert all(accesses[1])
 
 
 @needs_api
