@@ -410,6 +410,12 @@ def test_bytes_that_are_no_utf_8(count: int) -> None:
                 arrays.hash_code(of_bytes(filler + rows[0], rows[1] + filler), STRING)
 
 
+def test_longs_that_are_no_integers_are_told_by_their_values() -> None:
+    """Long.hashCode of the two next to Integer's range is Integer.MIN_VALUE."""
+    found = arrays.hash_code(np.array([-(2**31) - 1, 2**31, -(2**63), 2**63 - 1, 5]))
+    assert found.tolist() == [-(2**31)] * 4 + [5]
+
+
 def test_routing_as_the_core() -> None:
     codes = [0, -1, 2**31 - 1, -(2**31), -2089875627, *range(-1000, 1000, 7)]
     array = np.array(codes, dtype=np.int64)

@@ -445,6 +445,13 @@ def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> Non
     assert max(map(len, lines)) <= 80
 
 
+def test_lines_are_as_long_as_fits() -> None:
+    report = RescaleReport(RescalePlan(128, 2, 3), KeyGroupLoad(128, [1] * 128))
+    line = "  parallelism 3: imbalance 1.01 (3 subtasks over 128 key groups: 2 get 43, 1 get"
+    assert len(line) == 80
+    assert line in str(report).splitlines()
+
+
 def test_report_refuses_what_does_not_belong_together() -> None:
     plan, load = RescalePlan(128, 3, 4), KeyGroupLoad(10, [1] * 10)
     with pytest.raises(InvalidValueError, match="load must have max_parallelism 128"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,11 @@ from keygroups.savepoint import (
 from keygroups.savepoint import _writer as writer_module
 from keygroups.types import (
     BIG_DEC,
+    BOOLEAN,
+    BYTE,
+    CHAR,
     DOUBLE,
+    FLOAT,
     INT,
     LIST,
     LONG,
@@ -45,6 +50,7 @@ from keygroups.types import (
     STRING,
     TUPLE,
     UUID,
+    KeyType,
 )
 
 STATES: list[NewState] = [
@@ -122,6 +128,20 @@ def test_entries(
     entries = read_savepoint(folder).operators[0].entries()
     found = [(one.state, one.key, one.value) for one in entries]
     assert found == [("count", "a", 7), ("short", "a", 8)]
+
+
+@pytest.mark.parametrize(
+    "key_type",
+    [BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, CHAR, TUPLE(STRING), ROW(STRING), LIST(LONG)],
+    ids=str,
+)
+def test_types_without_a_null(key_type: KeyType, tmp_path: Path) -> None:
+    """Flink's serializers of these throw a NullPointerException for it."""
+    pair = ValueStateDescriptor("pair", TUPLE(key_type, STRING))
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = writer.add_operator("by-string", STRING, [pair], 128, 3)
+        with pytest.raises(InvalidValueError, match=f"a {re.escape(str(key_type))} must not be"):
+            operator.write("pair", "a", (None, "b"))
 
 
 def test_key_groups_out_of_order(tmp_path: Path) -> None:
