@@ -191,7 +191,8 @@ def write_savepoint(
     the executors reach. `operators` maps the uids of the job's operators to their `KeyedState`.
     `max_parallelism`, 1..32768, has to be the job's, which sets it explicitly; `parallelism`,
     1..max_parallelism, is how many files an operator has, each written by one task: the job may
-    run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all.
+    run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all,
+    which jobs of 1.20.5 and 2.3.0 have restored.
 
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
