@@ -313,7 +313,7 @@ def _deciding_keys(
 
 def _new_keys(keys: Sequence[Hashable]) -> Iterator[Hashable]:
     """Yield keys like the observed ones, with ints below zero, where Integer and Long differ."""
-    if all(type(key) is str for key in keys):
+    if all(isinstance(key, str) for key in keys):
         yield from (f"key-{number}" for number in range(_TRIED_KEYS))
     elif all(type(key) is int for key in keys):
         yield from range(-_TRIED_KEYS // 2, _TRIED_KEYS // 2)

@@ -27,7 +27,7 @@ class Files:
         """Take the folder of `_metadata`, that file, or the URL of either."""
         folder, slash, name = path.rpartition("/")
         if name == METADATA:
-            path = folder or slash or "."
+            path = folder
         self.base = path.rstrip("/") or slash or "."
         self._moved = dict(moved)
 

@@ -179,6 +179,8 @@ def test_one_element_in_java(elements: set[Any], element: KeyType) -> None:
         ({None, frozenset()}, SET(STRING), 0),
         ({HashableList([1, 2]), HashableList([2, 1])}, LIST(INT), 994 + 1024),
         ({HashableList(["Aa"]), HashableList(["BB"])}, LIST(STRING), 2 * (31 + 2112)),
+        # 961 - 2^31 each, for 31 and 1 differ by an even number.
+        ({HashableList([0, -(2**31)]), HashableList([-(2**31), 0])}, LIST(INT), 1922),
         ({HashableDict({"Aa": 0}), HashableDict({"BB": 0})}, MAP(STRING, INT), 4224),
         ({None, 0}, OPTIONAL(INT), 0),
     ],

@@ -29,7 +29,7 @@ from keygroups.reports import (
     subtask_detail,
     subtask_rows,
 )
-from keygroups.types import LONG, STRING, TUPLE, KeyType
+from keygroups.types import INT, LONG, STRING, TUPLE, KeyType
 
 UNLUCKY = "many keys unluckily together"
 
@@ -355,6 +355,23 @@ def test_html() -> None:
     ]
     assert ["50", repr(bad)] in [[row[0], row[-1]] for row in cells.rows[4:]]
     assert report.diagnosis in page
+
+
+def test_html_has_a_heading_for_each_column() -> None:
+    for sent, columns in ((None, 6), ([1] * 128, 7)):
+        cells = Cells()
+        cells.feed(skew(placed([[1], [1]]), 128, 2, sent=sent)._repr_html_())
+        assert [len(row) for row in cells.rows] == [columns] * 3
+
+
+def test_key_types_of_up_to_40_characters_are_said_whole() -> None:
+    text = "TUPLE(STRING, STRING, STRING, INT, LONG)"
+    assert len(text) == 40
+    three = ("a", "b", "c")
+    of_40 = skew({(*three, 1, 2): 1}, 128, 2, TUPLE(STRING, STRING, STRING, INT, LONG))
+    assert f"of type {text}, max" in str(of_40)
+    of_41 = skew({(*three, 1, 2): 1}, 128, 2, TUPLE(STRING, STRING, STRING, LONG, LONG))
+    assert "of type TUPLE(STRING, STRI...STRING, LONG, LONG), max" in str(of_41)
 
 
 # --- rescaling ------------------------------------------------------------------------------

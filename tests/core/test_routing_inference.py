@@ -138,6 +138,13 @@ def test_keys_that_decide_between_max_parallelisms() -> None:
     assert len(few.deciding_keys) == 5
     powers = [one.max_parallelism for one in few.candidates if one.key_type == STRING][:3]
     assert all(groups & groups - 1 == 0 for groups in powers)
+    (first, subtask), *others = pairs[:3]
+    one_is_a_member = infer_routing([(Name(first), subtask), *others], 2, [STRING])
+    assert len(one_is_a_member.deciding_keys) == 5
+
+
+class Name(str):
+    """As members of a StrEnum are."""
 
 
 def test_not_one_of_these() -> None:

@@ -729,6 +729,10 @@ def test_snappy_blocks(tmp_path: Path) -> None:
     assert longs(rocksdb(tmp_path, [snappy_table(content)], states)) == {(3, "a"): "x"}
     for damaged, message in (
         (varint(2**31 - 1) + b"\0a", "a block of Snappy cannot hold 2147483647 bytes"),
+        (
+            varint(2**28) + b"\0a",
+            "a block of Snappy cannot hold 268435456 bytes",
+        ),  # 80 80 80 80 01
         (b"\xff" * 9, "a block of Snappy cannot hold"),
         (content[:-2], r"0\.sst, offset 0: "),
         (b"", r"0\.sst, offset 0: "),

@@ -43,6 +43,7 @@ from keygroups.state_keys import (
     Row,
     StateKey,
     TimeWindow,
+    composite_key_reader,
     key_group_prefix,
     key_group_prefix_bytes,
     serializer_of,
@@ -556,3 +557,11 @@ def test_row_repr_and_pickle() -> None:
     assert copy.row_kind == "-U"
     assert row != (1, "a")
     assert Row((1, "a")) == (1, "a")
+
+
+def test_the_bytes_that_a_class_of_the_job_reads_end_where_told() -> None:
+    """As in a block, where the next key follows: of the key itself, and of its namespace."""
+    block, of_the_job = b"\0\0\0\7window!next", Serializer("KRYO")
+    read = composite_key_reader(serializer_of(INT), of_the_job, None)
+    assert read(block, 0, 11) == (7, b"window!", None, 11)
+    assert composite_key_reader(of_the_job, of_the_job, None)(block, 4, 11)[0] == b"window!"
