@@ -50,6 +50,7 @@ def test_subtasks(pyplot: Any) -> None:
     assert legend(axes) == ["mean 3", "hot: 1.5 times the mean and more"]
     assert axes.get_xlabel() == "subtask, of 4"
     assert axes.get_ylabel() == "weight"
+    assert -1 < axes.get_xlim()[0] < axes.get_xlim()[1] < 4
     hot = [bar for bar in axes.patches if bar.get_hatch()]
     assert [bar.get_height() for bar in hot] == [6]
 
@@ -86,7 +87,10 @@ def test_plan(pyplot: Any) -> None:
     # The hatch has the colour of the edge.
     assert all(tuple(*band.get_edgecolor()) == (1, 1, 1, 1) for band in bands)
     assert legend(axes) == ["stays", "moves"]
-    assert [text.get_text() for text in axes.texts] == ["0", "1", "0", "1", "2"]
+    assert [(*text.get_position(), text.get_text()) for text in axes.texts] == [
+        *((2, 2.5, "0"), (6, 2.5, "1")),
+        *((1.5, 0.5, "0"), (4.5, 0.5, "1"), (7, 0.5, "2")),
+    ]
     assert list(axes.images) == []
 
 

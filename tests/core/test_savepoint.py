@@ -306,6 +306,8 @@ def test_moved_files_of_their_own(tmp_path: Path) -> None:
         sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(tmp_path, {prefix: str(tmp_path / "here")}).operators
         assert operator.states == ()
+    with pytest.raises(SavepointError, match=f"^{tmp_path}/none/b: cannot be opened"):
+        assert read_savepoint(tmp_path, {"s3://a/": f"{tmp_path}/none/"}).operators[0].states
 
 
 def keyed_in(stream: bytes, folder: Path) -> Operator:

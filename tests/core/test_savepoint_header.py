@@ -108,10 +108,20 @@ def test_snapshots(number: int) -> None:
     assert str(read_snapshot(data)) == name
 
 
-def test_before_the_mark_of_composites() -> None:
+@pytest.mark.parametrize(
+    ("now", "name"),
+    [
+        (sb.list_of(INT), "LIST(INT)"),
+        (sb.map_of(INT, INT), "MAP(INT, INT)"),
+        (sb.ttl_of(INT), "TTL(INT)"),
+        (sb.timer_of(INT, sb.NONE), "TIMER(INT, VOID_NAMESPACE)"),
+        (sb.tuple_of(INT), "TUPLE(INT)"),
+    ],
+)
+def test_before_the_mark_of_composites(now: bytes, name: str) -> None:
     """Version 2 of a composite's snapshot has no 911108."""
-    old = sb.list_of(INT).replace(sb.i32(3, 911108), sb.i32(2), 1)
-    assert str(read_snapshot(old)) == "LIST(INT)"
+    old = now.replace(sb.i32(3, 911108), sb.i32(2), 1)
+    assert str(read_snapshot(old)) == name
 
 
 def test_optional_map_skips_keys() -> None:

@@ -213,6 +213,14 @@ def test_keys_are_from_one_end_of_the_type_to_the_other(key_type: KeyType, bits:
     assert find(keys(key_type), lambda key: key >= high, settings=often) == high
 
 
+@pytest.mark.parametrize("exponents", [range(-(2**30), -60), range(61, 2**30 + 1)], ids=str)
+def test_decimals_are_small_and_large(exponents: range) -> None:
+    often = settings(max_examples=1000, database=None)
+    decimals = keys(types.BIG_DEC)
+    found = find(decimals, lambda key: key.as_tuple().exponent in exponents, settings=often)
+    hash_code(found, types.BIG_DEC)
+
+
 def test_no_key_is_at_a_change_of_the_clock() -> None:
     key_type, gap = types.SQL_TIMESTAMP("Europe/Berlin"), dt.datetime(2020, 3, 29, 2, 30)
     with pytest.raises(InvalidValueError):
