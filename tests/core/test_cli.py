@@ -259,6 +259,8 @@ def test_savepoint(run: Any) -> None:
     said = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
     savepoint = read_savepoint(SAVEPOINT)
     reports = list(operator_reports(savepoint, None, 2, 3))
+    for report in reports:
+        assert {f"  {state}" for state in report.operator.states} <= {*str(report).splitlines()}
     assert said == "\n\n".join([str(savepoint), *map(str, reports)]) + "\n"
     example = subprocess.run(
         [

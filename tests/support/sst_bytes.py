@@ -83,11 +83,12 @@ def sst(
         length = b"" if delta_index else varint(len(value))
         index += varint(shared) + varint(len(name) - shared) + length + name[shared:] + value
     index += struct.pack("<II", 0, 1)
+    flags = {"key.is.user.key": user_key_index, "value.is.delta.encoded": delta_index}
     found = {
         "rocksdb.block.based.table.index.type": bytes(4),
         "rocksdb.column.family.name": family.encode(),
-        "rocksdb.index.key.is.user.key": varint(user_key_index),
-        "rocksdb.index.value.is.delta.encoded": varint(delta_index),
+        # Format versions before 3 and 4 have no such indexes, and no properties that say so.
+        **{f"rocksdb.index.{name}": varint(on) for name, on in flags.items() if on or version > 2},
         **(properties or {}),
     }
     named = [(name.encode(), value) for name, value in sorted(found.items())]
