@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from keygroups import types
 from keygroups._arrays.kernels import Array
-from keygroups._arrays.rows import RowError, numbers, plain
+from keygroups._arrays.rows import RowError, bytes_of, numbers, plain
 from keygroups._checks import INT_MIN, LONG_MAX, MAX_DEPTH, show
 from keygroups.errors import (
     AmbiguousKeyTypeError,
@@ -20,7 +20,7 @@ from keygroups.errors import (
 )
 
 _MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
-_REFUSED = (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError)
+_REFUSED = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
@@ -62,15 +62,13 @@ def _refused(name: str, key: object, error: Exception) -> InvalidTypeError:
 def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array in one piece."""
     if isinstance(array, pa.Array):
-        # Of views PyArrow up to 21 at least cannot tell how many bytes they have.
-        is_view = str(array.type) in ("string_view", "binary_view")
-        return plain(array) if is_view else array
+        return array
     if array.num_chunks == 1:
         return _one(array.chunk(0))
     if not array.num_chunks:
         return pa.array([], type=array.type)
     chunks = [plain(chunk) for chunk in array.chunks]
-    if sum(chunk.nbytes for chunk in chunks) > _MOST_BYTES:
+    if sum(map(bytes_of, chunks)) > _MOST_BYTES:
         wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
         chunks = [chunk.cast(wide.get(chunk.type, chunk.type)) for chunk in chunks]
     return pa.concat_arrays(chunks)

@@ -91,6 +91,14 @@ def plain(array: pa.Array) -> pa.Array:
             return array
 
 
+def bytes_of(array: pa.Array) -> int:
+    """Return how many bytes an array has; with views in it, at most so many."""
+    try:
+        return int(array.nbytes)
+    except pa.ArrowTypeError:  # PyArrow up to 23 at least cannot tell it of views
+        return int(array.get_total_buffer_size())
+
+
 def null_rows(array: pa.Array) -> Nulls | None:
     """Return which rows of an array are null, or None where none is."""
     if not array.null_count:

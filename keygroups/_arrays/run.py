@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from keygroups._arrays.compound import Hashed, check_key_type, hash_array
 from keygroups._arrays.inputs import infer_key_type, to_array
 from keygroups._arrays.kernels import BLOCK, Codes, Nulls
-from keygroups._arrays.rows import RowError, null_rows, numbers, on_values, plain, refuse
+from keygroups._arrays.rows import RowError, bytes_of, null_rows, numbers, on_values, plain, refuse
 from keygroups._checks import check_choice
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hasher_of
@@ -103,7 +103,7 @@ def _blocks(
 ) -> Iterator[tuple[int, Codes, Nulls | None]]:
     """Yield the first row of each block, its codes, and which are null if that is allowed."""
     rows = len(array)
-    at_once = min(BLOCK, max(1, _BLOCK_BYTES * rows // max(1, array.nbytes)))
+    at_once = min(BLOCK, max(1, _BLOCK_BYTES * rows // max(1, bytes_of(array))))
     for start in range(0, rows, at_once):
         try:
             codes, missing = hasher(array.slice(start, at_once))

@@ -34,6 +34,7 @@ from keygroups import (
     UnsupportedKeyTypeError,
     arrays,
 )
+from keygroups._arrays.rows import bytes_of
 from keygroups._java_time import instant_code
 from keygroups.types import (
     BIG_DEC,
@@ -512,6 +513,36 @@ def test_layouts_of_texts(array: Any) -> None:
     assert arrays.hash_code((array, array), sql).tolist() == one_by_one(rows, sql)
 
 
+def test_views_within_structs_and_lists() -> None:
+    """As Polars hands out text; PyArrow up to 23 cannot tell how many bytes they have."""
+    views = pa.array(TEXTS, pa.string_view())
+    rows = pa.StructArray.from_arrays([views], ["name"])
+    pairs = pa.ListArray.from_arrays(pa.array([0, 2, 4], pa.int32()), views)
+    tuples = [(text,) for text in TEXTS]
+    for key, values in (
+        (pa.table({"name": views}), tuples),
+        (rows, tuples),
+        (rows.slice(1), tuples[1:]),
+        (pa.chunked_array([rows, rows]), tuples * 2),
+        (pairs, [TEXTS[:2], TEXTS[2:]]),
+        (views.slice(2), TEXTS[2:]),
+    ):
+        assert arrays.hash_code(key).tolist() == one_by_one(values, None)
+
+
+def test_bytes_where_pyarrow_cannot_tell_them() -> None:
+    class Views:
+        @property
+        def nbytes(self) -> int:
+            raise pa.ArrowTypeError("Extracting byte ranges not supported for type string_view")
+
+        def get_total_buffer_size(self) -> int:
+            return 62
+
+    assert bytes_of(Views()) == 62
+    assert bytes_of(pa.array([1, 2])) == 16
+
+
 def test_series_and_frames_of_polars() -> None:
     pl = pytest.importorskip("polars", reason="Polars is not installed")
     frame = pl.DataFrame({"name": TEXTS, "id": [1, 2, 3, None]})
@@ -618,8 +649,11 @@ def test_words_of_decimals() -> None:
 class Broken:
     """An array of another library that fails to give itself."""
 
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
     def __arrow_c_array__(self, requested_schema: object = None) -> Any:
-        raise TypeError("not\nnow")
+        raise self.error
 
 
 def test_lists() -> None:
@@ -799,7 +833,8 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
         ([np.array([1]), np.array([1, 2])], None, InvalidValueError, r"one length, got \[1, 2\]"),
         ([], None, InvalidValueError, "^key must have a column"),
         ([None], None, InvalidTypeError, "column 0 must be an array of NumPy"),
-        (Broken(), STRING, InvalidTypeError, "Broken.*: not now"),
+        (Broken(TypeError("not\nnow")), STRING, InvalidTypeError, "Broken.*: not now"),
+        (Broken(OSError("UInt32")), STRING, InvalidTypeError, "Broken.*: UInt32"),
         (DEEP, None, InvalidValueError, "nest at most 50 deep"),
         ("abc", STRING, InvalidTypeError, "^key must be an array of NumPy"),
         (np.array([1]), "INT", InvalidTypeError, "key_type must be a value of keygroups.types"),
