@@ -153,14 +153,13 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     Integers are Long, which hashes as Integer from 0 to 2^31-1; from -2^31 to -1 they differ and
     are refused. Raises RowError for a row.
     """
-    array = plain(array)
-    found = array.type
+    found = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
     if pa.types.is_struct(found):
-        return types.TUPLE(*map(_infer_field, range(found.num_fields), array.flatten()))
+        return types.TUPLE(*map(_infer_field, range(found.num_fields), plain(array).flatten()))
     if pa.types.is_list(found) or pa.types.is_large_list(found):
-        return types.LIST(_infer_field(0, array.flatten(), "element"))
+        return types.LIST(_infer_field(0, plain(array).flatten(), "element"))
     if pa.types.is_integer(found):
-        return _infer_integer(array)
+        return _infer_integer(plain(array))
     for is_type, key_type in _INFERRED:
         if is_type(found):
             return key_type
