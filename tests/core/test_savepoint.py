@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import shutil
 import subprocess
 import sys
@@ -306,7 +307,7 @@ def test_moved_files_of_their_own(tmp_path: Path) -> None:
         sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(tmp_path, {prefix: str(tmp_path / "here")}).operators
         assert operator.states == ()
-    with pytest.raises(SavepointError, match=f"^{tmp_path}/none/b: cannot be opened"):
+    with pytest.raises(SavepointError, match=f"^{re.escape(str(tmp_path))}/none/b: cannot"):
         assert read_savepoint(tmp_path, {"s3://a/": f"{tmp_path}/none/"}).operators[0].states
 
 
