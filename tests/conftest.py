@@ -30,6 +30,15 @@ def pytest_configure() -> None:
     flink_jar()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have one process take all tests of Spark, which is one JVM; others go by their files."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        item.add_marker(
+            pytest.mark.xdist_group("spark" if "spark" in fixtures else item.path.name)
+        )
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Leave out what the Flink at hand is too old for."""
     jar = flink_jar()

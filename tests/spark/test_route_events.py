@@ -308,9 +308,9 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
     ("key", "key_type", "max_parallelism", "parallelism", "rescale_to"),
     [
         pytest.param("tailnum", STRING, 4096, 200, 199, marks=pytest.mark.slow),
-        ("tailnum", STRING, 128, 128, 1),
-        ("carrier", STRING, 128, 3, 4),
-        ("carrier", STRING, 32768, 64, 12),
+        pytest.param("tailnum", STRING, 128, 128, 1, marks=pytest.mark.slow),
+        pytest.param("carrier", STRING, 128, 3, 4, marks=pytest.mark.slow),
+        pytest.param("carrier", STRING, 32768, 64, 12, marks=pytest.mark.slow),
         ("origin,dest", TUPLE(STRING, STRING), 128, 5, 7),
     ],
 )

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
+from selections import first_by_default
 from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
 from spark_paths import PATHS, skip_without
 
@@ -543,7 +544,9 @@ FLAT: list[tuple[KeyType, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("key_type", "ddl", "key"), FLAT, ids=[ddl for _, ddl, _ in FLAT])
+@pytest.mark.parametrize(
+    ("key_type", "ddl", "key"), first_by_default(2, FLAT), ids=[ddl for _, ddl, _ in FLAT]
+)
 def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key: Any) -> None:
     """A key some calls deep, and some calls around what we make of it."""
     df = spark.createDataFrame([(key,)], f"key {ddl}")
@@ -565,7 +568,7 @@ def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key:
     assert rows == [(expected,)]
 
 
-@pytest.mark.parametrize("depth", [40, 44, 45, 46, 47, 48, 60, 400])
+@pytest.mark.parametrize("depth", first_by_default(2, [45, 60, 40, 44, 46, 47, 48, 400]))
 def test_key_too_deep(spark: SparkSession, depth: int) -> None:
     """The answer, or an error whose advice helps."""
     if not is_remote() and depth > 60:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from savepoints import point
+from selections import first_by_default
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
@@ -22,7 +23,7 @@ from keygroups.savepoint import Savepoint, read_savepoint
 from keygroups.spark import change_max_parallelism
 
 POINTS = [
-    pytest.param(name, marks=[] if index < 2 else [pytest.mark.slow], id=name)
+    pytest.param(name, marks=[] if index < 1 else [pytest.mark.slow], id=name)
     for index, name in enumerate(
         [
             "2.3.0-rocksinc-checkpoint",
@@ -51,7 +52,7 @@ def keyed_bytes(savepoint: Savepoint) -> list[tuple[str, int, Any, bytes]]:
 
 
 @pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize(("groups", "parallelism"), [(4096, None), (64, 2)])
+@pytest.mark.parametrize(("groups", "parallelism"), first_by_default(1, [(64, 2), (4096, None)]))
 def test_it_writes_what_the_local_one_writes(
     spark: SparkSession, tmp_path: Path, name: str, groups: int, parallelism: int | None
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from selections import first_by_default
 
 from keygroups import (
     InvalidTypeError,
@@ -94,7 +95,7 @@ def sent_by_local_key_by(
     return sent
 
 
-@pytest.mark.parametrize(("by", "key_type"), BY, ids=str)
+@pytest.mark.parametrize(("by", "key_type"), first_by_default(2, BY), ids=str)
 @pytest.mark.parametrize(
     "parallelism",
     [pytest.param(1, marks=pytest.mark.slow), 4, pytest.param(32, marks=pytest.mark.slow)],
@@ -339,6 +340,7 @@ def test_null_keys(spark: SparkSession) -> None:
     assert kept.null_keys == 0
 
 
+@pytest.mark.slow
 def test_null_keys_that_are_dropped(flights: DataFrame, rows: list[tuple[int, Any]]) -> None:
     """What is left is what there is without them; batches too are of the records left."""
     keyed = [(partition, row.tailnum) for partition, row in rows]
@@ -362,7 +364,7 @@ def test_keys_that_are_null_in_part_are_no_null_keys(spark: SparkSession) -> Non
     assert skew_report(df, "b", 128, 3, nulls="drop").records == 0
 
 
-@pytest.mark.parametrize("subtask", [0, 17, 22])
+@pytest.mark.parametrize("subtask", first_by_default(1, [17, 0, 22]))
 def test_the_subtask_that_is_asked_for(
     flights: DataFrame, rows: list[tuple[int, Any]], subtask: int
 ) -> None:

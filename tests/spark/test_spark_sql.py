@@ -13,6 +13,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from selections import first_by_default
 from spark_columns import COLUMNS
 
 import keygroups
@@ -178,11 +179,8 @@ def ask(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, spark.sql(query).collect()))
 
 
-# Each call in each place takes long: by default only the deepest.
-CALLS = [
-    *(pytest.param(call, marks=pytest.mark.slow) for call in TO_SUBTASK[:-1]),
-    TO_SUBTASK[-1],
-]
+# Each call in each place takes long, above all the last, which is the deepest.
+CALLS = first_by_default(1, TO_SUBTASK)
 
 
 @pytest.mark.parametrize("function", CALLS)
@@ -227,12 +225,12 @@ def test_temporary_views_and_functions(spark: SparkSession, texts: None) -> None
     drop(spark, ["sql_mine"])
 
 
-def test_from_python(spark: SparkSession, texts: None) -> None:
+@pytest.mark.parametrize("function", CALLS)
+def test_from_python(spark: SparkSession, texts: None, function: str) -> None:
     df = spark.table("sql_texts")
-    for function in TO_SUBTASK:
-        rows = df.select("n", F.expr(function)).collect()
-        assert sorted(map(tuple, rows)) == PAIRS
-        assert df.filter(f"{function} = 2").count() == SUBTASKS.count(2)
+    rows = df.select("n", F.expr(function)).collect()
+    assert sorted(map(tuple, rows)) == PAIRS
+    assert df.filter(f"{function} = 2").count() == SUBTASKS.count(2)
     column = F.call_function("flink_subtask_string", F.col("key"), F.lit(128), F.lit(4))
     assert sorted(map(tuple, df.select("n", column).collect())) == PAIRS
 

@@ -20,6 +20,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from selections import first_by_default
 
 from keygroups import (
     InvalidTypeError,
@@ -234,7 +235,7 @@ KEYS: dict[KeyType, tuple[str, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("key_type", KEYS, ids=repr)
+@pytest.mark.parametrize("key_type", first_by_default(3, [*reversed(KEYS)]), ids=repr)
 def test_key_types(spark: SparkSession, tmp_path: Path, key_type: KeyType) -> None:
     """Each as a key, a value, the elements of both kinds of list, and as a user key."""
     spark_type, keys = KEYS[key_type]
@@ -384,7 +385,7 @@ def test_batches_of_two_rows(spark: SparkSession, tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("coalesce", ["true", "false"])
+@pytest.mark.parametrize("coalesce", first_by_default(1, ["true", "false"]))
 def test_adaptive_execution_leaves_the_files_alone(
     spark: SparkSession, tmp_path: Path, coalesce: str
 ) -> None:
@@ -658,7 +659,7 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
 }
 
 
-@pytest.mark.parametrize("case", QUERIES)
+@pytest.mark.parametrize("case", first_by_default(4, [*QUERIES]))
 def test_what_a_query_finds_out(spark: SparkSession, tmp_path: Path, case: str) -> None:
     message, schema, rows, make = QUERIES[case]
     df = one_task(spark.createDataFrame(rows, schema))
