@@ -186,7 +186,12 @@ def test_null_keys_are_not_dropped(spark: SparkSession) -> None:
         ("\ud800", None, r"key must have no surrogates.*got '\\ud800'"),
         (in_itself(), None, "key must be lists at most 50 deep"),
         (in_itself(), INT, "key must be lists at most 50 deep"),
-        ([["n"] * 101] * 100, None, "key must be at most 10000 columns"),
+        pytest.param(
+            [["n"] * 101] * 100,
+            None,
+            "key must be at most 10000 columns",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_bad_keys_raise_before_any_job(

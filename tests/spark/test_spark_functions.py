@@ -21,7 +21,7 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from selections import first_by_default
 from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
-from spark_paths import PATHS, skip_without
+from spark_paths import ONE_PATH, skip_without
 
 import keygroups
 from keygroups import (
@@ -65,7 +65,7 @@ from keygroups.types import (
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=ONE_PATH)
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     skip_without(request.param)
     yield from setting(spark, SETTING, request.param)

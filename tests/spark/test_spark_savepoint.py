@@ -485,6 +485,7 @@ def test_the_data_source_needs_spark_4(spark: SparkSession) -> None:
         register_data_source(spark)
 
 
+@pytest.mark.slow
 def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
     one = point("2.3.0-rocksinc-checkpoint")
     operator = one.read().operator("by-string")

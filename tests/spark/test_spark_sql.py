@@ -52,7 +52,11 @@ def drop(spark: SparkSession, names: list[str]) -> None:
 SCALARS = [column for column in COLUMNS if column[0] is not BIG_DEC]
 
 
-@pytest.mark.parametrize(("key_type", "ddl", "keys"), SCALARS, ids=[ddl for _, ddl, _ in SCALARS])
+@pytest.mark.parametrize(
+    ("key_type", "ddl", "keys"),
+    first_by_default(4, SCALARS[::-1]),
+    ids=[ddl for _, ddl, _ in SCALARS[::-1]],
+)
 def test_scalar(
     spark: SparkSession,
     functions: list[str],

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
-from spark_paths import PATHS, skip_without
+from spark_paths import ONE_PATH, skip_without
 
 from keygroups import (
     InvalidTypeError,
@@ -32,7 +32,7 @@ from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STR
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the latter up to 3.5
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=ONE_PATH)
 def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     skip_without(request.param)
     spark.conf.set(SETTING, request.param)

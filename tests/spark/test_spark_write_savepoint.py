@@ -156,7 +156,7 @@ COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 @pytest.mark.parametrize(
     ("groups", "parallelism"),
-    [(128, 1), (129, 3), pytest.param(32768, 100, marks=pytest.mark.slow)],
+    first_by_default(1, [(129, 3), (128, 1), (32768, 100)]),
 )
 def test_every_kind_of_state(
     spark: SparkSession, tmp_path: Path, ansi: None, groups: int, parallelism: int

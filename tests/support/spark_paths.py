@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
+from selections import first_by_default
 
-PATHS: list[Any] = ["fast", "portable", pytest.param("arrow", marks=pytest.mark.slow)]
+IN_A_SESSION: list[Any] = ["fast", "portable", "arrow"]
+if "KEYGROUPS_TEST_REMOTE" in os.environ:  # where there is no fast path
+    IN_A_SESSION = ["portable", "arrow", "fast"]
+PATHS = first_by_default(2, IN_A_SESSION)
+ONE_PATH = first_by_default(1, IN_A_SESSION)
+"""All of them, the quickest by default: that of the session, where vectors go through both."""
 
 
 def skip_without(path: str) -> None:
