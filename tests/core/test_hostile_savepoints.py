@@ -1,0 +1,174 @@
+"""Savepoints that a stranger made up: nothing but their own files is opened, little is done.
+
+Whatever they say, there is an answer or a KeyGroupsError of one line. What Python tells its audit
+hooks shows which files are opened, which hosts are called and what is run; the calls of
+functions, the processor time and the memory of each are bounded by a multiple of its bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hostile_savepoints import Files, Maker
+
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import Operator, Savepoint, read_savepoint
+
+pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
+pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
+
+CASES = 5_000
+MEASURED = 25  # of how many savepoints the calls and the memory of one are measured, which is slow
+CALLS, MORE_CALLS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
+MEMORY, MORE_MEMORY = 4 << 20, 100  # bytes, likewise
+SECONDS = 5.0  # of processor time, of which these savepoints of some kB take thousandths
+GROWTH = 100 << 20  # bytes of this process, from the first savepoint to the last
+
+WATCHED = ("open", "os.", "socket.", "subprocess.", "exec", "compile", "shutil.", "ctypes.")
+HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv")
+
+
+class Watch:
+    """Collects the audit events of what a stranger's file must not bring about."""
+
+    def __init__(self) -> None:
+        self.folder: str | None = None
+        self.seen: list[str] = []
+        sys.addaudithook(self._hook)  # for as long as this process lives
+
+    def _hook(self, event: str, arguments: tuple[object, ...]) -> None:
+        if self.folder is None or not event.startswith(WATCHED) or event in HARMLESS:
+            return
+        if event == "open":
+            path = os.fsdecode(arguments[0]) if isinstance(arguments[0], (str, bytes)) else ""
+            if path.startswith(f"{self.folder}/") and "/" not in path[len(self.folder) + 1 :]:
+                return
+        self.seen.append(f"{event} {arguments!r:.200}")
+
+    @contextmanager
+    def on(self, folder: Path) -> Iterator[None]:
+        """Watch what happens but in the files of a folder."""
+        self.folder = str(folder)
+        try:
+            yield
+        finally:
+            self.folder = None
+
+
+WATCH = Watch()
+
+
+def parts(savepoint: Savepoint, operator: Operator) -> Iterator[object]:
+    """Yield what each call on an operator gives, or what is to be called."""
+    yield lambda: list(map(str, operator.states))
+    yield lambda: operator.subtasks
+    yield lambda: sum(1 for _ in operator.entries())
+    yield lambda: sum(1 for _ in operator.operator_state())
+    yield lambda: operator.key_sizes(2)
+    yield lambda: operator.key_group_bytes()
+    yield lambda: savepoint.check_restore(operator, 1, operator.max_parallelism)
+
+
+def read_all(folder: Path, counts: Counter[str]) -> None:
+    """Read all that there is, and count what came of it."""
+    try:
+        savepoint = read_savepoint(folder)
+        str(savepoint)
+    except KeyGroupsError as error:
+        assert_says(error, counts)
+        return
+    for operator in savepoint.operators:
+        for part in parts(savepoint, operator):
+            try:
+                assert callable(part)
+                part()
+            except KeyGroupsError as error:
+                assert_says(error, counts)
+            else:
+                counts["answers"] += 1
+
+
+def assert_says(error: KeyGroupsError, counts: Counter[str]) -> None:
+    message = str(error)
+    assert message
+    assert len(message) < 3_000
+    assert message.isprintable()
+    counts[type(error).__name__] += 1
+
+
+def write(folder: Path, files: Files) -> int:
+    """Make the folder that of these files, and return how many bytes they are."""
+    for path in folder.iterdir():
+        path.unlink()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return sum(map(len, files.values()))
+
+
+def calls(folder: Path, counts: Counter[str]) -> int:
+    """Read all, and return how many functions were called."""
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    sys.setprofile(count)
+    try:
+        read_all(folder, counts)
+    finally:
+        sys.setprofile(None)
+    return steps
+
+
+def memory(folder: Path, counts: Counter[str]) -> int:
+    """Read all, and return the most memory that this took."""
+    tracemalloc.start()
+    try:
+        read_all(folder, counts)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("seed", "cases"),
+    [(1, CASES), *(pytest.param(n, 50_000, marks=pytest.mark.slow) for n in range(2, 12))],
+)
+def test_nothing_but_its_own_files(seed: int, cases: int, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    folder = tmp_path / "savepoint"
+    folder.mkdir()
+    maker = Maker(seed, [str(secret), "/etc/hostname", f"{folder}-2/x", str(folder)])
+    counts: Counter[str] = Counter()
+    for _ in range(50):  # so that what is imported and made once is there
+        write(folder, maker.files())
+        read_all(folder, counts)
+    counts.clear()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for number in range(cases):
+        size = write(folder, maker.files())
+        start = time.process_time()
+        with WATCH.on(folder):
+            read_all(folder, counts)
+        assert not WATCH.seen, (number, WATCH.seen)
+        assert time.process_time() - start < SECONDS, number
+        if number % MEASURED == 0:
+            assert calls(folder, counts) < CALLS + MORE_CALLS * size, number
+        if number % MEASURED == 1:
+            assert memory(folder, counts) < MEMORY + MORE_MEMORY * size, number
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before << 10
+    print(f"{cases} savepoints: {dict(counts)}, {grown:,} bytes more")
+    assert grown < GROWTH
+    assert counts["answers"] > cases / 2
+    assert counts["SavepointError"] > cases / 2
