@@ -240,11 +240,14 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     With --set-max-parallelism it is written anew to --output. JSON: path, operators (of all:
     operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
     subtask, entries and bytes).
+
+    Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
+    and the checkpoints beside it, and in what --allow names.
     """
     from keygroups._json_data import report_data, rewrite_data, savepoint_data
     from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 
-    savepoint = read_savepoint(options.path)
+    savepoint = read_savepoint(options.path, allow=options.allow)
     if (options.set_max_parallelism is None) != (options.output is None):
         raise InvalidValueError("--set-max-parallelism and --output go together")
     if options.output is not None:
@@ -388,6 +391,8 @@ def _parser() -> argparse.ArgumentParser:
     new = "write the savepoint anew with this max parallelism"
     add("--set-max-parallelism", type=_int, metavar="N", help=new)
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
+    more = "also read files in this folder that the savepoint names; may be repeated"
+    add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     add = command(_job)
     add("url", metavar="URL", help="http or https")
     add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")

@@ -7,7 +7,8 @@ from typing import Any
 
 from keygroups._serializers import TRUNCATED, Read
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files import OpenStream
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._files import CHUNK, OpenStream
 from keygroups.savepoint._snappy import decompress_chunk
 
 _SNAPPY, _PLAIN, _STREAM_START = 0, 1, 0xFF  # types of chunks
@@ -64,6 +65,28 @@ class Feed:
     def error(self, message: str) -> SavepointError:
         """Return the error that says where it was."""
         return SavepointError(f"{self._name}, {self._what}{self._base + self.pos}: {message}")
+
+
+class StreamCursor(Cursor):
+    """Reads the first `size` bytes of a stream, of which it gets no more than it takes."""
+
+    def __init__(self, stream: OpenStream, size: int) -> None:
+        super().__init__(b"", stream.name)
+        self._stream = stream
+        self._size = size
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return self._size - self.pos
+
+    def take(self, count: int) -> bytes:
+        """Read so many bytes."""
+        got = len(self.data)
+        if got < self.pos + count <= self._size:
+            end = min(max(self.pos + count, 2 * got, CHUNK), self._size)
+            self.data += self._stream.read(got, end)
+        return super().take(count)
 
 
 def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:

@@ -1,17 +1,30 @@
-"""Where the bytes of a savepoint come from: `_metadata`, local files, or any that fsspec opens."""
+"""Where the bytes of a savepoint come from: `_metadata`, local files, or any that fsspec opens.
+
+The paths in `_metadata` are whatever its writer wanted. None is opened but in the savepoint's own
+folder; for a checkpoint `chk-N` in `shared`, `taskowned` and the checkpoints beside it; and where
+the caller said that files are.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from itertools import chain
+from pathlib import Path
 from types import ModuleType
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
 from keygroups._checks import show
-from keygroups.errors import InvalidTypeError, KeyGroupsError, SavepointError
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+)
 from keygroups.savepoint._metadata import StreamHandle
 
 METADATA = "_metadata"
@@ -19,54 +32,136 @@ _SHOWN = 500  # characters of a path or a reason in a message
 CHUNK = 1 << 18
 """How many bytes of a stream are held at once, as long as each entry is shorter."""
 
+# A path of this machine, also as a URL, which has no host; or the URL of another place.
+_ABSOLUTE = re.compile(r"/|file:/(?:/{2,})?(?!/)|(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*://")
+_CHECKPOINT = re.compile(r"(.*[^/:])?/chk-[0-9]+", re.DOTALL)  # in the folder of its job
+_OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
+# Opening waits for nobody, and follows no link that was put there a moment ago.
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
+
+Resolve = Callable[[Path], str]
+
 
 class Files:
-    """Opens the streams of one savepoint; it holds no file open and may be pickled."""
+    """Opens the streams of one savepoint; it holds no file open and may be pickled.
 
-    def __init__(self, path: str, moved: Mapping[str, str]) -> None:
+    `moved` maps what paths of files start with to where these are now; `allow` has the folders
+    and files, as paths or URLs, that may be opened besides.
+    """
+
+    def __init__(self, path: str, moved: Mapping[str, str], allow: Iterable[str] = ()) -> None:
         """Take the folder of `_metadata`, that file, or the URL of either."""
         folder, slash, name = path.rpartition("/")
         if name == METADATA:
             path = folder
         self.base = path.rstrip("/") or slash or "."
         self._moved = dict(moved)
+        self._allowed = (*self._moved.values(), *allow)
 
     def metadata(self) -> tuple[bytes, str]:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"
-        with _open(path) as file:
+        local = local_path(path)
+        file, _ = _open(path, None if local is None else _resolved(local))
+        with file:
             return file.read(), path
-
-    def path_of(self, stream: StreamHandle) -> str:
-        """Return the path or URL of a stream's file, which is not in `_metadata`."""
-        if stream.is_relative:
-            parts = PurePosixPath(stream.path).parts
-            if not parts or ".." in parts or parts[0] == "/" or "\\" in stream.path:
-                raise SavepointError(
-                    f"{self.base}/{METADATA}: the file {stream.path!r} is not in the savepoint"
-                )
-            return f"{self.base}/{stream.path}"
-        for path in (stream.path, _without_scheme(stream.path)):
-            for old, new in self._moved.items():
-                if path == old or path.startswith(f"{old.rstrip('/')}/"):
-                    return new.rstrip("/") + path[len(old.rstrip("/")) :]
-        return stream.path
 
     def name_of(self, stream: StreamHandle) -> str:
         """Return what a message calls a stream."""
         if stream.data is not None:
             return f"{self.base}/{METADATA} (inline)"
-        return self.path_of(stream)
+        return _joined(*self._place(stream))
 
     @contextmanager
     def open(self, stream: StreamHandle) -> Iterator[OpenStream]:
-        """Open a stream."""
+        """Open a stream; SavepointError, before it is opened, for a file that may not be."""
         if stream.data is not None:
             yield OpenStream(stream, None, self.name_of(stream))
             return
-        path = self.path_of(stream)
-        with _open(path) as file:
-            yield OpenStream(stream, file, path)
+        root, rest = self._place(stream)
+        name = _joined(root, rest)
+        folder = local_path(root)
+        file, size = _open(name, None if folder is None else self._real(stream, folder, rest))
+        with file:
+            end = stream.start + stream.size
+            if size is not None and (size < end if stream.is_segment else size != end):
+                start = f" from {stream.start} on" if stream.is_segment else ""
+                raise SavepointError(
+                    f"{name}: the file has {size} bytes, its handle says {stream.size}{start}"
+                )
+            yield OpenStream(stream, file, name)
+
+    def _place(self, stream: StreamHandle) -> tuple[str, str]:
+        """Return a folder that may be read, and where in it the file of a stream is.
+
+        Nothing that the handle says is looked up for that, on any disk or host.
+        """
+        if stream.is_relative:
+            root, rest = self.base, f"/{stream.path}"
+        else:
+            root, rest = self._moved_to(stream.path) or self._named(stream)
+        if not _is_plain(rest, local_path(root) is None):
+            raise self._error(stream, "")
+        return root, rest
+
+    def _moved_to(self, path: str) -> tuple[str, str] | None:
+        for said in (path, _without_scheme(path)):
+            for old, new in self._moved.items():
+                start = old.rstrip("/")
+                if said == old or said.startswith(f"{start}/"):
+                    return new, said[len(start) :]
+        return None
+
+    def _named(self, stream: StreamHandle) -> tuple[str, str]:
+        if not _ABSOLUTE.match(stream.path) or "::" in stream.path:
+            raise self._error(stream, "")
+        local = local_path(stream.path)
+        path = stream.path if local is None else local.as_posix()
+        resolves = (None,) if local is None else (os.path.abspath, os.path.realpath)
+        for resolve in resolves:
+            root = self._root_of(path, resolve)
+            if root:
+                return root, path[len(root.rstrip("/")) :]
+        raise self._outside(stream, path)
+
+    def _real(self, stream: StreamHandle, folder: Path, rest: str) -> str:
+        """Return the path of a local file without links, which may lead out of where it is."""
+        path = _resolved(folder / rest[1:])
+        if not self._root_of(path, os.path.realpath):
+            raise self._outside(stream, path)
+        return path
+
+    def _root_of(self, path: str, resolve: Resolve | None) -> str:
+        """Return which of the folders that may be read has a path, "" if none has.
+
+        They are compared as local paths that `resolve` has made absolute, without it as URLs.
+        """
+        base = _root(self.base, resolve)
+        checkpoint = _CHECKPOINT.fullmatch(base)
+        if checkpoint:
+            job = checkpoint[1] or ""
+            if path.startswith(job) and _OF_JOB.match(path, len(job)):
+                return job or "/"
+        roots = chain([base], (_root(one, resolve) for one in self._allowed))
+        return next((one for one in roots if one and _is_in(path, one)), "")
+
+    def _outside(self, stream: StreamHandle, path: str) -> SavepointError:
+        """Return the error for a file that the caller may allow, by its path without links."""
+        folder, _, name = path.rpartition("/")
+        if not _is_plain(f"/{name}", "://" in path):
+            return self._error(stream, "")
+        prefix = folder if folder.strip("/") and not folder.endswith("/") else path
+        return self._error(
+            stream,
+            f": pass allow=[{prefix[:_SHOWN]!r}] if it is to be read there, or moved to say where "
+            "it is now",
+        )
+
+    def _error(self, stream: StreamHandle, remedy: str) -> SavepointError:
+        shown = stream.path[:_SHOWN]
+        return SavepointError(
+            f"{self.base}/{METADATA}: the file {shown!r} is not in the savepoint{remedy}"
+        )
 
 
 class OpenStream:
@@ -110,6 +205,46 @@ def _without_scheme(path: str) -> str:
     return unquote(f"/{rest.lstrip('/')}") if colon and "/" not in scheme else path
 
 
+def _joined(root: str, rest: str) -> str:
+    return root.rstrip("/") + rest
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(_joined(root, "/"))
+
+
+def _is_plain(rest: str, is_url: bool) -> bool:
+    """Tell whether a path leads down from where it starts, to whatever reads it."""
+    if "::" in rest or {"", ".", ".."}.intersection(rest.split("/")[1:]):
+        return False
+    if is_url and not rest.isprintable():
+        return False
+    return not set("\\\0%?#" if is_url else "\\\0").intersection(rest)
+
+
+def _root(path: str, resolve: Resolve | None) -> str:
+    """Return a folder as a local path, or without `resolve` as a URL; "" if it is none such."""
+    local = local_path(path)
+    if resolve is None:
+        return path.rstrip("/") if local is None else ""
+    return "" if local is None else _resolved(local, resolve)
+
+
+def _resolved(path: Path, resolve: Resolve = os.path.realpath) -> str:
+    try:
+        return Path(resolve(path)).as_posix()
+    except (OSError, ValueError) as error:
+        raise file_error(str(path), "opened", error) from None
+
+
+def check_place(name: str, path: object) -> str:
+    """Return the path or URL of a folder or file, which may not be all of a file system's."""
+    text = check_path(name, path)
+    if not text or ("://" in text and text.rstrip("/").endswith(":")):
+        raise InvalidValueError(f"{name} must name a folder or file, got {show(text)}")
+    return text
+
+
 def check_path(name: str, path: object) -> str:
     """Return a path as text, or raise InvalidTypeError with `name`."""
     text = path.__fspath__() if isinstance(path, os.PathLike) else path
@@ -136,15 +271,37 @@ def import_fsspec(path: str) -> ModuleType:
     return cast("ModuleType", fsspec)
 
 
-def _open(path: str) -> BinaryIO:
-    """Open a file by its path or URL."""
-    local = local_path(path)
+def _open(path: str, local: str | None) -> tuple[BinaryIO, int | None]:
+    """Open a local file, else that of a URL; return its size too, None where nothing tells it."""
     try:
         if local is not None:
-            return local.open("rb")
-        return cast("BinaryIO", import_fsspec(path).open(path, "rb").open())
+            return _open_regular(local)
+        filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+        file = cast("BinaryIO", filesystem.open(inner, "rb"))
+        size = getattr(file, "size", None)
+        return file, size if isinstance(size, int) else None
     except (OSError, ValueError, ImportError) as error:
         raise file_error(path, "opened", error) from None
+
+
+def _open_regular(path: str) -> tuple[BinaryIO, int]:
+    """Open a file that ends; a pipe or a device is not opened, or closed if it came just now."""
+    _check_regular(os.lstat(path))
+    with ExitStack() as opened:
+        file = opened.enter_context(open(path, "rb", opener=_opener))
+        info = os.fstat(file.fileno())
+        _check_regular(info)
+        opened.pop_all()
+        return file, info.st_size
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | _FLAGS)
+
+
+def _check_regular(info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError("it is no regular file")
 
 
 def file_error(path: str, verb: str, error: Exception) -> SavepointError:

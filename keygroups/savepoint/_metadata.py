@@ -24,7 +24,8 @@ T = TypeVar("T")
 class StreamHandle:
     """Where a stream of bytes is: `data` if it is in `_metadata`, else `size` bytes of a file.
 
-    The file is `path`, relative to the directory of `_metadata` if `is_relative`, from `start` on.
+    The file is `path`, relative to the directory of `_metadata` if `is_relative`. It has nothing
+    else, or if `is_segment` the stream from `start` on among others.
     To Flink two streams in `_metadata` are one and the same if they have the same `name`.
     """
 
@@ -32,6 +33,7 @@ class StreamHandle:
     data: bytes | None = None
     path: str = ""
     is_relative: bool = False
+    is_segment: bool = False
     start: int = 0
     name: str = field(default="", compare=False)
 
@@ -255,7 +257,7 @@ class _Reader:
             cursor.i32()
             path = cursor.utf()
             cursor.utf()
-            return StreamHandle(size, path=path, start=start)
+            return StreamHandle(size, path=path, is_segment=True, start=start)
         if code == 16:
             return StreamHandle(0, b"")
         cursor.pos -= 1

@@ -18,7 +18,7 @@ from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore
 from keygroups.savepoint._entries import StateEntry
-from keygroups.savepoint._files import Files, check_path
+from keygroups.savepoint._files import Files, check_path, check_place
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._metadata import (
     ChangelogHandle,
@@ -272,7 +272,10 @@ class Savepoint:
 
 
 def read_savepoint(
-    path: str | os.PathLike[str], moved: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    moved: Mapping[str, str] | None = None,
+    *,
+    allow: Iterable[str | os.PathLike[str]] = (),
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
 
@@ -281,17 +284,24 @@ def read_savepoint(
     these are now; the files of a savepoint need none. Canonical and native savepoints and
     checkpoints of Flink 1.13 to 2.3 are read, of the hashmap and the RocksDB backend.
 
+    `_metadata` names files, and may be anybody's: what it names is opened only in the folder of
+    the savepoint, for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
+    beside it, and where `moved` leads. `allow` are more folders and files, by path or URL, that
+    may be opened where they are; who wrote `_metadata` then chooses among all that is in them.
+
     Raises SavepointError, naming file and offset, where there is no such file, where it is
-    damaged or of a kind that is not read; InvalidTypeError for what is no path.
+    damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
+    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
     """
     text = check_path("path", path)
     if not isinstance(moved, Mapping) and moved is not None:
         raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
     prefixes = {
-        check_str("path in moved", old): check_path("path in moved", new)
+        check_str("path in moved", old): check_place("path in moved", new)
         for old, new in (moved or {}).items()
     }
-    return Savepoint(Files(text, prefixes))
+    allowed = [check_place("path in allow", one) for one in iterate("allow", "paths", allow)]
+    return Savepoint(Files(text, prefixes, allowed))
 
 
 def _subtask(state: SubtaskState) -> Subtask:

@@ -19,6 +19,7 @@ from keygroups._checks import (
     check_class,
     check_parallelisms,
     check_str,
+    iterate,
     show,
 )
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -72,13 +73,16 @@ def read_keyed_state(
     state: str | None = None,
     moved: Mapping[str, str] | None = None,
     key_groups: Iterable[int] | None = None,
+    *,
+    allow: Iterable[str | os.PathLike[str]] = (),
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
-    `path` and `moved` are those of `keygroups.savepoint.read_savepoint`; the executors open the
-    same paths, and need keygroups with its extra `savepoint`. `operator` is a uid, a name or an
-    id in hex. `state` is the name of one state, `key_groups` some of 0..max_parallelism-1; None
-    is all. Other states and key groups are not read. Without `state`, timers are in too.
+    `path`, `moved` and `allow` are those of `keygroups.savepoint.read_savepoint`; the executors
+    open the same paths, and need keygroups with its extra `savepoint`. `operator` is a uid, a
+    name or an id in hex. `state` is the name of one state, `key_groups` some of
+    0..max_parallelism-1; None is all. Other states and key groups are not read. Without `state`,
+    timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes; the two times are epoch
@@ -108,7 +112,8 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
-    found = read_savepoint(path, moved).operator(operator)
+    allowed = list(iterate("allow", "paths", allow))
+    found = read_savepoint(path, moved, allow=allowed).operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(found, state))
     tasks = read_tasks(found, states, key_groups)
@@ -124,6 +129,8 @@ def read_keyed_state(
     if moved:
         paths = {old: os.fspath(new) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
+    if allowed:
+        reader = reader.option("allow", json.dumps([os.fspath(one) for one in allowed]))
     return reader.load(os.fspath(path))
 
 
@@ -134,9 +141,10 @@ def register_data_source(spark: SparkSession) -> str:
     >>> spark.read.format(format).option("operator", "by-user").load(path)  # doctest: +SKIP
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
-    "0-63,70"; `moved`, a JSON object. The columns are the same. All is read where Spark runs,
-    which needs keygroups and PyArrow. From Spark 4.1 filters by `state` and `key_group` leave
-    out what need not be read, if `spark.sql.python.filterPushdown.enabled` is on.
+    "0-63,70"; `moved`, a JSON object; `allow`, a JSON list. The columns are the same. All is read
+    where Spark runs, which needs keygroups and PyArrow. From Spark 4.1 filters by `state` and
+    `key_group` leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is
+    on.
 
     Raises KeyGroupsError before Spark 4.0, which has no data sources in Python, InvalidTypeError
     for what is no session.
@@ -241,10 +249,12 @@ def change_max_parallelism(
     parallelism: int | None = None,
     operators: Iterable[str] | None = None,
     moved: Mapping[str, str] | None = None,
+    *,
+    allow: Iterable[str | os.PathLike[str]] = (),
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 
-    `path` and `moved` are those of `keygroups.savepoint.read_savepoint`, the other arguments and
+    `path`, `moved` and `allow` are those of `keygroups.savepoint.read_savepoint`, the others and
     what is raised those of `keygroups.savepoint.change_max_parallelism`. The executors reach both
     folders, and need keygroups, its extra `savepoint` and PyArrow. Entries are moved once, to the
     task that writes the file of their new subtask, and sorted there by Spark.
@@ -257,7 +267,7 @@ def change_max_parallelism(
     check_session(spark)
     groups = check_bounds("new_max_parallelism", new_max_parallelism)
     _check_arrow("change_max_parallelism")
-    source = read_savepoint(path, moved)
+    source = read_savepoint(path, moved, allow=allow)
     with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
             with _described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):

@@ -44,6 +44,7 @@ from keygroups.types import INT, LONG, STRING, TUPLE
 STREAMS = {"keys", "entries", "names", "observed"}
 
 VALID: dict[str, list[Any]] = {
+    "allow": [(), ["/a", "s3://b"]],
     "arguments": [["default", "24"]],
     "at_least": [1, 3],
     "batch_size": [3],

@@ -254,6 +254,20 @@ def kryo_values(canonical: bool) -> list[object]:
         return [entry.value for entry in operator.entries()]
 
 
+def elsewhere(**given: Any) -> list[object]:
+    """Return the values of a savepoint whose keyed state is in a file of another folder."""
+    header = sb.keyed_header(sb.simple("String"), [sb.state("k", "VALUE", sb.simple("Int"))])
+    content = sb.canonical_key_group([(0, [(b"\3\x02a\0", sb.i32(7))])])
+    with TemporaryDirectory() as folder, TemporaryDirectory() as other:
+        Path(other, "keyed").write_bytes(header + content)
+        stream = sb.absolute(f"file:{other}/keyed", len(header + content))
+        keyed = sb.canonical(3, [len(header)], stream)
+        written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
+        named = {name: value(other) for name, value in given.items()}
+        (operator,) = read_savepoint(written, **named).operators
+        return [entry.value for entry in operator.entries()]
+
+
 def in_memory() -> int:
     """Return the operators of the example's savepoint, read through a URL."""
     import fsspec
@@ -513,6 +527,20 @@ OF_STATE = [
         lambda: CompositeKeySerializer(128, BYTES).serialize(b"a"),
         lambda: CompositeKeySerializer(128, BYTES).serialize(b"a", key_group=5),
         b"\5" + b"\0\0\0\1a" + b"\0",  # the key group, the length and the byte, VoidNamespace
+    ),
+    Remedy(
+        "savepoint/_files",
+        ": pass allow=[{}] if it is to be read there, or moved to say where it is now",
+        elsewhere,
+        lambda: elsewhere(allow=lambda folder: [folder]),
+        [7],
+    ),
+    Remedy(
+        "savepoint/_files",
+        ", or moved to say where it is now",
+        elsewhere,
+        lambda: elsewhere(moved=lambda folder: {folder: folder}),
+        [7],
     ),
     Remedy(
         "savepoint/_key_group_streams",

@@ -286,7 +286,7 @@ def test_moved(tmp_path: Path) -> None:
     one = point("2.3.0-merged-checkpoint")
     expected = len(list(one.read().operator("by-string").entries()))
     assert expected > 0
-    with pytest.raises(SavepointError, match="cannot be opened"):
+    with pytest.raises(SavepointError, match=r"is not in the savepoint: pass allow=\['/tmp/sp/"):
         list(read_savepoint(one.path).operator("by-string").entries())
     ((old, new),) = one.moved.items()
     for prefix in (old, f"{old}/", f"file:{old}"):
@@ -294,7 +294,7 @@ def test_moved(tmp_path: Path) -> None:
             moved: Any = {"/other": str(tmp_path), prefix: place}
             found = read_savepoint(one.path, moved).operator("by-string").entries()
             assert len(list(found)) == expected
-    with pytest.raises(SavepointError, match="cannot be opened"):  # no part of a name
+    with pytest.raises(SavepointError, match="is not in the savepoint"):  # no part of a name
         list(read_savepoint(one.path, {old[:-1]: new}).operator("by-string").entries())
 
 
@@ -334,11 +334,11 @@ def test_missing_and_short_files(tmp_path: Path) -> None:
     with pytest.raises(SavepointError, match=r"/data: cannot be opened: .*No such file"):
         _ = operator.states
     (tmp_path / "data").write_bytes(bytes(49))
-    with pytest.raises(SavepointError, match="data, offset 0: the file ends 1 bytes too early"):
+    with pytest.raises(SavepointError, match=r"/data: the file has 49 bytes, its handle says 50$"):
         _ = operator.states
     (tmp_path / "data").unlink()
     (tmp_path / "data").mkdir()
-    with pytest.raises(SavepointError, match="/data: cannot be opened"):
+    with pytest.raises(SavepointError, match="/data: cannot be opened: it is no regular file"):
         _ = operator.states
 
 
@@ -358,7 +358,8 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             raise OSError("the disk is gone")
 
     operator = keyed_in(sb.relative("data", 50), tmp_path)
-    monkeypatch.setattr(files_module, "_open", lambda path: Broken())
+    (tmp_path / "data").write_bytes(bytes(50))
+    monkeypatch.setattr(files_module, "_open", lambda *_: (Broken(), None))
     with pytest.raises(SavepointError, match="data, offset 0: the disk is gone"):
         _ = operator.states
 
@@ -366,7 +367,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_reads_beyond_a_stream(tmp_path: Path) -> None:
     """A stream ends where it is said to end, whatever else is in its file."""
     (tmp_path / "data").write_bytes(bytes(99))
-    keyed = sb.rocksdb(0, 1, sb.relative("data", 3))
+    keyed = sb.rocksdb(0, 1, sb.segment(f"{tmp_path}/data", 0, 3))
     sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
     (operator,) = read_savepoint(tmp_path).operators
     with pytest.raises(

@@ -97,7 +97,7 @@ def test_channels() -> None:
         (sb.inline(b"abc"), StreamHandle(3, b"abc")),
         (sb.absolute("file:/a/b", 9), StreamHandle(9, path="file:/a/b")),
         (sb.relative("b", 9), StreamHandle(9, path="b", is_relative=True)),
-        (sb.segment("s3://a/b", 5, 9), StreamHandle(9, path="s3://a/b", start=5)),
+        (sb.segment("s3://a/b", 5, 9), StreamHandle(9, path="s3://a/b", is_segment=True, start=5)),
         (sb.EMPTY_SEGMENT, StreamHandle(0, b"")),
     ],
 )

@@ -17,7 +17,7 @@ from keygroups.spark._state.batches import Layout, batches, layout_of
 from keygroups.spark._state.tasks import parse_key_groups, read_tasks, wanted_states
 
 FORMAT = "flink-state"
-_OPTIONS = ("path", "operator", "state", "moved", "keyGroups")
+_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
 _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # by the class of Spark's filter
     "EqualTo": lambda mine, value: mine == value,
     "EqualNullSafe": lambda mine, value: mine == value,
@@ -45,12 +45,13 @@ class Options:
         self.path, self.operator = given["path"], given["operator"]
         self.state = given.get("state")
         self.moved = _parse_moved(given.get("moved", "{}"))
+        self.allow = _parse_allow(given.get("allow", "[]"))
         text = given.get("keygroups")
         self.key_groups = None if text is None else parse_key_groups(text)
 
     def open(self) -> Operator:
         """Read `_metadata`."""
-        return read_savepoint(self.path, self.moved).operator(self.operator)
+        return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
 
     def layout(self) -> Layout:
         """Read the headers of keyed state."""
@@ -146,10 +147,22 @@ def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
 
 def _parse_moved(text: str) -> dict[str, str]:
     """Return what a JSON object of paths says."""
-    try:
-        moved = json.loads(text)
-    except ValueError:
-        moved = None
+    moved = _parse_json(text)
     if not isinstance(moved, dict) or not all(isinstance(new, str) for new in moved.values()):
         raise InvalidValueError(f"moved must be a JSON object of paths, got {show(text)}")
     return moved
+
+
+def _parse_allow(text: str) -> list[str]:
+    """Return what a JSON list of paths says."""
+    allow = _parse_json(text)
+    if not isinstance(allow, list) or not all(isinstance(path, str) for path in allow):
+        raise InvalidValueError(f"allow must be a JSON list of paths, got {show(text)}")
+    return allow
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
