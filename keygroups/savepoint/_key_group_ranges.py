@@ -1,4 +1,4 @@
-"""Some key groups of an operator, as ranges: as large as what tells of them, not as they are many."""
+"""Some key groups of an operator, as ranges: many key groups take no more room than few."""
 
 from __future__ import annotations
 
@@ -44,5 +44,7 @@ class KeyGroupRanges:
         return (key_group for one in self.ranges for key_group in one)
 
     def __contains__(self, key_group: object) -> bool:
+        if not isinstance(key_group, int):
+            return False
         place = bisect_left(self.ranges, key_group, key=_end)
         return place < len(self.ranges) and key_group in self.ranges[place]

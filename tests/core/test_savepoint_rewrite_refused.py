@@ -183,7 +183,10 @@ def test_nothing_is_wrong(tmp_path: Path) -> None:
         ),
         ([stream([(bytes([A]) + b"\0\0", sb.i64(5))])], "a key of state 'count' in key .*is None"),
         ([stream([ENTRY, ENTRY])], "must come once, got key 'a' in state 'count' twice"),
-        ([stream([ENTRY]), stream([ENTRY])], "subtasks 0 and 1 of operator 0+ both have key group"),
+        (
+            [stream([ENTRY]), stream([ENTRY])],
+            "subtasks 0 and 1 of operator 0+ both have key group",
+        ),
         (
             [stream(key_groups=64), stream(first=64, key_groups=64, key=LONGS.snapshot)],
             "operator a cannot be written anew: it has other serializers of keys in one subtask",
