@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -134,7 +134,7 @@ def read_metadata(data: bytes, name: str) -> Metadata:
         cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, _MASTER_STATE_MAGIC)
         cursor.take(cursor.i32())
     reader = _Reader(cursor, version)
-    operators = tuple(reader.operator() for _ in range(cursor.count(24)))
+    operators = tuple(reader.operators())
     start = cursor.pos
     kind = _kind(cursor) if version >= 4 else None
     if cursor.left:
@@ -158,7 +158,16 @@ class _Reader:
         self._cursor = cursor
         self._version = version
 
-    def operator(self) -> OperatorMetadata:
+    def operators(self) -> Iterator[OperatorMetadata]:
+        ids = set()
+        for _ in range(self._cursor.count(24)):
+            operator = self._operator()
+            if operator.operator_id in ids:
+                raise self._cursor.error(f"operator {operator.operator_id} is there twice")
+            ids.add(operator.operator_id)
+            yield operator
+
+    def _operator(self) -> OperatorMetadata:
         cursor = self._cursor
         name, uid = (cursor.utf(), cursor.utf()) if self._version >= 5 else ("", "")
         operator_id = cursor.take(16).hex()
@@ -180,6 +189,7 @@ class _Reader:
             subtasks = tuple(
                 self._subtask(parallelism, max_parallelism) for _ in range(cursor.count(4))
             )
+            self._check_subtasks(operator_id, subtasks)
         return OperatorMetadata(
             operator_id,
             name,
@@ -190,6 +200,35 @@ class _Reader:
             is_finished,
             coordinator,
         )
+
+    def _check_subtasks(self, operator_id: str, subtasks: tuple[SubtaskState, ...]) -> None:
+        """Check that each subtask is there once, and each key group in the state of one.
+
+        Flink: OperatorState keeps its subtasks in a map, and each has the key groups of its
+        KeyGroupRangeAssignment, in managed and in raw state.
+        """
+        indices = set()
+        for subtask in subtasks:
+            if subtask.index in indices:
+                raise self._cursor.error(
+                    f"subtask {subtask.index} of operator {operator_id} is there twice"
+                )
+            indices.add(subtask.index)
+        ranges = sorted(
+            (handle.key_groups.start_key_group, handle.key_groups.end_key_group, subtask.index)
+            for subtask in subtasks
+            for handle in (subtask.managed_keyed, subtask.raw_keyed)
+            if handle is not None and handle.key_groups
+        )
+        last, owner = -1, -1
+        for start, end, index in ranges:
+            if start <= last and index != owner:
+                raise self._cursor.error(
+                    f"subtasks {owner} and {index} of operator {operator_id} both have key group "
+                    f"{start}"
+                )
+            if end > last:
+                last, owner = end, index
 
     def _subtask(self, parallelism: int, max_parallelism: int) -> SubtaskState:
         cursor = self._cursor
@@ -280,9 +319,12 @@ class _Reader:
         code = cursor.expect("operator state handle", cursor.u8(), 0, 4, 17)
         if code == 0:
             return None
-        states = []
+        states, names = [], set()
         for _ in range(cursor.count(7)):
             name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
+            if name in names:
+                raise cursor.error(f"operator state {name!r} is there twice")
+            names.add(name)
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == 17:
             cursor.utf(), cursor.utf()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
+from keygroups.errors import SavepointError
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._feed import StreamCursor, decompressed
 from keygroups.savepoint._files import Files
@@ -35,8 +38,15 @@ def read_operator_state(
 ) -> Iterator[OperatorStateEntry]:
     """Yield each state of a handle."""
     with files.open(handle.stream) as stream:
-        offsets = sorted({offset for _, _, starts in handle.states for offset in starts})
+        offsets = sorted(offset for _, _, starts in handle.states for offset in starts)
+        for offset, following in pairwise(offsets):
+            if offset == following and not is_raw:
+                raise SavepointError(
+                    f"{stream.name}, offset {offset}: two elements of operator state start here"
+                )
         ends = dict(zip(offsets, [*offsets[1:], stream.size]))
+        # A partition of raw state may have no bytes: then the next one starts where it does.
+        starting = Counter(offsets)
         header_size = min(offsets, default=stream.size)
         serializers: dict[str, Serializer] = {}
         is_compressed = False
@@ -45,12 +55,18 @@ def read_operator_state(
             serializers, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
+            if mode == "BROADCAST" and len(starts) > 1:
+                raise SavepointError(
+                    f"{stream.name}: broadcast state {name!r} starts at {len(starts)} offsets"
+                )
             values = []
             for start in starts:
+                starting[start] -= 1
+                end = start if starting[start] else ends[start]
                 if is_compressed:  # with a chunk of its own for each
-                    data = b"".join(decompressed(stream, start, ends[start]))
+                    data = b"".join(decompressed(stream, start, end))
                 else:
-                    data = stream.read(start, ends[start])
+                    data = stream.read(start, end)
                 values.append(_read(serializer, Cursor(data, stream.name, start)))
             elements: Any = values
             if mode == "BROADCAST":

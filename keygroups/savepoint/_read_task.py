@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from heapq import merge
 
 from keygroups.errors import SavepointError
+from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint import _key_group_streams, _raw_timers, _rocksdb
 from keygroups.savepoint._entries import StateEntry, entry_decoder
 from keygroups.savepoint._entry_readers import Entry, EntryReaders
 from keygroups.savepoint._files import Files
+from keygroups.savepoint._key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._keyed_header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._metadata import (
     ChangelogHandle,
@@ -37,7 +39,7 @@ class ReadTask:
     handles: tuple[tuple[KeyedHandle, bool], ...]
     subtask: int
     max_parallelism: int
-    key_groups: frozenset[int]
+    key_groups: KeyGroupRanges
     states: frozenset[str] | None
 
     def entries(self) -> Iterator[StateEntry]:
@@ -70,24 +72,27 @@ class ReadTask:
         key group is taken for as heavy as the others.
         """
         sizes: Counter[int] = Counter()
+        alike: list[tuple[KeyGroupRange, int]] = []
         for handle, _ in self.handles:
             if isinstance(handle, KeyGroupsHandle):
                 for key_group, start, end in _key_group_streams.key_group_spans(handle):
                     sizes[key_group] += end - start
-            elif isinstance(handle, RocksDBHandle):
+            elif isinstance(handle, RocksDBHandle) and handle.key_groups:
                 total = sum(stream.size for _, stream in (*handle.shared, *handle.private))
-                for key_group in handle.key_groups:
-                    sizes[key_group] += total // len(handle.key_groups)
-        run: list[int] = []
+                alike.append((handle.key_groups, total // len(handle.key_groups)))
+        run: list[tuple[int, int]] = []
         left = size
-        for key_group in sorted(self.key_groups):
-            if run and sizes[key_group] > left:
-                yield replace(self, key_groups=frozenset(run))
+        for key_group in self.key_groups:
+            of_key_group = sizes[key_group] + sum(
+                each for groups, each in alike if key_group in groups
+            )
+            if run and of_key_group > left:
+                yield replace(self, key_groups=KeyGroupRanges.of(run))
                 run, left = [], size
-            run.append(key_group)
-            left -= sizes[key_group]
+            run.append((key_group, key_group))
+            left -= of_key_group
         if run:
-            yield replace(self, key_groups=frozenset(run))
+            yield replace(self, key_groups=KeyGroupRanges.of(run))
 
     @property
     def has_offsets(self) -> bool:

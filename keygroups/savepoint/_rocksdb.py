@@ -7,7 +7,7 @@ a restore with another parallelism leaves, hide what is older.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import merge
 
@@ -16,6 +16,7 @@ from keygroups._serializers import TRUNCATED
 from keygroups.errors import SavepointError
 from keygroups.savepoint._entry_readers import Decode, Entry, EntryReaders
 from keygroups.savepoint._files import Files
+from keygroups.savepoint._key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._keyed_header import read_keyed_header
 from keygroups.savepoint._metadata import RocksDBHandle
 from keygroups.savepoint._sst import RangeDeletion, Record, SstFile
@@ -29,7 +30,7 @@ def read_entries(
     subtask: int,
     prefix_bytes: int,
     wanted: Callable[[str], bool],
-    key_groups: Collection[int],
+    key_groups: KeyGroupRanges,
     readers: EntryReaders[Entry],
 ) -> Iterator[Entry]:
     """Yield the entries of some states and key groups, one key group after the other."""
@@ -45,7 +46,14 @@ def read_entries(
             if family not in tables:
                 raise SavepointError(f"{files.name_of(stream)}: {family!r} is no state")
             tables[family].append(table)
-        runs = list(_runs(key_groups, prefix_bytes))
+        # The bytes before which keys of key groups that follow one another start and end.
+        runs = [
+            (
+                one.start_key_group.to_bytes(prefix_bytes, "big"),
+                (one.end_key_group + 1).to_bytes(prefix_bytes, "big"),
+            )
+            for one in key_groups.ranges
+        ]
         states = [
             _state_entries(
                 f"{files.base}, the SST files of {state}",
@@ -58,19 +66,6 @@ def read_entries(
             if wanted(state.name)
         ]
         yield from merge(*states, key=lambda entry: entry.key_group)
-
-
-def _runs(key_groups: Collection[int], prefix_bytes: int) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the bytes before which keys of key groups that follow one another start and end."""
-    start = end = -1
-    for key_group in sorted(key_groups):
-        if key_group != end:
-            if end >= 0:
-                yield start.to_bytes(prefix_bytes, "big"), end.to_bytes(prefix_bytes, "big")
-            start = key_group
-        end = key_group + 1
-    if end >= 0:
-        yield start.to_bytes(prefix_bytes, "big"), end.to_bytes(prefix_bytes, "big")
 
 
 def _state_entries(

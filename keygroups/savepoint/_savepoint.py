@@ -8,17 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from heapq import nlargest
-from itertools import chain, groupby
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
 from keygroups._restore_advice import restore_advice
+from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore
 from keygroups.savepoint._entries import StateEntry
 from keygroups.savepoint._files import Files, check_path, check_place
+from keygroups.savepoint._key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._keyed_header import StateDescriptor
 from keygroups.savepoint._metadata import (
     ChangelogHandle,
@@ -107,10 +109,14 @@ class Operator:
         (compressed if they are); of RocksDB's files the entries are read and their sizes added.
         Raises SavepointError.
         """
+        return KeyGroupLoad(self.max_parallelism, self._key_group_sizes())
+
+    def _key_group_sizes(self) -> Counter[int]:
+        """Return how many bytes of keyed state each key group has that is not empty."""
         sizes: Counter[int] = Counter()
         for task in self.tasks():
             sizes.update(task.key_group_sizes())
-        return KeyGroupLoad(self.max_parallelism, sizes)
+        return sizes
 
     def entries(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
@@ -130,13 +136,17 @@ class Operator:
         """Return the parts that `entries` reads one after the other."""
         names = None if states is None else self._check_states(states)
         groups = self._check_key_groups(key_groups)
-        tasks = [
-            ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
-            for index, handles in self._handles()
-            if (
-                wanted := groups.intersection(chain(*(handle.key_groups for handle, _ in handles)))
+        tasks = []
+        for index, handles in self._handles():
+            wanted = KeyGroupRanges.of(
+                (part.start_key_group, part.end_key_group)
+                for handle, _ in handles
+                for part in groups.intersection(handle.key_groups).ranges
             )
-        ]
+            if wanted.ranges:
+                tasks.append(
+                    ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
+                )
         return tasks
 
     def key_sizes(self, top: int = 10) -> list[KeySize]:
@@ -182,7 +192,7 @@ class Operator:
                 yield subtask.index, handles
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
-        known = [state.name for state in self.states]
+        known = {state.name: None for state in self.states}  # in their order
         names = set()
         for name in iterate("states", "names", states):
             names.add(check_str("state", name))
@@ -193,14 +203,15 @@ class Operator:
                 )
         return frozenset(names)
 
-    def _check_key_groups(self, key_groups: Iterable[int] | None) -> frozenset[int]:
+    def _check_key_groups(self, key_groups: Iterable[int] | None) -> KeyGroupRanges:
         last = self.max_parallelism - 1
         if key_groups is None:
-            return frozenset(range(last + 1))
-        return frozenset(
+            return KeyGroupRanges.of([(0, last)])
+        checked = {
             check_int("key group", one, 0, last)
             for one in iterate("key_groups", "ints", key_groups)
-        )
+        }
+        return KeyGroupRanges.of((one, one) for one in checked)
 
 
 class Savepoint:
@@ -328,9 +339,17 @@ def _row(operator: Operator) -> tuple[str, ...]:
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # of a file that is gone, which the rest does without
-            load = operator.key_group_bytes()
-            in_use = str(sum(weight > 0 for weight in load.weights))
-            imbalance = f"{load.imbalance(operator.parallelism):.2f}"
+            # As KeyGroupLoad says it, which would hold a weight for each key group there can be.
+            sizes = operator._key_group_sizes()
+            in_use = str(sum(size > 0 for size in sizes.values()))
+            per_subtask: Counter[int] = Counter()
+            for key_group, size in sizes.items():
+                subtask = compute_operator_index_for_key_group(
+                    operator.max_parallelism, operator.parallelism, key_group
+                )
+                per_subtask[subtask] += size
+            heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
+            imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
     size = sum(one.bytes for one in operator.subtasks)
     return (
         operator.label,

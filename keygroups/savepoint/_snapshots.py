@@ -114,6 +114,8 @@ def _tuple(cursor: Cursor, version: int, depth: int) -> Serializer:
     _outer(cursor, version, 2)
     java_class = cursor.utf()
     parts = _nested(cursor, depth)
+    if not parts:  # of which any number would fit no bytes; Tuple0 has a serializer of its own
+        raise cursor.error("a tuple of no fields is written by no serializer of tuples")
     if java_class == f"org.apache.flink.api.java.tuple.Tuple{len(parts)}":
         return compounds.tuple_of(parts)
     # A class of the job's own, or a Scala case class: written alike, hashed otherwise perhaps.
@@ -122,7 +124,10 @@ def _tuple(cursor: Cursor, version: int, depth: int) -> Serializer:
 
 def _row(cursor: Cursor, version: int, depth: int) -> Serializer:
     has_row_kind = _outer(cursor, version, 3, 4) == 3 or cursor.bool()
-    return compounds.row_of(_nested(cursor, depth), has_row_kind)
+    parts = _nested(cursor, depth)
+    if not parts and not has_row_kind:
+        raise cursor.error("a row of no fields and without a row kind has no bytes")
+    return compounds.row_of(parts, has_row_kind)
 
 
 def _external(cursor: Cursor, version: int, depth: int) -> Serializer:

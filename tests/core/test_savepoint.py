@@ -76,7 +76,8 @@ def test_operators() -> None:
 
 def test_a_stored_uid_finds_its_operator(tmp_path: Path) -> None:
     """One of another id too, as `setUidHash` gives."""
-    savepoint = read_savepoint(sb.write(tmp_path, [sb.operator([], uid="a"), sb.operator([])]))
+    operators = [sb.operator([], uid="a"), sb.operator([], operator_id=b"b" * 16)]
+    savepoint = read_savepoint(sb.write(tmp_path, operators))
     assert savepoint.operator("a") is savepoint.operators[0]
 
 

@@ -185,13 +185,16 @@ def test_nothing_is_wrong(tmp_path: Path) -> None:
         ),
         ([stream([(bytes([A]) + b"\0\0", sb.i64(5))])], "a key of state 'count' in key .*is None"),
         ([stream([ENTRY, ENTRY])], "must come once, got key 'a' in state 'count' twice"),
-        ([stream([ENTRY]), stream([ENTRY])], "must come once, got key 'a' in state 'count' twice"),
         (
-            [stream(), stream(key=LONGS.snapshot)],
+            [stream([ENTRY]), stream([ENTRY])],
+            "subtasks 0 and 1 of operator 0+ both have key group",
+        ),
+        (
+            [stream(key_groups=64), stream(first=64, key_groups=64, key=LONGS.snapshot)],
             "operator a cannot be written anew: it has other serializers of keys in one subtask",
         ),
         (
-            [stream(), stream(states=[TEXT])],
+            [stream(key_groups=64), stream(first=64, key_groups=64, states=[TEXT])],
             "it has other serializers of count: VALUE <STRING, STRING> in one subtask",
         ),
         (
@@ -208,15 +211,6 @@ def test_damaged(handles: list[bytes], message: str | None, tmp_path: Path) -> N
         change_max_parallelism(folder, 64, tmp_path / "new")
         return
     refused(folder, message, tmp_path)
-
-
-def test_key_groups_that_are_there_twice(tmp_path: Path) -> None:
-    """At the own max parallelism too, where nothing is sorted."""
-    folder = savepoint(tmp_path, stream([ENTRY]), stream([ENTRY]))
-    for parallelism in (None, 1):
-        with pytest.raises(SavepointError, match=r"old: (written must be of a new|each key must)"):
-            convert_to_canonical(folder, tmp_path / "new", parallelism)
-        assert not (tmp_path / "new").exists()
 
 
 def test_a_row_of_another_kind(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from savepoints import point
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import ReadTask
+from keygroups.savepoint._key_group_ranges import KeyGroupRanges
 
 NAMES = ["2.3.0-heap-canonical", "2.3.0-heap-native", "2.3.0-rocksinc-checkpoint"]
 
@@ -43,7 +44,7 @@ def test_without_key_groups_there_are_no_parts() -> None:
     operator = point(NAMES[0]).read().operator("by-string")
     assert operator.tasks(key_groups=[]) == []
     (task, *_) = operator.tasks()
-    empty = ReadTask(task.files, task.handles, 0, 128, frozenset(), None)
+    empty = ReadTask(task.files, task.handles, 0, 128, KeyGroupRanges(()), None)
     assert list(empty.split(1)) == []
 
 

@@ -104,7 +104,9 @@ def canonical(folder: Path) -> Path:
         states = [(name, modes[mode], starts) for name, mode, starts in handle.states]
         stream = sb.inline(content(one, handle.stream))
         state = sb.operator_state(states, stream)
-        parts.append(sb.operator([sb.subtask(managed_operator=state)], uid=uid))
+        operator_id = uid.encode().ljust(16, b"\0")
+        task = sb.subtask(managed_operator=state)
+        parts.append(sb.operator([task], uid=uid, operator_id=operator_id))
     return sb.write(folder, parts)
 
 

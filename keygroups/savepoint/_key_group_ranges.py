@@ -1,0 +1,50 @@
+"""Some key groups of an operator, as ranges: many key groups take no more room than few."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from keygroups.key_group_range import KeyGroupRange
+
+_end = attrgetter("end_key_group")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGroupRanges:
+    """Key groups in order: `ranges` are sorted, and between two of them some are left out."""
+
+    ranges: tuple[KeyGroupRange, ...]
+
+    @classmethod
+    def of(cls, ranges: Iterable[tuple[int, int]]) -> KeyGroupRanges:
+        """Make it of the first and the last key group of ranges in any order."""
+        joined: list[tuple[int, int]] = []
+        for start, end in sorted(ranges):
+            if joined and start <= joined[-1][1] + 1:
+                start, last = joined.pop()
+                end = max(end, last)
+            joined.append((start, end))
+        return cls(tuple(KeyGroupRange(start, end) for start, end in joined))
+
+    def intersection(self, other: KeyGroupRange) -> KeyGroupRanges:
+        """Return the key groups that are in a range too."""
+        first = bisect_left(self.ranges, other.start_key_group, key=_end)
+        past = bisect_left(self.ranges, other.end_key_group, first, key=_end) + 1
+        return KeyGroupRanges(
+            tuple(part for one in self.ranges[first:past] if (part := one & other))
+        )
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    def __iter__(self) -> Iterator[int]:
+        return (key_group for one in self.ranges for key_group in one)
+
+    def __contains__(self, key_group: object) -> bool:
+        if not isinstance(key_group, int):
+            return False
+        place = bisect_left(self.ranges, key_group, key=_end)
+        return place < len(self.ranges) and key_group in self.ranges[place]
