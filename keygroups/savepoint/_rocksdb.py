@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
+from posixpath import normpath
 
 from keygroups._checks import show
 from keygroups._serializers import TRUNCATED
@@ -37,9 +38,16 @@ def read_entries(
         meta = opened.enter_context(files.open(handle.meta))
         header = read_keyed_header(meta, meta.size)
         tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
-        for name, stream in (*handle.shared, *handle.private):
+        ends: dict[str, int] = {}
+        files_of_state = (*handle.shared, *handle.private)
+        for name, stream in sorted(files_of_state, key=lambda file: file[1].start):
             if not name.endswith(".sst"):
                 continue
+            if stream.data is None:
+                path = normpath(files.path_of(stream))
+                if stream.start < ends.get(path, 0):
+                    raise SavepointError(f"{path}: two SST files are of the same bytes")
+                ends[path] = stream.start + stream.size
             table = SstFile(opened.enter_context(files.open(stream)))
             family = table.column_family.decode("utf-8", "replace")
             if family not in tables:
