@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from heapq import merge
+from heapq import heappop, heappush, merge
+from posixpath import normpath
 
 from keygroups._checks import show
 from keygroups._serializers import TRUNCATED
@@ -38,9 +39,16 @@ def read_entries(
         meta = opened.enter_context(files.open(handle.meta))
         header = read_keyed_header(meta, meta.size)
         tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
-        for name, stream in (*handle.shared, *handle.private):
+        ends: dict[str, int] = {}
+        files_of_state = (*handle.shared, *handle.private)
+        for name, stream in sorted(files_of_state, key=lambda file: file[1].start):
             if not name.endswith(".sst"):
                 continue
+            if stream.data is None:
+                path = normpath(files.path_of(stream))
+                if stream.start < ends.get(path, 0):
+                    raise SavepointError(f"{path}: two SST files are of the same bytes")
+                ends[path] = stream.start + stream.size
             table = SstFile(opened.enter_context(files.open(stream)))
             family = table.column_family.decode("utf-8", "replace")
             if family not in tables:
@@ -76,45 +84,47 @@ def _state_entries(
     runs: Iterable[tuple[bytes, bytes]],
 ) -> Iterator[Entry]:
     deletions = [deletion for table in tables for deletion in table.range_deletions]
-    for start, end in runs:
-        records = [table.records(start, end) for table in tables]
-        one = records[0] if len(records) == 1 else merge(*records, key=_order)
-        for key, value in _live(name, one, deletions):
-            key_group = int.from_bytes(key[:prefix_bytes], "big")
-            try:
-                yield decode(key_group, key, prefix_bytes, len(key), value, 0, len(value))
-            except (*TRUNCATED, ValueError) as error:
-                raise SavepointError(f"{name}: key {show(key)} is no entry: {error}") from None
-
-
-def _order(record: Record) -> tuple[bytes, int]:
-    return record.key, -record.sequence
+    records = [table.records(runs) for table in tables]
+    in_order = records[0] if len(records) == 1 else merge(*records)
+    for key, value in _live(name, in_order, deletions):
+        key_group = int.from_bytes(key[:prefix_bytes], "big")
+        try:
+            yield decode(key_group, key, prefix_bytes, len(key), value, 0, len(value))
+        except (*TRUNCATED, ValueError) as error:
+            raise SavepointError(f"{name}: key {show(key)} is no entry: {error}") from None
 
 
 def _live(
     name: str, records: Iterable[Record], deletions: list[RangeDeletion]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Yield the keys that are there with their values, from all versions, the newest first."""
+    ahead = sorted(deletions, reverse=True)  # the next to start is the last
+    begun: list[tuple[int, bytes]] = []  # a heap: the newest first, with where it ends
     current: bytes | None = None
     operands: list[bytes] = []
-    is_done = False
-    for record in records:
-        if record.key != current:
+    is_done, deleted = False, 0
+    for key, order, value in records:
+        if key != current:
             if current is not None and operands:
                 yield current, b",".join(reversed(operands))
-            current, operands, is_done = record.key, [], False
-        if is_done:
+                operands = []
+            current, is_done = key, False
+            if deletions:
+                while ahead and ahead[-1].start <= key:
+                    deletion = ahead.pop()
+                    heappush(begun, (-deletion.sequence, deletion.end))
+                while begun and begun[0][1] <= key:
+                    heappop(begun)
+                deleted = -begun[0][0] if begun else 0
+        elif is_done:
             continue
-        hidden = deletions and any(
-            one.start <= record.key < one.end and one.sequence > record.sequence
-            for one in deletions
-        )
-        if hidden or record.kind in (_DELETION, _SINGLE_DELETION):
+        sequence, kind = divmod(-order, 256)
+        if sequence < deleted or kind in (_DELETION, _SINGLE_DELETION):
             is_done = True
-        elif record.kind in (_VALUE, _MERGE):
-            operands.append(record.value)
-            is_done = record.kind == _VALUE
+        elif kind in (_VALUE, _MERGE):
+            operands.append(value)
+            is_done = kind == _VALUE
         else:
-            raise SavepointError(f"{name}: records of kind {record.kind} are not read here")
+            raise SavepointError(f"{name}: records of kind {kind} are not read here")
     if current is not None and operands:
         yield current, b",".join(reversed(operands))

@@ -1,39 +1,52 @@
 """One SST file of RocksDB: its properties, its records in order, its range deletions.
 
 The format is RocksDB's block-based table, format version 2 to 5. Numbers are little endian;
-varints have 7 bits a byte, the lowest first.
+varints have 7 bits a byte, the lowest first. Each block that is read has its checksum verified.
+The footer has none: its zeros have to be zeros, and its places those where RocksDB puts the
+blocks. A file that was written without checksums (kNoChecksum, which takes options of the job's
+own) is read as RocksDB reads it; a flipped bit in its blocks may give another entry.
 """
 
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keygroups._serializers import TRUNCATED, read_varint
 from keygroups.errors import SavepointError
+from keygroups.savepoint._checksums import block_checksum
 from keygroups.savepoint._files import OpenStream
 from keygroups.savepoint._snappy import decompress_block
 
 _MAGIC = 0x88E241B785F4CFF7
-_FOOTER = 53
+_FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
+_PLACES = slice(1, 41)
 _TRAILER = 5  # of a block: its compression, its checksum
 _COMPRESSIONS = {0: "none", 1: "Snappy", 2: "zlib", 3: "bzip2", 4: "LZ4", 5: "LZ4HC", 7: "ZSTD"}
 _FORMAT_VERSIONS = range(2, 6)
-_PROPERTIES = b"rocksdb."
+_PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
+_DATA_SIZE = b"rocksdb.data.size"
+_FAMILY = b"rocksdb.column.family.name"
+_INDEX_TYPE = b"rocksdb.block.based.table.index.type"
+_IS_USER_KEY = b"rocksdb.index.key.is.user.key"
+_IS_DELTA_ENCODED = b"rocksdb.index.value.is.delta.encoded"
+_GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
+_KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_USER_KEY, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
+_MAX_SHARING = 256
+"""How many times a block's bytes its keys may be: RocksDB writes each 16th in full, by default."""
 
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
 
+Place = tuple[int, int]
+"""The offset of a block and its size, without what follows it."""
 
-class Record(NamedTuple):
-    """One version of a key: its number, the larger the newer, what was done, and the value."""
+Record = tuple[bytes, int, bytes]
+"""One version of a key: the key, minus the mark, the value; records sort by key, newest first.
 
-    key: bytes
-    sequence: int
-    kind: int
-    value: bytes
+The mark is the version's number, the larger the newer, times 256, and what was done.
+"""
 
 
 class RangeDeletion(NamedTuple):
@@ -49,81 +62,131 @@ class SstFile:
 
     def __init__(self, stream: OpenStream) -> None:
         self._stream = stream
-        if stream.size < _FOOTER:
+        end = stream.size - _FOOTER
+        if end < 0:
             raise self._error(0, "this is no SST file")
-        footer = stream.read(stream.size - _FOOTER, stream.size)
+        footer = stream.read(end, stream.size)
         if _u64(footer, 45)[0] != _MAGIC or _u32(footer, 41)[0] not in _FORMAT_VERSIONS:
-            raise self._error(stream.size - _FOOTER, "this is no SST file of a known version")
-        meta_handle, pos = self._handle(footer, 1)
-        index_handle, _ = self._handle(footer, pos)
-        meta = dict(self._entries(*meta_handle))
-        properties = self._named_block(meta, b"rocksdb.properties")
-        self._check(properties)
-        self.column_family = properties.get(_PROPERTIES + b"column.family.name", b"")
-        self._read_index(*index_handle, properties)
-        self.range_deletions = [
-            RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
-            for key, end in self._named_block(meta, b"rocksdb.range_del").items()
-            if len(key) >= 8
-        ]
+            raise self._error(end, "this is no SST file of a known version")
+        self._checksum = block_checksum(footer[0], stream.name)
+        meta, pos = self._place(footer[_PLACES], 0)
+        self._index, pos = self._place(footer[_PLACES], pos)
+        if (
+            any(footer[_PLACES][pos:])
+            or sum(meta) + _TRAILER != end
+            or sum(self._index) + _TRAILER > meta[0]
+        ):
+            raise self._error(end, "the footer is damaged")
+        blocks: dict[bytes, Place] = {}
+        for name, value in self._entries(*meta):
+            place, _ = self._place(value, 0)
+            if place == self._index:
+                raise self._error(end, "the footer is damaged: its index is another block")
+            if name in (_PROPERTIES, _RANGE_DELETIONS):
+                blocks[name] = place
+        self._read_properties(blocks.get(_PROPERTIES))
+        if self._index[0] < self._data_size:
+            raise self._error(end, "the footer is damaged: its index is among the data")
+        self.range_deletions = list(self._read_deletions(blocks.get(_RANGE_DELETIONS)))
 
-    def records(self, start: bytes, end: bytes) -> Iterator[Record]:
-        """Yield the records of the keys from `start` up to and without `end`, in order."""
-        for offset, size in self._blocks[bisect_left(self._last_keys, start) :]:
+    def records(self, runs: Iterable[tuple[bytes, bytes]]) -> Iterator[Record]:
+        """Yield the records of the keys of some runs, in order.
+
+        A run is from its first key up to and without its second, and behind the run before.
+        """
+        ahead = iter(runs)
+        start, end = next(ahead, (b"", b""))
+        last, last_order = b"", -(1 << 64)
+        for highest, offset, size in self._data_blocks():
+            if highest < start:
+                continue
             for key, value in self._entries(offset, size):
                 if len(key) < 8:
                     raise self._error(offset, f"a key of {len(key)} bytes")
                 user_key = key[:-8]
-                if user_key >= end:
-                    return
+                order = -_u64(key, len(key) - 8)[0]
+                if user_key <= last and (user_key < last or order <= last_order):
+                    raise self._error(offset, "the keys are not in order")
+                last, last_order = user_key, order
+                while user_key >= end:
+                    run = next(ahead, None)
+                    if run is None:
+                        return
+                    start, end = run
                 if user_key >= start:
-                    (mark,) = _u64(key, len(key) - 8)
-                    yield Record(user_key, mark >> 8, mark & 0xFF, value)
+                    yield user_key, order, value
 
-    def _check(self, properties: dict[bytes, bytes]) -> None:
-        index_type = properties.get(_PROPERTIES + b"block.based.table.index.type", bytes(4))
-        if index_type != bytes(4):
+    def _read_properties(self, place: Place | None) -> None:
+        entries = self._entries(*place) if place else ()
+        properties = {name: value for name, value in entries if name in _KNOWN}
+        if any(properties.get(_INDEX_TYPE, b"")):
             raise self._error(0, "an SST file with a partitioned or hashed index is not read here")
-        if any(properties.get(_PROPERTIES + b"external_sst_file.global_seqno", b"")):
+        if any(properties.get(_GLOBAL_NUMBER, b"")):
             raise self._error(0, "an ingested SST file, with a global number, is not read here")
+        try:
+            self._data_size, _ = read_varint(properties.get(_DATA_SIZE, b""), 0, 64)
+        except (*TRUNCATED, ValueError):
+            raise self._error(0, "the properties do not say where the data ends") from None
+        self.column_family = properties.get(_FAMILY, b"")
+        self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
+        self._has_marks = not any(properties.get(_IS_USER_KEY, b""))
 
-    def _read_index(self, offset: int, size: int, properties: dict[bytes, bytes]) -> None:
-        """Read where the data blocks are, and a key that is not below the last of each."""
-        has_deltas = any(properties.get(_PROPERTIES + b"index.value.is.delta.encoded", b""))
-        suffix = 0 if any(properties.get(_PROPERTIES + b"index.key.is.user.key", b"")) else 8
-        self._last_keys: list[bytes] = []
-        self._blocks: list[tuple[int, int]] = []
-        if not has_deltas:
-            for key, value in self._entries(offset, size):
-                self._last_keys.append(key[: len(key) - suffix])
-                self._blocks.append(self._handle(value, 0)[0])
+    def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
+        if place is None:
             return
-        block, end = self._block(offset, size)
-        pos, key, block_offset, block_size = 0, b"", 0, 0
+        offset, left = place
+        for key, end in self._entries(*place):
+            left -= len(key) + len(end)
+            if left < 0:  # RocksDB neither compresses the block nor lets keys share bytes in it
+                raise self._error(offset, "range deletions of more bytes than their block has")
+            if len(key) < 8:
+                raise self._error(offset, f"a range deletion with a key of {len(key)} bytes")
+            yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
+
+    def _data_blocks(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield a key that is not below the last of each data block, and the block's place."""
+        free = 0
+        for key, (offset, size) in (
+            self._delta_index() if self._has_deltas else self._plain_index()
+        ):
+            if offset < free or size < 0 or offset + size + _TRAILER > self._data_size:
+                message = f"the index is damaged: a block of {size} bytes at {offset}"
+                raise self._error(self._index[0], message)
+            free = offset + size + _TRAILER
+            yield key[:-8] if self._has_marks else key, offset, size
+
+    def _plain_index(self) -> Iterator[tuple[bytes, Place]]:
+        for key, value in self._entries(*self._index):
+            yield key, self._place(value, 0)[0]
+
+    def _delta_index(self) -> Iterator[tuple[bytes, Place]]:
+        """Yield what is in an index whose values have no lengths, and differ from the last."""
+        block, end = self._block(*self._index)
+        most = _MAX_SHARING * end
+        pos, key, offset, size = 0, b"", 0, 0
         try:
             while pos < end:
                 shared, pos = read_varint(block, pos)
                 unshared, pos = read_varint(block, pos)
+                most -= shared
+                if shared > len(key) or most < 0:
+                    raise ValueError(f"a key that shares {shared} bytes")
                 key = key[:shared] + block[pos : pos + unshared]
                 pos += unshared
                 if shared:  # then the block follows the one before
                     delta, pos = read_varint(block, pos, 64)
-                    block_offset += block_size + _TRAILER
-                    block_size += delta >> 1 ^ -(delta & 1)
+                    offset += size + _TRAILER
+                    size += delta >> 1 ^ -(delta & 1)
                 else:
-                    block_offset, pos = read_varint(block, pos, 64)
-                    block_size, pos = read_varint(block, pos, 64)
-                self._last_keys.append(key[: len(key) - suffix])
-                self._blocks.append((block_offset, block_size))
+                    offset, pos = read_varint(block, pos, 64)
+                    size, pos = read_varint(block, pos, 64)
+                if pos > end:
+                    raise IndexError("an entry ends beyond its block")
+                yield key, (offset, size)
         except (*TRUNCATED, ValueError) as error:
-            raise self._error(offset, f"the index is damaged: {error}") from None
+            raise self._error(self._index[0], f"the index is damaged: {error}") from None
 
-    def _named_block(self, meta: dict[bytes, bytes], name: bytes) -> dict[bytes, bytes]:
-        if name not in meta:
-            return {}
-        return dict(self._entries(*self._handle(meta[name], 0)[0]))
-
-    def _handle(self, data: bytes, pos: int) -> tuple[tuple[int, int], int]:
+    def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
         try:
             offset, pos = read_varint(data, pos, 64)
             size, pos = read_varint(data, pos, 64)
@@ -132,27 +195,31 @@ class SstFile:
         return (offset, size), pos
 
     def _block(self, offset: int, size: int) -> tuple[bytes, int]:
-        """Return a block without compression, and where its entries end."""
-        data = self._stream.read(offset, offset + size + 1)
-        block, compression = data[:-1], data[-1]
+        """Return a block without compression, perhaps with more, and where its entries end."""
+        block = self._stream.read(offset, offset + size + _TRAILER)
+        if self._checksum(block[:-4]) != _u32(block, size + 1)[0]:
+            raise self._error(offset, "the checksum of the block does not match")
+        compression = block[size]
         if compression == 1:
-            block = decompress_block(block, self._stream.name, offset)
+            block = decompress_block(block[:size], self._stream.name, offset)
+            size = len(block)
         elif compression:
             name = _COMPRESSIONS.get(compression, str(compression))
             raise self._error(offset, f"blocks compressed with {name} are not read here")
-        if len(block) < 4:
-            raise self._error(offset, f"a block of {len(block)} bytes")
-        (restarts,) = _u32(block, len(block) - 4)
+        if size < 4:
+            raise self._error(offset, f"a block of {size} bytes")
+        (restarts,) = _u32(block, size - 4)
         if restarts >> 31:
             raise self._error(offset, "blocks with a hash index are not read here")
-        end = len(block) - 4 - 4 * restarts
+        end = size - 4 - 4 * restarts
         if end < 0:
-            raise self._error(offset, f"{restarts} restarts in a block of {len(block)} bytes")
+            raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
         return block, end
 
     def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield the keys and values of a block; a key leaves out what it shares with the last."""
         block, end = self._block(offset, size)
+        most = _MAX_SHARING * end
         pos, key = 0, b""
         try:
             while pos < end:
@@ -163,6 +230,9 @@ class SstFile:
                     shared, pos = read_varint(block, pos)
                     unshared, pos = read_varint(block, pos)
                     length, pos = read_varint(block, pos)
+                    most -= shared
+                    if most < 0:
+                        raise ValueError(f"a key that shares {shared} bytes")
                 start, pos = pos, pos + unshared + length
                 if shared > len(key) or pos > end:
                     raise IndexError("an entry ends beyond its block")

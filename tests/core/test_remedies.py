@@ -647,6 +647,14 @@ OF_EXTRAS = [
         ("cramjam",),
     ),
     Remedy(
+        "savepoint/_checksums",
+        "pip install 'keygroups[savepoint]'",
+        lacking("xxhash")(lambda: entries("2.3.0-rocksinc-native")),
+        lambda: entries("2.3.0-rocksinc-native"),
+        put("2.3.0-rocksinc-canonical"),
+        ("xxhash",),
+    ),
+    Remedy(
         "_notebook",
         "pip install pandas",
         lacking("pandas")(LOAD.to_pandas),

@@ -399,14 +399,15 @@ def test_raw_and_managed_of_other_key_groups(tmp_path: Path) -> None:
 
 
 def test_local_files_need_no_library(tmp_path: Path) -> None:
-    """Neither fsspec nor cramjam, which the extra brings; nor what the adapter needs."""
+    """None of those that the extra brings; nor what the adapter needs."""
     data = sb.keyed_header(sb.simple("Int"), [sb.state("c", "VALUE", sb.simple("Int"))])
     content = sb.canonical_key_group([(0, [(b"\0" + sb.i32(7) + b"\0", sb.i32(5))])])
     keyed = sb.canonical(0, [len(data)], sb.inline(data + content))
     sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
     code = (
         "import sys\n"
-        "for name in ('fsspec', 'cramjam', 'numpy', 'pyspark'): sys.modules[name] = None\n"
+        "for name in ('fsspec', 'cramjam', 'google_crc32c', 'xxhash', 'numpy', 'pyspark'):\n"
+        "    sys.modules[name] = None\n"
         "from keygroups.savepoint import read_savepoint\n"
         "(operator,) = read_savepoint(sys.argv[1]).operators\n"
         "print([entry.value for entry in operator.entries()])"
@@ -422,7 +423,8 @@ def test_nothing_is_imported_before_it_is_needed() -> None:
         "import sys, keygroups, keygroups.state_keys, keygroups.rescale\n"
         "print(any(name.startswith('keygroups.savepoint') for name in sys.modules))\n"
         "import keygroups.savepoint\n"
-        "print({'fsspec', 'cramjam', 'numpy', 'pyspark'} & set(sys.modules))"
+        "print({'fsspec', 'cramjam', 'google_crc32c', 'xxhash', 'numpy', 'pyspark'}"
+        " & set(sys.modules))"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "False\nset()\n"

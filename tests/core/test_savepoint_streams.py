@@ -13,7 +13,18 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from sst_bytes import DELETION, MERGE, SINGLE_DELETION, VALUE, block, internal_key, sst, varint
+from sst_bytes import (
+    DELETION,
+    MERGE,
+    NO_CHECKSUM,
+    SINGLE_DELETION,
+    VALUE,
+    block,
+    internal_key,
+    sst,
+    sst_of_blocks,
+    varint,
+)
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, StateEntry, TimeWindow, TtlValue, read_savepoint
@@ -431,7 +442,7 @@ def test_sst(delta_index: bool, user_key_index: bool, version: int, tmp_path: Pa
     table = sst(
         RECORDS,
         "count",
-        delta_index=delta_index,
+        has_deltas=delta_index,
         user_key_index=user_key_index,
         version=version,
     )
@@ -530,7 +541,7 @@ def changed(table: bytes, pos: int, value: bytes) -> bytes:
     return table[:pos] + value + table[pos + len(value) :]
 
 
-GOOD = sst(RECORDS, "count")
+GOOD = sst(RECORDS, "count", checksum=NO_CHECKSUM)  # so that what is damaged is read at all
 GLOBAL = {"rocksdb.external_sst_file.global_seqno": struct.pack("<Q", 7)}
 BAD_TABLES = [
     (b"short", "this is no SST file"),
@@ -569,31 +580,32 @@ def test_refused_tables(number: int, tmp_path: Path) -> None:
 
 
 def test_blocks_of_no_sense(tmp_path: Path) -> None:
-    """Too small, of more restarts than fit, of keys too short, with an index that is cut."""
-    records = [(key("a"), 5, VALUE, sb.i64(7))]
-    content = block([(internal_key(*records[0][:3]), records[0][3])])
-    table = sst(records, "count")
-    assert table.startswith(content)
-    restarts = changed(table, len(content) - 4, b"\x09\0\0\0")
-    short_key = table.replace(content, b"\0\x03" + content[2:3] + content[3:6] + content[3:][3:])
-    index_at = table.index(b"\0\x04" + key("a"), len(content))
-    index = changed(table, index_at + 1, b"\x7f")
-    empty = sst([(key("a"), 5, VALUE, b"")], "count")  # whose third byte may be a compression
-    tiny = changed(empty, empty.index(b"\0\x04" + key("a"), 12) + 7, b"\x02")
+    """Too small, of more restarts than fit, with an index that is cut."""
+    last = internal_key(key("a"), 5, VALUE)
+    content = block([(last, sb.i64(7))])
     for damaged, message in (
-        (restarts, "9 restarts in a block"),
-        (short_key, "damaged|a key of"),
-        (index, "the index is damaged"),
-        (tiny, "a block of 2 bytes"),
+        (sst_of_blocks([(last, content[:-4] + b"\x09\0\0\0")], "count"), "9 restarts in a block"),
+        (sst_of_blocks([(last, b"\0\0")], "count"), "a block of 2 bytes"),
+        (
+            sst_of_blocks([(last, content)], "count", index=b"\0\x7f" + bytes(9)),
+            "the index is damaged",
+        ),
+        (
+            sst_of_blocks([(last, content)], "count", index=b"\0\x04" + bytes(9)),
+            "the index is damaged",
+        ),
     ):
         with pytest.raises(SavepointError, match=message):
             list(rocksdb(tmp_path, [damaged]).entries())
 
 
 def test_keys_too_short_for_a_number(tmp_path: Path) -> None:
-    """A data key has eight bytes after it, and a range deletion without them deletes nothing."""
-    table = sst([(key("a"), 5, VALUE, sb.i64(7))], "count", deletions=[(b"\0", b"\x7f")])
-    assert longs(rocksdb(tmp_path / "a", [table])) == {(3, "a"): 7}
+    """A key of data or of a range deletion has eight bytes after it."""
+    records = [(key("a"), 5, VALUE, sb.i64(7))]
+    table = sst(records, "count", deletions=[(b"\0", b"\x7f")])
+    with pytest.raises(SavepointError, match="a range deletion with a key of 1 bytes"):
+        list(rocksdb(tmp_path / "a", [table]).entries())
+    table = sst(records, "count", checksum=NO_CHECKSUM)
     damaged = table.replace(b"\0\x0c\x08" + key("a"), b"\0\x07\x0d" + key("a"), 1)
     with pytest.raises(SavepointError, match="a key of 7 bytes"):
         list(rocksdb(tmp_path / "b", [damaged]).entries())
@@ -709,24 +721,14 @@ def test_damaged_snappy(chunk: bytes, message: str, tmp_path: Path) -> None:
         list(operator.entries())
 
 
-def snappy_table(content: bytes) -> bytes:
-    """A table whose one block is what is given, said to be compressed with Snappy."""
-    records = [(key("a"), 5, VALUE, sb.i64(7))]
-    plain = block([(internal_key(*records[0][:3]), records[0][3])])
-    table = sst(records, "count", compression=1)
-    assert table.startswith(plain)
-    assert len(content) <= len(plain)
-    at = table.index(b"\0\x04" + key("a"), len(plain)) + 6
-    return changed(changed(table, 0, content + b"\1"), at, varint(0) + varint(len(content)))
-
-
 def test_snappy_blocks(tmp_path: Path) -> None:
     """Of one literal; of a size that no such block can have; cut; of sizes that never end."""
     pytest.importorskip("cramjam")
-    entry = b"\0\x0c\x02" + internal_key(key("a"), 5, VALUE)
+    last = internal_key(key("a"), 5, VALUE)
     states = [sb.state("count", "VALUE", STRING)]
-    content = sb.snappy_literal(entry + b"\x02x" + struct.pack("<I", 0))
-    assert longs(rocksdb(tmp_path, [snappy_table(content)], states)) == {(3, "a"): "x"}
+    content = sb.snappy_literal(b"\0\x0c\x02" + last + b"\x02x" + struct.pack("<I", 0))
+    good = sst_of_blocks([(last, content)], "count", compression=1)
+    assert longs(rocksdb(tmp_path, [good], states)) == {(3, "a"): "x"}
     for damaged, message in (
         (varint(2**31 - 1) + b"\0a", "a block of Snappy cannot hold 2147483647 bytes"),
         (
@@ -737,8 +739,9 @@ def test_snappy_blocks(tmp_path: Path) -> None:
         (content[:-2], r"0\.sst, offset 0: "),
         (b"", r"0\.sst, offset 0: "),
     ):
+        bad = sst_of_blocks([(last, damaged)], "count", compression=1)
         with pytest.raises(SavepointError, match=message):
-            list(rocksdb(tmp_path, [snappy_table(damaged)], states).entries())
+            list(rocksdb(tmp_path, [bad], states).entries())
 
 
 def test_cramjam_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

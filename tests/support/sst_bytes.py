@@ -1,14 +1,19 @@
 """Writes SST files: RocksDB's block-based table, as its wiki and format.cc have it.
 
-The reader is not used. Numbers are little endian; varints have 7 bits a byte, the lowest first.
+The reader is not used. A file that a test damages is one without checksums. Numbers are little
+endian; varints have 7 bits a byte, the lowest first.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import Any
+
+import google_crc32c
 
 MAGIC = 0x88E241B785F4CFF7
+NO_CHECKSUM, CRC32C = 0, 1
 DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
 
 Entries = Sequence[tuple[bytes, bytes]]
@@ -26,6 +31,14 @@ def internal_key(key: bytes, sequence: int, kind: int) -> bytes:
     return key + struct.pack("<Q", sequence << 8 | kind)
 
 
+def trailer(content: bytes, compression: int = 0, checksum: int = CRC32C) -> bytes:
+    """What follows a block: its compression, and the checksum of both, rotated and moved."""
+    covered = content + bytes([compression])
+    crc = google_crc32c.value(covered)
+    masked = (crc >> 15 | crc << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
+    return covered[-1:] + struct.pack("<I", masked if checksum == CRC32C else 0)
+
+
 def block(entries: Entries, *, share: bool = True, hashed: bool = False) -> bytes:
     """A block of one run of entries, each of which leaves out what it shares with the last."""
     out, last = b"", b""
@@ -39,54 +52,57 @@ def block(entries: Entries, *, share: bool = True, hashed: bool = False) -> byte
     return out + struct.pack("<II", 0, 1 | hashed << 31)
 
 
-def sst(
-    records: Sequence[tuple[bytes, int, int, bytes]],
-    family: str,
-    *,
-    deletions: Entries = (),
-    per_block: int = 3,
-    properties: dict[str, bytes] | None = None,
-    delta_index: bool = True,
-    user_key_index: bool = True,
-    compression: int = 0,
-    hashed: bool = False,
-    version: int = 5,
-) -> bytes:
-    """A file of records (key, sequence, kind, value), in their order; deletions as in the file."""
-    out = bytearray()
-
-    def add(content: bytes, compression: int = 0) -> tuple[int, int]:
-        handle = len(out), len(content)
-        out.extend(content + bytes([compression, 0, 0, 0, 0]))  # no checksum is looked at
-        return handle
-
-    handles, last_keys = [], []
-    for start in range(0, len(records), per_block):
-        part = records[start : start + per_block]
-        entries = [(internal_key(k, seq, kind), value) for k, seq, kind, value in part]
-        content = block(entries, hashed=hashed)
-        handles.append(add(content, compression))
-        last_keys.append(entries[-1][0])
-    index, before = bytearray(), b""
-    for place, ((offset, size), key) in enumerate(zip(handles, last_keys)):
-        name = key[:-8] if user_key_index else key
+def delta_index(names: Sequence[bytes], places: Sequence[tuple[int, int]]) -> bytes:
+    """An index without lengths; a name that shares bytes with the last has a difference."""
+    out, before = b"", b""
+    for number, (name, (offset, size)) in enumerate(zip(names, places)):
         shared = 0
-        while (
-            delta_index and shared < min(len(name), len(before)) and name[shared] == before[shared]
-        ):
+        while shared < min(len(name), len(before)) and name[shared] == before[shared]:
             shared += 1
         before = name
         value = varint(offset) + varint(size)
         if shared:  # then how much larger the block is than the one before, which it follows
-            difference = size - handles[place - 1][1]
+            difference = size - places[number - 1][1]
             value = varint(difference << 1 ^ difference >> 63)
-        length = b"" if delta_index else varint(len(value))
-        index += varint(shared) + varint(len(name) - shared) + length + name[shared:] + value
-    index += struct.pack("<II", 0, 1)
-    flags = {"key.is.user.key": user_key_index, "value.is.delta.encoded": delta_index}
+        out += varint(shared) + varint(len(name) - shared) + name[shared:] + value
+    return out + struct.pack("<II", 0, 1)
+
+
+def sst_of_blocks(
+    data: Entries,
+    family: str,
+    *,
+    deletions: bytes = b"",
+    index: bytes | None = None,
+    properties: dict[str, bytes] | None = None,
+    has_deltas: bool = True,
+    user_key_index: bool = True,
+    compression: int = 0,
+    version: int = 5,
+    checksum: int = CRC32C,
+) -> bytes:
+    """A file of blocks: each of data with its last key, range deletions, perhaps the index."""
+    out = bytearray()
+
+    def add(content: bytes, compression: int = 0) -> tuple[int, int]:
+        place = len(out), len(content)
+        out.extend(content + trailer(content, compression, checksum))
+        return place
+
+    places = [add(content, compression) for _, content in data]
+    data_size = len(out)
+    if index is None:
+        names = [key[:-8] if user_key_index else key for key, _ in data]
+        if has_deltas:
+            index = delta_index(names, places)
+        else:
+            values = [varint(offset) + varint(size) for offset, size in places]
+            index = block(list(zip(names, values)), share=False)
+    flags = {"key.is.user.key": user_key_index, "value.is.delta.encoded": has_deltas}
     found = {
         "rocksdb.block.based.table.index.type": bytes(4),
         "rocksdb.column.family.name": family.encode(),
+        "rocksdb.data.size": varint(data_size),
         # Format versions before 3 and 4 have no such indexes, and no properties that say so.
         **{f"rocksdb.index.{name}": varint(on) for name, on in flags.items() if on or version > 2},
         **(properties or {}),
@@ -94,11 +110,35 @@ def sst(
     named = [(name.encode(), value) for name, value in sorted(found.items())]
     meta = {b"rocksdb.properties": add(block(named, share=False))}
     if deletions:
-        meta[b"rocksdb.range_del"] = add(block(deletions, share=False))
-    index_handle = add(bytes(index))
+        meta[b"rocksdb.range_del"] = add(deletions)
+    index_place = add(index)
     meta_entries = [(name, varint(at) + varint(size)) for name, (at, size) in sorted(meta.items())]
-    meta_handle = add(block(meta_entries, share=False))
-    handle_bytes = b"".join(varint(number) for number in (*meta_handle, *index_handle))
+    meta_place = add(block(meta_entries, share=False))
+    place_bytes = b"".join(varint(number) for number in (*meta_place, *index_place))
     return (
-        bytes(out) + b"\x01" + handle_bytes.ljust(40, b"\0") + struct.pack("<IQ", version, MAGIC)
+        bytes(out)
+        + bytes([checksum])
+        + place_bytes.ljust(40, b"\0")
+        + struct.pack("<IQ", version, MAGIC)
     )
+
+
+def sst(
+    records: Sequence[tuple[bytes, int, int, bytes]],
+    family: str,
+    *,
+    deletions: Entries = (),
+    per_block: int = 3,
+    hashed: bool = False,
+    **more: Any,
+) -> bytes:
+    """A file of records (key, sequence, kind, value), in their order; deletions as in the file."""
+    data = []
+    for start in range(0, len(records), per_block):
+        entries = [
+            (internal_key(key, sequence, kind), value)
+            for key, sequence, kind, value in records[start : start + per_block]
+        ]
+        data.append((entries[-1][0], block(entries, hashed=hashed)))
+    deleted = block(deletions, share=False) if deletions else b""
+    return sst_of_blocks(data, family, deletions=deleted, **more)

@@ -1,0 +1,447 @@
+"""RocksDB's files: checksums, what takes work or memory out of proportion, order, deletions.
+
+Whole files are RocksDB's own, of real checkpoints; `support/sst_bytes.py` writes the hostile ones.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import savepoint_bytes as sb
+from growth import MOST, TIMES, count_bytes, count_steps
+from savepoints import point
+from sst_bytes import (
+    CRC32C,
+    NO_CHECKSUM,
+    VALUE,
+    block,
+    delta_index,
+    internal_key,
+    sst,
+    sst_of_blocks,
+    trailer,
+    varint,
+)
+
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._checksums import block_checksum
+from keygroups.savepoint._files import OpenStream
+from keygroups.savepoint._metadata import RocksDBHandle, StreamHandle, read_metadata
+from keygroups.savepoint._rocksdb import _live
+from keygroups.savepoint._sst import RangeDeletion, SstFile
+
+pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
+
+ALL = [(b"", b"\xff" * 9)]
+SAMPLE = 211  # of how many bits the default suite flips one; a prime, so all of a byte have a turn
+SHORT, LONG = "This is a short block!", "This is a long block!" * 100
+
+# RocksDB's table/table_test.cc, BuiltinChecksumTest.ChecksumSchemas: the bytes in the file of the
+# checksums of the empty block, the short one and the long one; each with no compression, with
+# Snappy and with ZSTD.
+SCHEMAS = {
+    0: "00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000",
+    1: "D28F2549 052B2843 46F8F711 583F0355 2F9B0A57 ECE7DA1D 943EF0AB 43A2EDB1 00E53D63",
+    2: "3EB065CF 31F79238 320D2E00 4A2E5FB0 0BD9F652 B4107E50 20F4D4BA 8F1A1F99 A191A338",
+    3: "682705DB 30E7211B B7BB58E8 B74655EF B6C8BBBE AED9E3B4 0D4999FE F5932423 6B31BAB1",
+    4: "C294D338 1B174353 2D0E20C8 B37FB5E6 6AFC258D 5CE54616 FA2D482E 23AED845 15B7BBDE",
+}
+
+
+def opened(content: bytes) -> OpenStream:
+    return OpenStream(StreamHandle(len(content), content), None, "a.sst")
+
+
+def all_of(content: bytes) -> object:
+    """Return what a file says, down to each record."""
+    table = SstFile(opened(content))
+    return table.column_family, table.range_deletions, list(table.records(ALL))
+
+
+def files_of(name: str) -> list[bytes]:
+    """Return the SST files of a real savepoint or checkpoint."""
+    there = point(name)
+    metadata = read_metadata((there.path / "_metadata").read_bytes(), name)
+    out = []
+    for operator in metadata.operators:
+        for subtask in operator.subtasks:
+            if isinstance(subtask.managed_keyed, RocksDBHandle):
+                for local, stream in subtask.managed_keyed.shared:
+                    with there.files.open(stream) as file:
+                        assert local.endswith(".sst")
+                        out.append(file.read(0, file.size))
+    return out
+
+
+def real_file(name: str) -> bytes:
+    """Return one of its SST files: with range deletions if there are, then the largest."""
+    return max(files_of(name), key=lambda file: (b"rocksdb.range_del" in file, len(file)))
+
+
+# Checksums
+
+
+@pytest.mark.parametrize("kind", SCHEMAS)
+def test_checksums_that_rocksdb_publishes(kind: int) -> None:
+    checksum = block_checksum(kind, "a.sst")
+    found = [
+        struct.pack("<I", checksum(text.encode() + bytes([compression]))).hex().upper()
+        for text in ("", SHORT, LONG)
+        for compression in (0, 1, 7)
+    ]
+    assert found == SCHEMAS[kind].split()
+
+
+REAL = {
+    "1.17.2-rocksinc-native": CRC32C,
+    "1.20.5-rocksresc-checkpoint": CRC32C,
+    "2.3.0-rockschurn-checkpoint": 4,
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+@pytest.mark.parametrize("every", [SAMPLE, pytest.param(1, marks=pytest.mark.slow)])
+def test_flipped_bits_of_real_files(name: str, every: int) -> None:
+    """Each flip is refused, or changes nothing; two bits of the footer may: of the version."""
+    content = real_file(name)
+    assert content[-53] == REAL[name]
+    intact = all_of(content)
+    footer = range(8 * (len(content) - 53), 8 * len(content))
+    the_same = 0
+    for bit in sorted({*range(0, 8 * len(content), every), *footer}):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            found = all_of(bytes(flipped))
+        except SavepointError:
+            continue
+        assert found == intact, bit
+        the_same += 1
+    assert the_same <= 2
+
+
+@pytest.mark.parametrize("compression", [0, 1])
+def test_a_block_is_checked_before_it_is_read(compression: int) -> None:
+    """Also before it is decompressed, which a wrong size would make large."""
+    content = sb.snappy_literal(b"anything") if compression else block([])
+    table = bytearray(sst_of_blocks([(b"a" * 9, content)], "s", compression=compression))
+    table[2] ^= 1
+    with pytest.raises(SavepointError, match=r"a\.sst, offset 0: the checksum of the block does"):
+        all_of(bytes(table))
+
+
+def test_files_without_checksums() -> None:
+    """They are read; but not those whose kind of checksums alone says that they have none."""
+    records = [(b"a", 5, VALUE, b"1")]
+    plain = sst(records, "s", checksum=NO_CHECKSUM)
+    assert all_of(plain) == (b"s", [], [(b"a", -(5 << 8 | 1), b"1")])
+    flipped = bytearray(sst(records, "s", checksum=CRC32C))
+    flipped[-53] = NO_CHECKSUM
+    with pytest.raises(SavepointError, match="the checksum of the block does not match"):
+        all_of(bytes(flipped))
+    flipped[-53] = 5
+    with pytest.raises(SavepointError, match=r"a\.sst: checksums of kind 5 are not known"):
+        all_of(bytes(flipped))
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 4])
+def test_the_library_is_named(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is imported where it is needed, and not before."""
+    monkeypatch.setitem(sys.modules, "google_crc32c" if kind == CRC32C else "xxhash", None)
+    with pytest.raises(KeyGroupsError, match=r"google-crc32c and xxhash: pip install 'keyg") as no:
+        block_checksum(kind, "a.sst")
+    assert not isinstance(no.value, SavepointError)
+    block_checksum(CRC32C if kind != CRC32C else 4, "a.sst")
+
+
+def with_footer(content: bytes, *numbers: int, rest: bytes = b"") -> bytes:
+    places = b"".join(map(varint, numbers)) + rest
+    return content[:-52] + places.ljust(40, b"\0") + content[-12:]
+
+
+def test_footers_that_rocksdb_does_not_write() -> None:
+    """A place that is another block's, whose checksum is right; what is behind the places."""
+    records = [(b"a", 5, VALUE, b"1"), (b"b", 5, VALUE, b"1")]
+    content = sst(records, "s", per_block=1)
+    data = 0, len(block([(internal_key(*records[0][:3]), b"1")]))
+    meta_size = len(block([(b"rocksdb.properties", bytes(3))]))
+    index_size = len(delta_index([b"a", b"b"], [data, data]))
+    meta = len(content) - 53 - 5 - meta_size, meta_size
+    index = meta[0] - 5 - index_size, index_size
+    properties = 2 * (data[1] + 5), index[0] - 5 - 2 * (data[1] + 5)
+    assert with_footer(content, *meta, *index) == content
+    for damaged, message in (
+        (with_footer(content, *meta, *index, rest=b"\0\1"), "the footer is damaged$"),
+        (with_footer(content, *index, *meta), "the footer is damaged$"),
+        (with_footer(content, *meta, *meta), "the footer is damaged$"),
+        (with_footer(content, *properties, *index), "the footer is damaged$"),
+        (with_footer(content, *meta, *properties), "damaged: its index is another block"),
+        (with_footer(content, *meta, *data), "damaged: its index is among the data"),
+    ):
+        with pytest.raises(SavepointError, match=message):
+            all_of(damaged)
+
+
+@pytest.mark.parametrize("size", [b"", b"\x80"])
+def test_properties_that_do_not_say_where_the_data_ends(size: bytes) -> None:
+    content = sst([(b"a", 5, VALUE, b"1")], "s", properties={"rocksdb.data.size": size})
+    with pytest.raises(SavepointError, match="do not say where the data ends"):
+        all_of(content)
+
+
+def test_no_properties() -> None:
+    content = block([])
+    blocks = 2 * (content + trailer(content))
+    places = b"".join(map(varint, (len(blocks) // 2, len(content), 0, len(content))))
+    footer = bytes([CRC32C]) + places.ljust(40, b"\0") + sst([], "s")[-12:]
+    with pytest.raises(SavepointError, match="do not say where the data ends"):
+        all_of(blocks + footer)
+
+
+# Work and memory
+
+
+COUNT = sb.state("count", "VALUE", sb.simple("Long"))
+KEY = internal_key(b"a", 5, VALUE)
+
+
+def place(content: bytes, offset: int = 0) -> bytes:
+    """Where a block is, as an index and a metaindex say it."""
+    return varint(offset) + varint(len(content))
+
+
+DATA = block([(KEY, b"1")])
+LONG_KEYS = [internal_key(b"k" * 20_000 + struct.pack(">H", i), 5, VALUE) for i in range(1_000)]
+SHARING = block([(key, b"") for key in LONG_KEYS])
+BLOCKS = [(key, DATA) for key in LONG_KEYS]
+PLACES = [place(DATA, number * (len(DATA) + 5)) for number in range(len(BLOCKS))]
+HOSTILE = {
+    "data whose keys share": (
+        sst_of_blocks([(LONG_KEYS[-1], SHARING)], "s"),
+        "a key that shares 20001 bytes",
+    ),
+    "an index whose keys share": (
+        sst_of_blocks(
+            BLOCKS,
+            "s",
+            index=block([(key[:-8], place) for key, place in zip(LONG_KEYS, PLACES)]),
+            has_deltas=False,
+        ),
+        "a key that shares 20001 bytes",
+    ),
+    "an index with differences whose keys share": (
+        sst_of_blocks(BLOCKS, "s"),
+        "a key that shares 20001 bytes",
+    ),
+    "range deletions whose keys share": (
+        sst_of_blocks([(KEY, DATA)], "s", deletions=SHARING),
+        "range deletions of more bytes than their block has",
+    ),
+    "a block in the index again and again": (
+        sst_of_blocks(
+            [(KEY, DATA)],
+            "s",
+            index=block([(b"b", place(DATA))] * 1_000),
+            has_deltas=False,
+        ),
+        f"the index is damaged: a block of {len(DATA)} bytes at 0",
+    ),
+    "blocks that overlap": (
+        sst_of_blocks(
+            [(KEY, DATA), (KEY, DATA)],
+            "s",
+            index=block([(b"b", place(DATA)), (b"c", place(DATA, len(DATA) + 4))]),
+            has_deltas=False,
+        ),
+        "the index is damaged: a block of",
+    ),
+    "a block beyond the data": (
+        sst_of_blocks(
+            [(KEY, DATA)],
+            "s",
+            index=block([(b"b", place(DATA, len(DATA) + 5))]),
+            has_deltas=False,
+        ),
+        "the index is damaged: a block of",
+    ),
+    "a block of -1 bytes": (
+        sst_of_blocks(
+            [(b"\1" * 8, DATA)],
+            "s",
+            index=b"\0\2\1\1\0"
+            + varint(len(DATA))
+            + b"\1\1\1"
+            + varint(2 * len(DATA) + 1)
+            + struct.pack("<II", 0, 1),
+        ),
+        "the index is damaged: a block of -1 bytes",
+    ),
+    "an index entry that ends beyond its block": (
+        sst_of_blocks([(KEY, DATA)], "s", index=b"\0\1a\0" + struct.pack("<II", 0, 1)),
+        "the index is damaged: an entry ends beyond its block",
+    ),
+    "an index key that shares more than there is": (
+        sst_of_blocks([(KEY, DATA)], "s", index=b"\7\1a\0" + struct.pack("<II", 0, 1)),
+        "the index is damaged: a key that shares 7 bytes",
+    ),
+    "keys that go down": (
+        sst([(b"b", 5, VALUE, b""), (b"a", 5, VALUE, b"")], "s"),
+        "the keys are not in order",
+    ),
+    "keys that go down from a block to the next": (
+        sst([(b"b", 5, VALUE, b""), (b"a", 5, VALUE, b"")], "s", per_block=1),
+        "the keys are not in order",
+    ),
+    "an older version before a newer one": (
+        sst([(b"a", 5, VALUE, b""), (b"a", 6, VALUE, b"")], "s"),
+        "the keys are not in order",
+    ),
+    "one version twice": (
+        sst([(b"a", 5, VALUE, b""), (b"a", 5, VALUE, b"")], "s"),
+        "the keys are not in order",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_tables(name: str) -> None:
+    """Refused, before they take much more memory than they have bytes."""
+    content, message = HOSTILE[name]
+    stream = opened(content)
+
+    def read() -> None:
+        runs = [(b"\xff", b"\xff\xff")] if name.startswith("an index") else ALL
+        for _ in SstFile(stream).records(runs):
+            pass
+
+    def refuse() -> None:
+        with pytest.raises(SavepointError, match=rf"a\.sst, offset .*{message}"):
+            read()
+
+    assert count_bytes(refuse) < 10 * len(content) + 20_000
+
+
+def test_long_keys_that_share_much() -> None:
+    """More than RocksDB lets them by default, in data and in an index, and all is read."""
+    long = b"k" * 1_000
+    records = [(long + bytes([number]), 5, VALUE, b"1") for number in range(200)]
+    for per_block in (200, 1):
+        content = sst(records, "s", per_block=per_block)
+        found = list(SstFile(opened(content)).records(ALL))
+        assert [key for key, *_ in found] == [key for key, *_ in records]
+
+
+class CountedStream(OpenStream):
+    """A stream that counts the bytes that are read of it."""
+
+    count = 0
+
+    def read(self, start: int, end: int) -> bytes:
+        self.count += end - start
+        return super().read(start, end)
+
+
+def test_each_byte_is_read_once() -> None:
+    """Whatever keys are asked for; a block in which two runs of keys end and start, too."""
+    records = [(bytes([3, number]), 5, VALUE, b"v" * 99) for number in range(100)]
+    content = sst(records, "s", per_block=10)
+    for runs, share in (
+        (ALL, 1.0),
+        ([(bytes([3, number]), bytes([3, number + 1])) for number in range(0, 100, 2)], 1.0),
+        ([(b"\3\x20", b"\3\x21")], 0.3),
+        ([], 0.3),
+    ):
+        stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
+        found = [key for key, *_ in SstFile(stream).records(runs)]
+        assert found == [
+            key for key, *_ in records if any(start <= key < end for start, end in runs)
+        ]
+        assert stream.count <= share * len(content)
+
+
+def test_metaindex_that_names_a_block_again_and_again() -> None:
+    """It is read once."""
+    properties = block([(b"rocksdb.data.size", b"\0"), (b"x", bytes(10_000))])
+    named = (b"rocksdb.properties", place(properties))
+    index, meta = block([]), block([named] * 1_000)
+    content = b"".join(one + trailer(one) for one in (properties, index, meta))
+    numbers = (len(content) - len(meta) - 5, len(meta), len(properties) + 5, len(index))
+    places = b"".join(map(varint, numbers))
+    content += bytes([CRC32C]) + places.ljust(40, b"\0") + sst([], "s")[-12:]
+    stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
+    assert list(SstFile(stream).records(ALL)) == []
+    assert stream.count == len(content)
+
+
+def keys_of_two(folder: Path, *shared: bytes) -> list[object]:
+    """Return the keys of a savepoint whose two tables, in one file and in two, are as given."""
+    meta = sb.inline(sb.keyed_header(sb.simple("String"), [COUNT]))
+    named = [(f"{number}.sst", stream) for number, stream in enumerate(shared)]
+    task = sb.subtask(managed_keyed=sb.rocksdb(3, 1, meta, named))
+    (operator,) = read_savepoint(sb.write(folder, [sb.operator([task])])).operators
+    return [entry.key for entry in operator.entries()]
+
+
+def test_a_file_that_is_named_twice(tmp_path: Path) -> None:
+    """Also by another path, and in part; two pieces of one file are read, as Flink merges them."""
+    a, b = (sst([(b"\3\2%s\0" % key, 5, VALUE, bytes(8))], "count") for key in (b"a", b"b"))
+    size = len(a)
+    assert len(b) == size
+    (tmp_path / "a.sst").write_bytes(a)
+    (tmp_path / "b.sst").write_bytes(b)
+    (tmp_path / "both").write_bytes(a + b)
+    both = str(tmp_path / "both")
+    relative = sb.relative("b.sst", size), sb.relative("a.sst", size)
+    assert keys_of_two(tmp_path, *relative) == ["a", "b"]
+    segments = sb.segment(both, size, size), sb.segment(both, 0, size)
+    assert keys_of_two(tmp_path, *segments) == ["a", "b"]
+    for twice in (
+        (relative[0], relative[0]),
+        (relative[1], sb.relative("./a.sst", size)),
+        (segments[0], segments[0]),
+        (segments[1], sb.segment(both, size - 1, size + 1)),
+    ):
+        with pytest.raises(SavepointError, match=r"(both|[ab]\.sst): two SST files are of the"):
+            keys_of_two(tmp_path, *twice)
+
+
+# Deletions of ranges
+
+
+def hidden(key: bytes, sequence: int, deletions: Sequence[RangeDeletion]) -> bool:
+    return any(one.start <= key < one.end and one.sequence > sequence for one in deletions)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_range_deletions_that_overlap(seed: int) -> None:
+    """As asked of each deletion for each record."""
+    rng = random.Random(seed)
+    keys = [bytes([number]) for number in range(60)]
+    records = sorted(
+        (key, -(rng.randrange(40) << 8 | VALUE), b"") for key in keys for _ in range(2)
+    )
+    deletions = [
+        RangeDeletion(rng.choice(keys), rng.choice(keys), rng.randrange(40)) for _ in range(15)
+    ]
+    newest = {key: -order >> 8 for key, order, _ in reversed(records)}
+    expected = [key for key in keys if not hidden(key, newest[key], deletions)]
+    assert [key for key, _ in _live("s", records, deletions)] == expected
+    assert expected != keys
+
+
+def test_range_deletions_take_time_once() -> None:
+    """Four times the records and the deletions: about four times the steps."""
+
+    def steps(count: int) -> int:
+        keys = [number.to_bytes(4, "big") for number in range(count + 1)]
+        records = [(key, -(5 << 8 | VALUE), b"") for key in keys]
+        deletions = [RangeDeletion(start, keys[-1], 1) for start in keys]
+        return count_steps(lambda: list(_live("s", records, deletions)))
+
+    assert steps(400 * TIMES) < MOST * steps(400)
