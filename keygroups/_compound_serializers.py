@@ -22,9 +22,10 @@ from keygroups._serializers import (
     read_count,
     read_int,
     read_long,
+    row_of_kind,
     write_bytes,
 )
-from keygroups.binary_row import binary_row
+from keygroups.binary_row import value_row
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType
@@ -135,7 +136,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
             if not mask & place:
                 value, pos = read(data, pos)
             values.append(value)
-        return Row(values, ROW_KINDS[kind]), pos
+        return row_of_kind(values, kind), pos
 
     def write_row(values: tuple[Any, ...]) -> bytes:
         if key_type is None:
@@ -231,7 +232,7 @@ def sql_row(fields: Sequence[LogicalType]) -> Serializer:
     with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
         key_type = kt.SQL_ROW(*map(str, fields))
 
-    def read_sql_row(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
+    def read_sql_row(data: bytes, pos: int) -> tuple[Row, int]:
         row, pos = read_bytes(data, pos)
         try:
             return read_fields(row), pos
@@ -239,7 +240,7 @@ def sql_row(fields: Sequence[LogicalType]) -> Serializer:
             raise ValueError(f"{len(row)} bytes are no row of {len(fields)} fields") from None
 
     def write_sql_row(values: Any) -> bytes:
-        return write_bytes(binary_row(values, key_type))  # type: ignore[arg-type]  # see below
+        return write_bytes(value_row(values, key_type))  # type: ignore[arg-type]  # see below
 
     return Serializer(
         "SQL_ROW",

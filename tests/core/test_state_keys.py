@@ -148,8 +148,17 @@ def test_vectors() -> None:
 
 
 def as_read(key_type: KeyType | Serializer, key: Any) -> Any:
+    if isinstance(key_type, SQL_ROW):
+        return sql_row_as_read(key)
     is_row = isinstance(key_type, ROW) or getattr(key_type, "name", "") == "ROW"
     return Row(key) if is_row else key
+
+
+def sql_row_as_read(value: Any) -> Any:
+    """Rows in a row and in an array have a kind too."""
+    if isinstance(value, list):
+        return list(map(sql_row_as_read, value))
+    return Row(tuple(map(sql_row_as_read, value))) if isinstance(value, tuple) else value
 
 
 def test_prefix_vectors() -> None:
@@ -557,6 +566,8 @@ def test_row_repr_and_pickle() -> None:
     assert copy.row_kind == "-U"
     assert row != (1, "a")
     assert Row((1, "a")) == (1, "a")
+    assert Row((1, "a")) != [2]
+    assert hash(Row((1, "a"))) == hash((1, "a"))
 
 
 def test_the_bytes_that_a_class_of_the_job_reads_end_where_told() -> None:
