@@ -63,7 +63,10 @@ def row_converter(
         values = list(_checks.each("field", converters, fields))
         if isinstance(key, Row) and key.row_kind != "+I":
             if is_key:
-                raise InvalidValueError(f"key of type {name} must be a row of kind +I, got {show(key)}")
+                raise InvalidValueError(
+                    f"key of type {name} must be a row of kind +I, as Flink's keys are, got "
+                    f"{show(key)}"
+                )
             return Row(values, key.row_kind)
         return values
 

@@ -115,7 +115,7 @@ def name_of(entry: EncodedEntry, header: bytes) -> str:
     read = composite_key_reader(
         state.key_serializer, state.namespace_serializer, state.user_key_serializer
     )
-    key, _, user_key, _ = read(entry.key, 0, len(entry.key))
+    key, _, user_key, _, _ = read(entry.key, 0, len(entry.key))
     text = f"key {show(key)} in state {state.name!r}"
     return text if user_key is None else f"{text} with the user key {show(user_key)}"
 

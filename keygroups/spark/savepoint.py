@@ -81,9 +81,9 @@ def read_keyed_state(
     is all. Other states and key groups are not read. Without `state`, timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
-    key, namespace, user_key, value, last_access, timestamp, bytes; the two times are epoch
-    milliseconds. key, namespace, user_key and value have the type that all states agree on, and
-    where these differ they are a struct with a field for each state, null but for the entry's
+    key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
+    epoch milliseconds. key, namespace, user_key and value have the type that all states agree on,
+    and where these differ they are a struct with a field for each state, null but for the entry's
     own: `value.count`. The types are those that the savepoint's serializers tell of:
 
     - TUPLE: structs of f0, f1, ...; ROW and SQL_ROW: the same with `row_kind`, but for a SQL_ROW

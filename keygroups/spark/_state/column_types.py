@@ -56,10 +56,17 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
 
 
 def key_column_of(serializer: Serializer) -> SparkColumn | None:
-    """Return the column for keys; those of Flink SQL are rows of kind "+I", which it leaves out."""
+    """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
     if serializer.name == "SQL_ROW":
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)
+
+
+def is_of_the_job(serializer: Serializer) -> bool:
+    """Return whether there may be values that take the job's classes to read."""
+    if serializer.read is None or serializer.name == "POJO":  # which may be of a subclass
+        return True
+    return any(map(is_of_the_job, serializer.parts))
 
 
 def array_of(element: SparkColumn) -> SparkColumn:
