@@ -25,9 +25,9 @@ from keygroups._serializers import (
     row_of_kind,
     write_bytes,
 )
+from keygroups._value_checks import check_value
 from keygroups.binary_row import value_row
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType
 
 NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
@@ -52,13 +52,22 @@ def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> k
         return None
 
 
-def checked_write(serializer: Serializer, value: Any) -> bytes:
+def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
     """Return the bytes of a value after checking that it is one of the type.
 
-    Raises InvalidTypeError, InvalidValueError; UnsupportedKeyTypeError where only Flink writes it.
+    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
+    they say `name`, which is the argument that the value is.
     """
+    try:
+        return _checked_write(serializer, value)
+    except KeyGroupsError as error:
+        text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
+        raise type(error)(f"{name}: {text}") from None
+
+
+def _checked_write(serializer: Serializer, value: Any) -> bytes:
     if serializer.key_type is not None:
-        hash_code(value, serializer.key_type)  # which takes no other value
+        check_value(value, serializer.key_type)
     return _write(serializer, value)
 
 
@@ -72,7 +81,7 @@ def _write(serializer: Serializer, value: Any) -> bytes:
 
 def _part_writer(key_type: kt.KeyType | None) -> Callable[[Serializer, Any], bytes]:
     """Return what writes a part: with a check where there is no key type to check the whole."""
-    return checked_write if key_type is None else _write
+    return _checked_write if key_type is None else _write
 
 
 def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:

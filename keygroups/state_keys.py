@@ -199,10 +199,12 @@ class CompositeKeySerializer:
             raise InvalidValueError(
                 f"key_group must be given, as the hash of {self._key} is not known"
             )
-        parts = [checked_write(self._key, key), checked_write(self._namespace, namespace)]
-        data = self._join(*parts)
+        data = self._join(
+            checked_write("key", self._key, key),
+            checked_write("namespace", self._namespace, namespace),
+        )
         if self._user_key is not None:
-            data += checked_write(self._user_key, user_key)
+            data += checked_write("user_key", self._user_key, user_key)
         return key_group_prefix(key_group, self._max_parallelism) + data
 
     def deserialize(self, data: bytes) -> StateKey:

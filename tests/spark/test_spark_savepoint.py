@@ -365,7 +365,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
-    df = spark.createDataFrame([(one,) for one in column.convert([(instant,)])], schema)
+    df = spark.createDataFrame([(one,) for one in column.convert([Row((instant,))])], schema)
     assert df.selectExpr("unix_micros(v.f0)").first()[0] == 1_719_835_200_000_005  # type: ignore[index]
 
 
@@ -375,10 +375,10 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
         (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
         (CHAR, "\udfff", "half of a surrogate pair"),
         (list_of(STRING), ["\udc00"], "half of a surrogate pair"),
-        (sql_row([parse_logical_type("DATE")]), (2**31 - 1,), "2147483647 is nothing that"),
+        (sql_row([parse_logical_type("DATE")]), Row((2**31 - 1,)), "2147483647 is nothing that"),
         (
             sql_row([parse_logical_type("TIMESTAMP(6)")]),
-            (TimestampData(2**62, 0),),
+            Row((TimestampData(2**62, 0),)),
             "is nothing that a column of Spark holds unchanged",
         ),
         (map_of(STRING, INT), {None: 1}, "a map has the key null"),
