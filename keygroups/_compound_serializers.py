@@ -22,11 +22,12 @@ from keygroups._serializers import (
     read_count,
     read_int,
     read_long,
+    row_of_kind,
     write_bytes,
 )
-from keygroups.binary_row import binary_row
+from keygroups._value_checks import check_value
+from keygroups.binary_row import value_row
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType
 
 NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
@@ -51,13 +52,22 @@ def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> k
         return None
 
 
-def checked_write(serializer: Serializer, value: Any) -> bytes:
+def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
     """Return the bytes of a value after checking that it is one of the type.
 
-    Raises InvalidTypeError, InvalidValueError; UnsupportedKeyTypeError where only Flink writes it.
+    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
+    they say `name`, which is the argument that the value is.
     """
+    try:
+        return _checked_write(serializer, value)
+    except KeyGroupsError as error:
+        text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
+        raise type(error)(f"{name}: {text}") from None
+
+
+def _checked_write(serializer: Serializer, value: Any) -> bytes:
     if serializer.key_type is not None:
-        hash_code(value, serializer.key_type)  # which takes no other value
+        check_value(value, serializer.key_type)
     return _write(serializer, value)
 
 
@@ -71,7 +81,7 @@ def _write(serializer: Serializer, value: Any) -> bytes:
 
 def _part_writer(key_type: kt.KeyType | None) -> Callable[[Serializer, Any], bytes]:
     """Return what writes a part: with a check where there is no key type to check the whole."""
-    return checked_write if key_type is None else _write
+    return _checked_write if key_type is None else _write
 
 
 def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
@@ -135,7 +145,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
             if not mask & place:
                 value, pos = read(data, pos)
             values.append(value)
-        return Row(values, ROW_KINDS[kind]), pos
+        return row_of_kind(values, kind), pos
 
     def write_row(values: tuple[Any, ...]) -> bytes:
         if key_type is None:
@@ -231,7 +241,7 @@ def sql_row(fields: Sequence[LogicalType]) -> Serializer:
     with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
         key_type = kt.SQL_ROW(*map(str, fields))
 
-    def read_sql_row(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
+    def read_sql_row(data: bytes, pos: int) -> tuple[Row, int]:
         row, pos = read_bytes(data, pos)
         try:
             return read_fields(row), pos
@@ -239,7 +249,7 @@ def sql_row(fields: Sequence[LogicalType]) -> Serializer:
             raise ValueError(f"{len(row)} bytes are no row of {len(fields)} fields") from None
 
     def write_sql_row(values: Any) -> bytes:
-        return write_bytes(binary_row(values, key_type))  # type: ignore[arg-type]  # see below
+        return write_bytes(value_row(values, key_type))  # type: ignore[arg-type]  # see below
 
     return Serializer(
         "SQL_ROW",

@@ -95,6 +95,7 @@ def report_data(report: OperatorReport) -> dict[str, Any]:
         "key_group_bytes": report.key_group_bytes.weights,
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,
+        "unknown_keys": report.unknown_keys,
         "rescale": rescale_data(report.rescale),
     }
 

@@ -14,6 +14,7 @@ from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperat
 from typing import Any, NamedTuple
 
 from keygroups._checks import EPOCH
+from keygroups._serializers import ROW_KINDS, Row, row_of_kind
 from keygroups.logical_types import LogicalType
 
 Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
@@ -38,20 +39,27 @@ class TimestampData(NamedTuple):
     nano_of_millisecond: int
 
 
-def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], tuple[Any, ...]]:
-    """Make the function from a BinaryRowData's bytes to its fields, None for NULL.
+def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
+    """Make the function from a BinaryRowData's bytes to its fields, None for NULL, and kind.
 
     It raises IndexError or struct.error where the bytes are too few, ValueError where they are
     no values of the types.
     """
     header = (len(fields) + 63 + 8) // 64 * 8
+    new = tuple.__new__
     plan = [
         (*_get(one), header + 8 * index, 1 + index // 8, 1 << index % 8)
         for index, one in enumerate(fields)
     ]
 
-    def read_row(row: bytes) -> tuple[Any, ...]:
-        return tuple(_values(row, plan))
+    def read_row(row: bytes) -> Row:
+        values = list(_values(row, plan))
+        kind = row[0]
+        if not kind:  # of nearly all, for which a call of `row_of_kind` would be felt
+            return new(Row, values)
+        if kind >= len(ROW_KINDS):
+            raise ValueError(f"a row of kind {kind}")
+        return row_of_kind(values, kind)
 
     return read_row
 

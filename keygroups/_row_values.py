@@ -3,7 +3,8 @@
 Internal values are bool; int for the other whole numbers, for the bits of FLOAT and DOUBLE, for
 the unscaled value of DECIMAL, for the days of DATE and the milliseconds of TIME; bytes, UTF-8
 for text; a pair of milliseconds and the nanoseconds above them for TIMESTAMP and TIMESTAMP_LTZ;
-a list of internal values for ROW and ARRAY; and None for NULL.
+a list of internal values for ROW and ARRAY, for a ROW of another kind than "+I" a Row of them;
+and None for NULL.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from keygroups import _checks
 from keygroups._checks import show
 from keygroups._java_time import nano_of_day
+from keygroups._serializers import Row
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 
@@ -28,9 +30,14 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def to_internal(logical_type: LogicalType) -> Converter:
+def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
     """Make what checks a Python value and returns the internal one, None for NULL."""
-    convert = _CONVERTERS[logical_type.name](logical_type)
+    if logical_type.name == "ROW":
+        convert: Converter = row_converter(str(logical_type), logical_type.fields, is_key)
+    elif logical_type.name == "ARRAY":
+        convert = _array_converter(logical_type, is_key)
+    else:
+        convert = _CONVERTERS[logical_type.name](logical_type)
     if logical_type.nullable:
         return lambda value: None if value is None else convert(value)
 
@@ -42,19 +49,32 @@ def to_internal(logical_type: LogicalType) -> Converter:
     return convert_required
 
 
-def row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object], list[Any]]:
-    """Make what checks a tuple and returns its fields as internal values."""
-    converters = [to_internal(field) for field in fields]
+def row_converter(
+    name: str, fields: Sequence[LogicalType], is_key: bool
+) -> Callable[[object], Sequence[Any]]:
+    """Make what checks a tuple and returns its fields as internal values.
 
-    def convert_row(key: object) -> list[Any]:
+    In a key every row is "+I", as the planner's key projections write it; other rows keep theirs.
+    """
+    converters = [to_internal(field, is_key) for field in fields]
+
+    def convert_row(key: object) -> Sequence[Any]:
         fields = _checks.expect_fields(name, len(converters), key)
-        return list(_checks.each("field", converters, fields))
+        values = list(_checks.each("field", converters, fields))
+        if isinstance(key, Row) and key.row_kind != "+I":
+            if is_key:
+                raise InvalidValueError(
+                    f"key of type {name} must be a row of kind +I, as Flink's keys are, got "
+                    f"{show(key)}"
+                )
+            return Row(values, key.row_kind)
+        return values
 
     return convert_row
 
 
-def _array_converter(logical_type: LogicalType) -> Converter:
-    name, element = str(logical_type), to_internal(logical_type.fields[0])
+def _array_converter(logical_type: LogicalType, is_key: bool) -> Converter:
+    name, element = str(logical_type), to_internal(logical_type.fields[0], is_key)
 
     def convert_array(key: object) -> list[Any]:
         elements = _checks.expect(name, key, list, "a list")
@@ -226,6 +246,4 @@ _CONVERTERS: dict[str, Callable[[LogicalType], Converter]] = {
     "TIME": _time_converter,
     "TIMESTAMP": partial(_timestamp_converter, _checks.local_since_epoch),
     "TIMESTAMP_LTZ": partial(_timestamp_converter, _checks.instant_since_epoch),
-    "ROW": lambda logical_type: row_converter(str(logical_type), logical_type.fields),
-    "ARRAY": _array_converter,
 }

@@ -8,7 +8,7 @@ serializer can have written is another ValueError. All numbers are big endian.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -59,22 +59,25 @@ ROW_KINDS = ("+I", "-U", "+U", "-D")
 
 
 class Row(tuple[Any, ...]):
-    """The fields of an org.apache.flink.types.Row, a tuple; `row_kind` is "+I" to "-D"."""
+    """The fields of a Row, or of a row of Flink SQL, a tuple; `row_kind` is "+I" to "-D".
 
-    row_kind: str
+    It is equal to another of the same kind, and to a tuple, which has none, if it is "+I".
+    """
+
+    row_kind: str = "+I"
 
     def __new__(cls, values: Sequence[Any], row_kind: str = "+I") -> Row:
         """Make a row of a kind; InvalidTypeError or InvalidValueError for what makes none."""
         if not isinstance(values, (tuple, list)):
             raise InvalidTypeError(f"values must be a tuple or a list, got {show(values)}")
-        row = super().__new__(cls, values)
-        row.row_kind = check_choice("row_kind", row_kind, ROW_KINDS)
-        return row
+        return row_of_kind(values, ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS)))
 
     def __repr__(self) -> str:
         return f"Row({tuple(self)!r}, {self.row_kind!r})"
 
     def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple):
+            return NotImplemented
         return tuple.__eq__(self, other) and self.row_kind == getattr(other, "row_kind", "+I")
 
     def __ne__(self, other: object) -> bool:
@@ -84,6 +87,14 @@ class Row(tuple[Any, ...]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return Row, (tuple(self), self.row_kind)
+
+
+def row_of_kind(values: Iterable[Any], kind: int) -> Row:
+    """Return a row of the kind with a number, 0..3, of what a reader knows to be fields."""
+    row = tuple.__new__(Row, values)
+    if kind:  # "+I" is the class's, so that most rows need no dict of their own
+        row.row_kind = ROW_KINDS[kind]
+    return row
 
 
 @dataclass(frozen=True, eq=False, repr=False)

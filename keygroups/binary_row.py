@@ -18,6 +18,7 @@ from typing import Any
 from keygroups._checks import check_class
 from keygroups._java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups._row_values import row_converter
+from keygroups._serializers import ROW_KINDS, Row
 from keygroups.logical_types import LogicalType
 from keygroups.types import SQL_ROW
 
@@ -68,9 +69,14 @@ def binary_row(key: object, key_type: SQL_ROW) -> bytes:
     return _cached_encoder(checked)(key)
 
 
-def row_encoder(key_type: SQL_ROW) -> Callable[[object], bytes]:
-    """Make the function from a key to its bytes."""
-    convert = row_converter(repr(key_type), key_type.fields)
+def value_row(value: object, key_type: SQL_ROW) -> bytes:
+    """Return the bytes of a row that is no key, and keeps its kind, as do those within."""
+    return _cached_encoder(key_type, False)(value)
+
+
+def row_encoder(key_type: SQL_ROW, is_key: bool = True) -> Callable[[object], bytes]:
+    """Make the function from a key, or from another row of the same fields, to its bytes."""
+    convert = row_converter(repr(key_type), key_type.fields, is_key)
     write = row_writer(key_type.fields, is_key=True)
     return lambda key: bytes(write(convert(key)))
 
@@ -100,6 +106,8 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
 
     def write_row(values: Sequence[Any]) -> bytearray:
         row = bytearray(size)
+        if isinstance(values, Row):
+            row[0] = ROW_KINDS.index(values.row_kind)
         for (put, slot, null_byte, null_bit, reserved), value in zip(plan, values):
             if value is not None:
                 put(row, slot, value)

@@ -235,7 +235,8 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     JSON: path, kind, version, checkpoint_id, operators (of all: operator_id, uid, name,
     parallelism, max_parallelism, bytes) and reports (of those with keyed state, or named:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
-    subtask, entries and bytes, and rescale, whose members are those of plan --load).
+    subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
+    whose members are those of plan --load).
 
     With --set-max-parallelism it is written anew to --output. JSON: path, operators (of all:
     operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,

@@ -158,15 +158,20 @@ def _row_hasher(key_type: types.ROW) -> Hasher:
 
     def hash_row(key: object) -> int:
         codes = each("field", fields, expect_fields(name, len(fields), key))
-        if isinstance(key, Row) and key.row_kind != key_type.kind:
-            raise InvalidValueError(
-                f"{name} must be a row of kind {key_type.kind}, got {show(key)}"
-            )
+        check_kind(key, key_type)
         if key_type.names is None:
             return signed(start + fold(codes, 1))
         return signed(start + 1 + sum(n ^ code for n, code in zip(name_codes, codes)))
 
     return hash_row
+
+
+def check_kind(key: object, key_type: types.ROW) -> None:
+    """Refuse a row of another kind than its type's; a tuple is of any."""
+    if isinstance(key, Row) and key.row_kind != key_type.kind:
+        raise InvalidValueError(
+            f"key of type {key_type!r} must be a row of kind {key_type.kind}, got {show(key)}"
+        )
 
 
 def _sql_row_hasher(key_type: types.SQL_ROW) -> Hasher:

@@ -7,7 +7,8 @@ variable length, each is followed by how long it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import add
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from keygroups._serializers import (
     Row,
     Serializer,
     TimeWindow,
+    UnreadableError,
 )
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -163,7 +165,7 @@ class CompositeKeySerializer:
         self._user_key = (
             None if user_key_type is None else _serializer("user_key_type", user_key_type)
         )
-        self.read = composite_key_reader(self._key, self._namespace, self._user_key)
+        self._read = composite_key_reader(self._key, self._namespace, self._user_key)
         self._join = composite_key_joiner(self._key, self._namespace)
 
     def serialize(
@@ -197,62 +199,185 @@ class CompositeKeySerializer:
             raise InvalidValueError(
                 f"key_group must be given, as the hash of {self._key} is not known"
             )
-        parts = [checked_write(self._key, key), checked_write(self._namespace, namespace)]
-        data = self._join(*parts)
+        data = self._join(
+            checked_write("key", self._key, key),
+            checked_write("namespace", self._namespace, namespace),
+        )
         if self._user_key is not None:
-            data += checked_write(self._user_key, user_key)
+            data += checked_write("user_key", self._user_key, user_key)
         return key_group_prefix(key_group, self._max_parallelism) + data
 
     def deserialize(self, data: bytes) -> StateKey:
-        """Return what the bytes say.
+        """Return what the bytes say; of what takes the job's classes to read, they themselves.
 
-        Raises InvalidValueError where they are not those of exactly one key, InvalidTypeError
-        where they are no bytes.
+        Raises InvalidValueError where they are not those of exactly one key, or of parts that
+        cannot be told apart; InvalidTypeError where they are no bytes.
         """
         if not isinstance(data, bytes):
             raise InvalidTypeError(f"data must be bytes, got {show(data)}")
         try:
             key_group = int.from_bytes(data[: self._prefix_bytes], "big")
             check_int("key group", key_group, 0, self._max_parallelism - 1)
-            key, namespace, user_key, end = self.read(data, self._prefix_bytes, len(data))
+            key, namespace, user_key, left, end = self._read(data, self._prefix_bytes, len(data))
         except (*serializers.TRUNCATED, ValueError) as error:
             raise InvalidValueError(f"data must be a key of the state: {error}") from None
+        if left is not None:
+            raise InvalidValueError(
+                f"data must have parts that can be told apart, got {show(data)}: of {self._key} "
+                "the bytes do not say where it ends"
+            )
         if end != len(data):
             raise InvalidValueError(f"data must end after {end} bytes, got {len(data)}")
         return StateKey(key_group, key, namespace, user_key)
 
 
+ReadKey = Callable[[bytes, int, int], "tuple[Any, Any, Any, bytes | None, int]"]
+"""Reads what is between two positions: key, namespace, user key, what is left, where they end.
+
+What takes the job's classes to read is bytes. Where the bytes of one part cannot be told from
+those of another both are None, and what is left is the bytes of all parts; else it is None.
+"""
+
+
 def composite_key_reader(
     key: Serializer, namespace: Serializer, user_key: Serializer | None
-) -> Callable[[bytes, int, int], tuple[Any, Any, Any, int]]:
-    """Make what reads the bytes after the key group, which have an end: key, namespace, user key.
+) -> ReadKey:
+    """Make what reads the bytes after the key group."""
+    return _key_reader(key, namespace, user_key, _is_ambiguous(key, namespace))
 
-    What takes the job's classes to read comes as the bytes up to the end, and None for the rest.
-    """
+
+def timer_key_reader(key: Serializer, namespace: Serializer) -> ReadKey:
+    """Make what reads the bytes after the timestamp of a timer, which have no lengths in them."""
+    return _key_reader(key, namespace, None, False)
+
+
+def _key_reader(
+    key: Serializer, namespace: Serializer, user_key: Serializer | None, has_lengths: bool
+) -> ReadKey:
     read_key, read_namespace = key.read, namespace.read
     read_user_key = None if user_key is None else user_key.read
-    is_ambiguous = _is_ambiguous(key, namespace)
+    split = _Splitter(key, namespace, user_key, has_lengths)
+    if read_key is None or read_namespace is None:
+        return split
 
-    def read(data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, int]:
-        if read_key is None:
-            return data[pos:end], None, None, end
-        key, after = read_key(data, pos)
-        if is_ambiguous:
-            after += len(_length_bytes(after - pos))
-        if read_namespace is None:
-            return key, data[after:end], None, end
-        pos = after
-        namespace, after = read_namespace(data, pos)
-        if is_ambiguous:
-            after += len(_length_bytes(after - pos))
-        if read_user_key is not None:
-            user_key_value, after = read_user_key(data, after)
-            return key, namespace, user_key_value, after
-        if user_key is not None:
-            return key, namespace, data[after:end], end
-        return key, namespace, None, after
+    def read(data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, bytes | None, int]:
+        start, user_key_value = pos, None
+        try:
+            key, after = read_key(data, pos)
+            if has_lengths:
+                after += len(_length_bytes(after - pos))
+            pos = after
+            namespace, after = read_namespace(data, pos)
+            if has_lengths:
+                after += len(_length_bytes(after - pos))
+            if read_user_key is not None:
+                user_key_value, after = read_user_key(data, after)
+        except UnreadableError:
+            return split(data, start, end)
+        return key, namespace, user_key_value, None, after
 
-    return read
+    return split if user_key is not None and read_user_key is None else read
+
+
+class _Splitter:
+    """Reads a key of which only the job can read one part or more.
+
+    What is before such a part is read from the start, what is of fixed size behind it from the
+    end. The lengths behind key and namespace tell where these are, if they fit in one way only.
+    """
+
+    def __init__(
+        self,
+        key: Serializer,
+        namespace: Serializer,
+        user_key: Serializer | None,
+        has_lengths: bool,
+    ) -> None:
+        self._key = key
+        self._namespace = namespace
+        self._user_key = user_key
+        self._has_lengths = has_lengths
+
+    def __call__(self, data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, bytes | None, int]:
+        encoded = data[pos:end]
+        key, start = self._first(self._key, encoded, 0)
+        if start is not None:
+            namespace, stop = self._first(self._namespace, encoded, start)
+            if stop is not None:  # so it is the user key that only the job can read
+                return key, namespace, encoded[stop:], None, end
+        user_key, last = None, len(encoded)
+        if self._user_key is not None:
+            if self._user_key.read is None or self._user_key.size is None:
+                return key, None, None, encoded, end
+            last = _before(last, self._user_key.size)
+            user_key = _whole(self._user_key, encoded[last:])
+        if start is None and not self._has_lengths and self._namespace.size is None:
+            return None, None, user_key, encoded, end
+        fitting = []
+        for key_end, first, stop in self._spans(encoded, start, last):
+            with suppress(*serializers.TRUNCATED, ValueError):
+                fitting.append((key_end, _whole(self._namespace, encoded[first:stop])))
+        if not fitting:
+            raise ValueError("no namespace behind a key")
+        if len(fitting) > 1:
+            return key, None, user_key, encoded, end
+        [(key_end, namespace)] = fitting
+        return encoded[:key_end] if start is None else key, namespace, user_key, None, end
+
+    def _first(self, part: Serializer, encoded: bytes, pos: int) -> tuple[Any, int | None]:
+        """Read a part and pass over its length; None for its end if only the job can read it."""
+        if part.read is None:
+            return None, None
+        try:
+            value, end = part.read(encoded, pos)
+        except UnreadableError:
+            return None, None
+        if self._has_lengths:
+            end += len(_length_bytes(end - pos))
+        if end > len(encoded):
+            raise ValueError("too few bytes")
+        return value, end
+
+    def _spans(
+        self, encoded: bytes, start: int | None, last: int
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield where the key can end, and the namespace then starts and ends."""
+        if not self._has_lengths:
+            first = _before(last, self._namespace.size or 0) if start is None else start
+            yield first, first, last
+            return
+        for size, stop in _lengths_before(encoded, last):
+            first = stop - size
+            if start in (None, first):
+                for key_size, key_end in _lengths_before(encoded, first):
+                    if key_size == key_end:
+                        yield key_end, first, stop
+
+
+def _whole(part: Serializer, encoded: bytes) -> Any:
+    """Return the value that bytes are, all of them; the bytes themselves if only the job can."""
+    try:
+        value, end = (encoded, len(encoded)) if part.read is None else part.read(encoded, 0)
+    except UnreadableError:
+        return encoded
+    if end != len(encoded):
+        raise ValueError(f"a {part} of {end} bytes in {len(encoded)}")
+    return value
+
+
+def _before(pos: int, size: int) -> int:
+    """Return where so many bytes before a position start."""
+    if size > pos:
+        raise ValueError("too few bytes")
+    return pos - size
+
+
+def _lengths_before(encoded: bytes, pos: int) -> Iterator[tuple[int, int]]:
+    """Yield the lengths that the bytes before a position can be, and where what has it ends."""
+    for end in range(pos - 1, max(pos - 5, -1), -1):
+        length = int.from_bytes(encoded[end:pos], "little")
+        if length <= end and _length_bytes(length) == encoded[end:pos]:
+            yield length, end
 
 
 def composite_key_joiner(

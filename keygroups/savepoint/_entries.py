@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from keygroups._compound_serializers import timer_of
+from keygroups._checks import LONG_MIN
 from keygroups._serializers import TtlValue, UnreadableError, read_long
 from keygroups.savepoint._entry_readers import Decode
 from keygroups.savepoint._keyed_header import StateDescriptor
-from keygroups.state_keys import composite_key_reader
+from keygroups.state_keys import composite_key_reader, timer_key_reader
 
 _COMMA = 0x2C
+_Bytes = bytes  # by another name where a field has that one
 
 
 class StateEntry(NamedTuple):
@@ -19,10 +20,15 @@ class StateEntry(NamedTuple):
 
     `kind` is VALUE, LIST, MAP, REDUCING, AGGREGATING or PRIORITY_QUEUE. `namespace` is None for
     state without one, a TimeWindow or GlobalWindow for that of windows. `value` is a list for
-    LIST, the accumulator for AGGREGATING, None for timers. What only the job's own classes can
-    read is bytes. `last_access`, of state with a time to live, and `timestamp`, of timers, are
-    epoch milliseconds; a LIST with a time to live has a TtlValue an element. `bytes` is how many
-    bytes the entry takes as it was written, before compression.
+    LIST, the accumulator for AGGREGATING, None for timers. `last_access`, of state with a time to
+    live, and `timestamp`, of timers, are epoch milliseconds; a LIST with a time to live has a
+    TtlValue an element. `bytes` is how many bytes the entry takes as it was written, before
+    compression.
+
+    What only the job's own classes can read, a key too, is the bytes that Flink wrote. Where these
+    do not say what is of the key and what of the namespace or the user key behind it, such as one
+    of Kryo before a string, the parts that are not known are None, and `key_bytes` is the bytes of
+    all three; else `key_bytes` is None.
     """
 
     state: str
@@ -36,6 +42,7 @@ class StateEntry(NamedTuple):
     last_access: int | None
     timestamp: int | None
     bytes: int
+    key_bytes: _Bytes | None = None
 
 
 def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
@@ -52,7 +59,7 @@ def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
     def decode(
         key_group: int, keys: bytes, key: int, key_end: int, values: bytes, value: int, end: int
     ) -> StateEntry:
-        found, namespace, user_key, key_stop = read_key(keys, key, key_end)
+        found, namespace, user_key, key_bytes, key_stop = read_key(keys, key, key_end)
         if key_stop != key_end:
             raise ValueError(f"a key of {key_stop - key} bytes in {key_end - key}")
         result, last_access = read_value(values, value, end)
@@ -68,6 +75,7 @@ def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
             last_access,
             None,
             key_end - key + end - value,
+            key_bytes,
         )
 
     return decode
@@ -75,20 +83,28 @@ def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
 
 def _timer_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
     name, kind = state.name, state.kind
-    read_timer = timer_of(state.key_serializer, state.namespace_serializer).read
+    read_key = timer_key_reader(state.key_serializer, state.namespace_serializer)
 
     def decode(
         key_group: int, keys: bytes, key: int, key_end: int, values: bytes, value: int, end: int
     ) -> StateEntry:
-        if read_timer is None:
-            timestamp, found, namespace = None, keys[key:key_end], None
-        else:
-            (timestamp, found, namespace), key_stop = read_timer(keys, key)
-            if key_stop != key_end or value != end:
-                raise ValueError(f"a timer of {key_stop - key} bytes in {key_end - key}")
-        size = key_end - key
+        flipped, start = read_long(keys, key)
+        found, namespace, _, key_bytes, key_stop = read_key(keys, start, key_end)
+        if key_stop != key_end or value != end:
+            raise ValueError(f"a timer of {key_stop - key} bytes in {key_end - key}")
         return StateEntry(
-            name, kind, key_group, subtask, found, namespace, None, None, None, timestamp, size
+            name,
+            kind,
+            key_group,
+            subtask,
+            found,
+            namespace,
+            None,
+            None,
+            None,
+            flipped ^ LONG_MIN,
+            key_end - key,
+            key_bytes,
         )
 
     return decode

@@ -11,7 +11,7 @@ from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, refuse
 from keygroups._compound_serializers import NOT_NULL, checked_write
 from keygroups._serializers import VOID_NAMESPACE, Serializer, TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
-from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.savepoint._data_output import i64
 from keygroups.savepoint._files import OpenStream
@@ -115,7 +115,7 @@ def name_of(entry: EncodedEntry, header: bytes) -> str:
     read = composite_key_reader(
         state.key_serializer, state.namespace_serializer, state.user_key_serializer
     )
-    key, _, user_key, _ = read(entry.key, 0, len(entry.key))
+    key, _, user_key, _, _ = read(entry.key, 0, len(entry.key))
     text = f"key {show(key)} in state {state.name!r}"
     return text if user_key is None else f"{text} with the user key {show(user_key)}"
 
@@ -186,10 +186,7 @@ def _write(name: str, serializer: Serializer, value: Any) -> bytes:
         if serializer.name not in NOT_NULL:
             return serializer.write(value)
         raise InvalidValueError(f"{name} must not be None: a {serializer} writes no null")
-    try:
-        return checked_write(serializer, value)
-    except KeyGroupsError as error:
-        raise type(error)(f"{name}: {error}") from None
+    return checked_write(name, serializer, value)
 
 
 def _check_no_user_key(user_key: Any, name: str) -> None:

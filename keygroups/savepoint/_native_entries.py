@@ -29,12 +29,12 @@ def native_entries(state: StateDescriptor, subtask: int) -> NativeEntries[StateE
         for _ in range(count):
             fields, size = feed.read_sized(read)
             if not is_map:
-                yield make((*start, *fields, size))
+                yield make((*start, *fields, size, None))
                 continue
             key, namespace, (read_item, items) = fields
             for _ in range(items):
                 item, item_size = feed.read_sized(read_item)
-                yield make((*start, key, namespace, *item, None, size + item_size))
+                yield make((*start, key, namespace, *item, None, size + item_size, None))
                 size = 0  # that of key and namespace, which stand there once
 
     return entries

@@ -10,7 +10,7 @@ from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint
+from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, UnknownKeysError
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class OperatorReport:
     """The keyed state of an operator, its heaviest key groups and keys; `str()` says it.
 
     `key_group_bytes` is the load of the key groups in bytes, `heaviest_key_groups` and
-    `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load.
+    `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load. Where the keys
+    cannot be told from the bytes there are none of them, and `unknown_keys` says why.
     """
 
     operator: Operator
@@ -26,6 +27,7 @@ class OperatorReport:
     heaviest_key_groups: tuple[int, ...]
     heaviest_keys: tuple[KeySize, ...]
     rescale: RescaleReport
+    unknown_keys: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -41,6 +43,8 @@ class OperatorReport:
             subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
             yield f"  {weights[key_group]:>12,}  key group {key_group}, subtask {subtask}"
         yield "keys with the most bytes:"
+        if self.unknown_keys is not None:
+            yield f"  {self.unknown_keys}"
         for key in self.heaviest_keys:
             yield (
                 f"  {key.bytes:>12,}  {key.key!r:.60}, {key.entries} entries, "
@@ -81,5 +85,9 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
     load = operator.key_group_bytes()
     heaviest = sorted(range(groups), key=lambda one: -load.weights[one])[:top]
-    keys = tuple(operator.key_sizes(top))
-    return OperatorReport(operator, load, tuple(heaviest), keys, RescaleReport(plan, load))
+    rescale = RescaleReport(plan, load)
+    try:
+        keys = tuple(operator.key_sizes(top))
+    except UnknownKeysError as error:
+        return OperatorReport(operator, load, tuple(heaviest), (), rescale, str(error))
+    return OperatorReport(operator, load, tuple(heaviest), keys, rescale)

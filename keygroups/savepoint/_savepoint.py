@@ -59,6 +59,10 @@ class KeySize(NamedTuple):
     bytes: int
 
 
+class UnknownKeysError(SavepointError):
+    """Only the job can tell the keys of entries from what is behind them."""
+
+
 class Operator:
     """One operator of a savepoint; all of its state is read when it is asked for.
 
@@ -153,7 +157,8 @@ class Operator:
         """Return the keys with the most bytes of keyed state, the heaviest first.
 
         `top` is how many, at least 1. All entries are read, and the keys of one key group held
-        at a time. Raises InvalidValueError, InvalidTypeError or SavepointError.
+        at a time. Raises InvalidValueError, InvalidTypeError or SavepointError, the latter also
+        where the bytes do not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
         return nlargest(top, self._key_sizes(), key=lambda one: one.bytes)
@@ -163,12 +168,21 @@ class Operator:
             for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
                 sizes: dict[str, list[Any]] = {}
                 for entry in entries:
+                    if entry.key_bytes is not None and entry.key is None:
+                        raise self._unknown_keys(entry.state)
                     # Two keys of Java may be one in Python, such as 0.0 and -0.0.
                     size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
                     size[1] += 1
                     size[2] += entry.bytes
                 for key, count, total in sizes.values():
                     yield KeySize(key, key_group, task.subtask, count, total)
+
+    def _unknown_keys(self, name: str) -> UnknownKeysError:
+        (state,) = (one for one in self.states if one.name == name)
+        return UnknownKeysError(
+            f"{self._files.base}: which keys are how heavy in operator {self.label} is not known: "
+            f"of {state} the bytes do not say where a key ends"
+        )
 
     def operator_state(self) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.

@@ -85,14 +85,14 @@ def read_keyed_state(
     timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
-    key, namespace, user_key, value, last_access, timestamp, bytes; the two times are epoch
-    milliseconds. key, namespace, user_key and value have the type that all states agree on, and
-    where these differ they are a struct with a field for each state, null but for the entry's
+    key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
+    epoch milliseconds. key, namespace, user_key and value have the type that all states agree on,
+    and where these differ they are a struct with a field for each state, null but for the entry's
     own: `value.count`. The types are those that the savepoint's serializers tell of:
 
-    - TUPLE and SQL_ROW: structs of f0, f1, ...; ROW: the same with `row_kind`; POJO: by name;
-      TIME_WINDOW: `start` and `end`; an element of a LIST with a time to live: `last_access` and
-      `value`
+    - TUPLE: structs of f0, f1, ...; ROW and SQL_ROW: the same with `row_kind`, but for a SQL_ROW
+      that is a key or a user key, which is always +I; POJO: by name; TIME_WINDOW: `start` and
+      `end`; an element of a LIST with a time to live: `last_access` and `value`
     - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
       `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds

@@ -12,8 +12,12 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
+from keygroups._compound_serializers import sql_row
 from keygroups._row_reader import TimestampData, row_reader
+from keygroups._serializers import Row
 from keygroups.binary_row import binary_row
+from keygroups.errors import InvalidValueError
+from keygroups.hashing import hash_code
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import SQL_ROW
 
@@ -21,7 +25,7 @@ from keygroups.types import SQL_ROW
 def readable(field: LogicalType, value: Any) -> Any:
     """Return what is to be read for a value of the vectors."""
     if field.name == "ROW" and value is not None:
-        return tuple(map(readable, field.fields, value))
+        return Row(tuple(map(readable, field.fields, value)))
     if field.name == "ARRAY" and value is not None:
         return [readable(field.fields[0], element) for element in value]
     if field.name in ("TIMESTAMP", "TIMESTAMP_LTZ") and value is not None:
@@ -57,7 +61,7 @@ def test_vectors() -> None:
             if name not in line:
                 continue
             found = read(bytes.fromhex(line[name]))
-            expected = tuple(map(readable, fields, line["values"]))
+            expected = Row(tuple(map(readable, fields, line["values"])))
             assert repr(found) == repr(expected), line
             counts[name] += 1
     print("rows:", dict(counts))
@@ -130,6 +134,75 @@ def test_nested() -> None:
     read = row_reader([parse_logical_type(text)])
     assert read(binary_row(values, SQL_ROW(text))) == values
     assert read(binary_row((None,), SQL_ROW(text))) == (None,)
+
+
+# Rows of state of SQL jobs that Flink 2.3.0 ran, as its own classes wrote them, with their kinds:
+# of Deduplicate that keeps the last row, and of the versions of a temporal join, where the second
+# says that the key was deleted.
+KINDS = [
+    (
+        ("BIGINT NOT NULL", "STRING", "TIMESTAMP(3)"),
+        "020000000000000021000000000000006b310000000000824c4a3d288e010000",
+        Row((33, "k1", dt.datetime(2024, 3, 10, 12, 1, 29, 164_000)), "+U"),
+    ),
+    (
+        ("BIGINT NOT NULL", "DECIMAL(12, 3)", "STRING", "TIMESTAMP(3)"),
+        "020000000000000005000000000000007b690000000000006f736c6f00000084961c3d288e010000",
+        Row((5, Decimal("27.003"), "oslo", dt.datetime(2024, 3, 10, 12, 1, 17, 462_000)), "+U"),
+    ),
+    (
+        ("BIGINT NOT NULL", "DECIMAL(12, 3)", "STRING", "TIMESTAMP(3)"),
+        "030600000000000007000000000000000000000000000000000000000000000061a83c288e010000",
+        Row((7, None, None, dt.datetime(2024, 3, 10, 12, 0, 47, 713_000)), "-D"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("types", "data", "expected"), KINDS)
+def test_kinds_of_state(types: tuple[str, ...], data: str, expected: Row) -> None:
+    """A row in state keeps its kind, both ways; a key has none but +I."""
+    serializer = sql_row([parse_logical_type(text) for text in types])
+    assert serializer.read is not None
+    assert serializer.write is not None
+    written = struct.pack(">i", len(data) // 2) + bytes.fromhex(data)
+    found, end = serializer.read(written, 0)
+    assert found == expected
+    assert found.row_kind == expected.row_kind
+    assert end == len(written)
+    assert serializer.write(found) == written
+    assert serializer.write(tuple(found)) == written[:4] + b"\0" + written[5:]
+    with pytest.raises(InvalidValueError, match=r"must be a row of kind \+I.*, got Row"):
+        binary_row(found, SQL_ROW(*types))
+    with pytest.raises(InvalidValueError, match=r"must be a row of kind \+I.*, got Row"):
+        hash_code(found, SQL_ROW(*types))
+
+
+def test_kinds_within() -> None:
+    """Rows in a row and in an array have a byte of their own, which Flink copies too."""
+    fields = [parse_logical_type("ROW<a INT>"), parse_logical_type("ARRAY<ROW<a INT>>")]
+    inner = (Row((1,), "-U"), [Row((2,), "-D"), None, Row((3,))])
+    serializer = sql_row(fields)
+    assert serializer.read is not None
+    assert serializer.write is not None
+    written = serializer.write(inner)
+    nested = [
+        bytes([kind, *bytes(7), number, *bytes(7)]) for kind, number in ((1, 1), (3, 2), (0, 3))
+    ]
+    assert all(part in written for part in nested)
+    (row, rows), _ = serializer.read(written, 0)
+    assert (row.row_kind, rows[0].row_kind, rows[2].row_kind) == ("-U", "-D", "+I")
+    assert serializer.write((row, rows)) == written
+    for key in ((inner[0], None), (None, inner[1])):
+        with pytest.raises(
+            InvalidValueError, match=r"key of type ROW.* must be a row of kind \+I"
+        ):
+            hash_code(key, SQL_ROW(*map(str, fields)))
+
+
+def test_a_kind_that_is_none() -> None:
+    """RowKind.fromByteValue knows 0 to 3."""
+    with pytest.raises(ValueError, match="a row of kind 4"):
+        row_reader([LogicalType("INT")])(b"\4" + bytes(15))
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,19 @@ from sst_bytes import (
 )
 
 from keygroups.errors import KeyGroupsError, SavepointError
-from keygroups.savepoint import Operator, StateEntry, TimeWindow, TtlValue, read_savepoint
+from keygroups.savepoint import (
+    KeySize,
+    Operator,
+    StateEntry,
+    TimeWindow,
+    TtlValue,
+    read_savepoint,
+)
 from keygroups.savepoint import _files as files_module
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 KRYO = sb.kryo_of("a.B")
+TIME_WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
 COUNT = sb.state("count", "VALUE", LONG)
 
 
@@ -108,14 +116,7 @@ def test_kinds_and_times_to_live(tmp_path: Path) -> None:
         sb.state("v", "VALUE", sb.ttl_of(LONG)),
         sb.state("l", "LIST", sb.list_of(sb.ttl_of(STRING))),
         sb.state("m", "MAP", sb.map_of(STRING, sb.ttl_of(LONG))),
-        sb.state(
-            "r",
-            "REDUCING",
-            INT,
-            namespace=sb.snapshot(
-                f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3
-            ),
-        ),
+        sb.state("r", "REDUCING", INT, namespace=TIME_WINDOW),
         sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3),
     ]
     found = list(canonical(tmp_path, states, [sb.canonical_key_group(entries)]).entries())
@@ -161,12 +162,46 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
 
 
 def test_keys_that_only_the_job_reads(tmp_path: Path) -> None:
-    entries = [(0, [(b"\3any\0", sb.i64(5))]), (1, [(b"\3time", b"")])]
-    states = [COUNT, sb.state("t", "", sb.timer_of(KRYO, sb.NONE), backend_type=3)]
+    """What is behind a key is taken off, where it has a fixed size; else no key is told."""
+    time = sb.i64(-(2**63) + 4)
+    entries = [
+        (0, [(b"\3any\0", sb.i64(5))]),
+        (1, [(b"\3" + time + b"any\0", b"")]),
+        (2, [(b"\3any" + sb.i64(1, 2), sb.i64(5))]),
+        (3, [(b"\3any\0" + sb.i32(7), b"\0" + sb.i64(5))]),
+        (4, [(b"\3any\3\2a\2", sb.i64(5))]),
+        (5, [(b"\3any\0\2a", b"\0" + sb.i64(5))]),
+        (6, [(b"\3" + time + b"any\2a", b"")]),
+    ]
+    states = [
+        COUNT,
+        sb.state("timers", "", sb.timer_of(KRYO, sb.NONE), backend_type=3),
+        sb.state("windows", "VALUE", LONG, namespace=TIME_WINDOW),
+        sb.state("map of ints", "MAP", sb.map_of(INT, LONG)),
+        sb.state("named", "VALUE", LONG, namespace=STRING),
+        sb.state("map of strings", "MAP", sb.map_of(STRING, LONG)),
+        sb.state("named timers", "", sb.timer_of(KRYO, STRING), backend_type=3),
+    ]
     operator = canonical(tmp_path, states, [sb.canonical_key_group(entries)], key=KRYO)
-    count, timer = operator.entries()
-    assert (count.key, count.value) == (b"any\0", 5)
-    assert (timer.key, timer.timestamp) == (b"time", None)
+    parts = ("key", "namespace", "user_key", "timestamp", "key_bytes")
+    assert [tuple(getattr(one, part) for part in parts) for one in operator.entries()] == [
+        (b"any", None, None, None, None),
+        (b"any", None, None, 4, None),
+        (b"any", TimeWindow(1, 2), None, None, None),
+        (b"any", None, 7, None, None),
+        (b"any", "a", None, None, None),
+        (None, None, None, None, b"any\0\2a"),
+        (None, None, None, 4, b"any\2a"),
+    ]
+    with pytest.raises(
+        SavepointError, match=r"of map of strings: MAP <KRYO\(a\.B\), STRING, LONG>"
+    ):
+        operator.key_sizes()
+    assert [(one.bytes, one.value) for one in operator.entries(["map of strings"])] == [(15, 5)]
+    known = canonical(
+        tmp_path / "known", states[:5], [sb.canonical_key_group(entries[:5])], key=KRYO
+    )
+    assert known.key_sizes() == [KeySize(b"any", 3, 0, 5, 12 + 12 + 27 + 17 + 15)]
 
 
 BAD_CANONICAL = [

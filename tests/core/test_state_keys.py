@@ -148,8 +148,17 @@ def test_vectors() -> None:
 
 
 def as_read(key_type: KeyType | Serializer, key: Any) -> Any:
+    if isinstance(key_type, SQL_ROW):
+        return sql_row_as_read(key)
     is_row = isinstance(key_type, ROW) or getattr(key_type, "name", "") == "ROW"
     return Row(key) if is_row else key
+
+
+def sql_row_as_read(value: Any) -> Any:
+    """Rows in a row and in an array have a kind too."""
+    if isinstance(value, list):
+        return list(map(sql_row_as_read, value))
+    return Row(tuple(map(sql_row_as_read, value))) if isinstance(value, tuple) else value
 
 
 def test_prefix_vectors() -> None:
@@ -286,17 +295,20 @@ def test_lengths_of_both(size: int, length: str) -> None:
 
 
 def test_what_only_the_job_reads() -> None:
-    """Key, namespace or map key of an unknown class: bytes up to the end, and None after it."""
+    """Key, namespace or map key of an unknown class: its bytes, up to what is behind it."""
     kryo = Serializer("KRYO", java_class="a.B")
     data = b"\x03" + b"ab\0cd"
     by_key = CompositeKeySerializer(128, kryo)
-    assert by_key.deserialize(data) == (3, b"ab\0cd", None, None)
+    assert by_key.deserialize(data + b"\0") == (3, b"ab\0cd", None, None)
     by_namespace = CompositeKeySerializer(128, SHORT, kryo)
     assert by_namespace.deserialize(data) == (3, 0x6162, b"\0cd", None)
     by_user_key = CompositeKeySerializer(128, SHORT, VOID_NAMESPACE, kryo)
     assert by_user_key.deserialize(data) == (3, 0x6162, None, b"cd")
     with pytest.raises(UnsupportedKeyTypeError, match=r"KRYO\(a\.B\) cannot be written"):
         by_key.serialize(b"ab", key_group=3)
+    by_name = CompositeKeySerializer(128, kryo, VOID_NAMESPACE, STRING)
+    with pytest.raises(InvalidValueError, match=r"of KRYO\(a\.B\) the bytes do not say"):
+        by_name.deserialize(data + b"\0\2a")
 
 
 def test_parts_that_only_the_job_reads() -> None:
@@ -557,11 +569,14 @@ def test_row_repr_and_pickle() -> None:
     assert copy.row_kind == "-U"
     assert row != (1, "a")
     assert Row((1, "a")) == (1, "a")
+    assert Row((1, "a")) != [2]
+    assert hash(Row((1, "a"))) == hash((1, "a"))
 
 
 def test_the_bytes_that_a_class_of_the_job_reads_end_where_told() -> None:
     """As in a block, where the next key follows: of the key itself, and of its namespace."""
     block, of_the_job = b"\0\0\0\7window!next", Serializer("KRYO")
     read = composite_key_reader(serializer_of(INT), of_the_job, None)
-    assert read(block, 0, 11) == (7, b"window!", None, 11)
-    assert composite_key_reader(of_the_job, of_the_job, None)(block, 4, 11)[0] == b"window!"
+    assert read(block, 0, 11) == (7, b"window!", None, None, 11)
+    read = composite_key_reader(of_the_job, serializer_of(SHORT), None)
+    assert read(block, 4, 11) == (b"windo", 0x7721, None, None, 11)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+import savepoint_bytes as sb
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -62,7 +63,7 @@ from keygroups.spark import read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._state.batches import layout_of
-from keygroups.spark._state.column_types import column_of
+from keygroups.spark._state.column_types import column_of, key_column_of
 from keygroups.spark._state.tasks import parse_key_groups, read_tasks
 
 READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
@@ -115,6 +116,9 @@ def plain_entry(entry: StateEntry, states: dict[str, StateDescriptor]) -> tuple[
         value = tuple(value.values())
     if isinstance(key, dict):
         key = tuple(key.values())
+    if states[entry.state].key_serializer.name == "SQL_ROW":  # whose column has no row_kind
+        assert key.row_kind == "+I"
+        key = tuple(key)
     return (
         entry.state,
         entry.kind,
@@ -142,7 +146,8 @@ def plain_rows(df: DataFrame, states: dict[str, StateDescriptor]) -> Iterator[tu
                 assert not any(one is not None for one in others.values())
             typed.append(plain(value))
         same = (row["state"], row["kind"], row["key_group"], row["subtask"])
-        yield (*same, *typed, row["last_access"], row["timestamp"], row["bytes"])
+        rest = ("last_access", "timestamp", "bytes", "key_bytes")
+        yield (*same, *typed, *(row[name] for name in rest))
 
 
 def states_of(operator: Operator) -> dict[str, StateDescriptor]:
@@ -219,7 +224,7 @@ def test_the_types_of_one_state(spark: SparkSession) -> None:
     assert df.schema.simpleString() == (
         "struct<key_group:int,subtask:int,state:string,kind:string,key:string,namespace:string,"
         "user_key:string,value:array<struct<last_access:bigint,value:string>>,last_access:bigint,"
-        "timestamp:bigint,bytes:bigint>"
+        "timestamp:bigint,bytes:bigint,key_bytes:binary>"
     )
     df = read_keyed_state(spark, HEAP.path, "by-tuple", "ttlMap")
     types = {field.name: field.dataType.simpleString() for field in df.schema}
@@ -243,7 +248,8 @@ def test_an_operator_without_keyed_state_has_no_rows(spark: SparkSession) -> Non
     operator = next(one for one in HEAP.read().operators if not one.states)
     df = read_keyed_state(spark, HEAP.path, operator.operator_id)
     assert df.collect() == []
-    assert len(df.columns) == 11
+    assert df.columns[4:] == [*StateEntry._fields[4:]]
+    assert {*df.columns} == {*StateEntry._fields}
 
 
 # --- types that no point has ------------------------------------------------------------
@@ -283,46 +289,57 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
     ),
     (
         sql_row([parse_logical_type("DECIMAL(38, 10)")]),
-        "struct<f0:decimal(38,10)>",
-        [((Decimal("1.5000000000"),), (Decimal("1.5"),)), ((None,), (None,))],
+        "struct<f0:decimal(38,10),row_kind:string>",
+        [
+            (Row((Decimal("1.5000000000"),), "-D"), (Decimal("1.5"), "-D")),
+            (Row((None,)), (None, "+I")),
+        ],
     ),
     (
         sql_row([parse_logical_type("DATE"), parse_logical_type("TIME(3)")]),
-        "struct<f0:date,f1:int>",
+        "struct<f0:date,f1:int,row_kind:string>",
         [
-            ((dt.date(1, 1, 1), dt.time(1, 2, 3, 4000)), (dt.date(1, 1, 1), 3_723_004)),
-            ((dt.date(9999, 12, 31), 2**31 - 1), (dt.date(9999, 12, 31), 2**31 - 1)),
+            (
+                Row((dt.date(1, 1, 1), dt.time(1, 2, 3, 4000))),
+                (dt.date(1, 1, 1), 3_723_004, "+I"),
+            ),
+            (
+                Row((dt.date(9999, 12, 31), 2**31 - 1), "+U"),
+                (dt.date(9999, 12, 31), 2**31 - 1, "+U"),
+            ),
         ],
     ),
     (
         sql_row([parse_logical_type("TIMESTAMP(6)"), parse_logical_type("TIMESTAMP(3)")]),
-        "struct<f0:timestamp_ntz,f1:timestamp_ntz>",
+        "struct<f0:timestamp_ntz,f1:timestamp_ntz,row_kind:string>",
         [
             (
-                (dt.datetime(1900, 1, 1, 0, 0, 0, 1), None),
-                (dt.datetime(1900, 1, 1, 0, 0, 0, 1), None),
+                Row((dt.datetime(1900, 1, 1, 0, 0, 0, 1), None)),
+                (dt.datetime(1900, 1, 1, 0, 0, 0, 1), None, "+I"),
             )
         ],
     ),
     (
         sql_row([parse_logical_type("TIMESTAMP(9)"), parse_logical_type("TIMESTAMP_LTZ(9)")]),
         "struct<f0:struct<millisecond:bigint,nano_of_millisecond:int>,"
-        "f1:struct<millisecond:bigint,nano_of_millisecond:int>>",
+        "f1:struct<millisecond:bigint,nano_of_millisecond:int>,row_kind:string>",
         [
-            ((TimestampData(-1, 999_999), None), ((-1, 999_999), None)),
+            (Row((TimestampData(-1, 999_999), None)), ((-1, 999_999), None, "+I")),
             (
-                (
-                    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
-                    dt.datetime(2024, 1, 1, tzinfo=UTC),
+                Row(
+                    (
+                        dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+                        dt.datetime(2024, 1, 1, tzinfo=UTC),
+                    )
                 ),
-                ((-1, 999_000), (1_704_067_200_000, 0)),
+                ((-1, 999_000), (1_704_067_200_000, 0), "+I"),
             ),
         ],
     ),
     (
         sql_row([parse_logical_type("ARRAY<ROW<INT, BINARY(2)>>"), parse_logical_type("BYTES")]),
-        "struct<f0:array<struct<f0:int,f1:binary>>,f1:binary>",
-        [(([(1, b"ab"), None], b"c"), ([(1, b"ab"), None], b"c"))],
+        "struct<f0:array<struct<f0:int,f1:binary,row_kind:string>>,f1:binary,row_kind:string>",
+        [(Row(([Row((1, b"ab"), "-U"), None], b"c")), ([(1, b"ab", "-U"), None], b"c", "+I"))],
     ),
 ]
 
@@ -346,7 +363,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
-    df = spark.createDataFrame([(one,) for one in column.convert([(instant,)])], schema)
+    df = spark.createDataFrame([(one,) for one in column.convert([Row((instant,))])], schema)
     assert df.selectExpr("unix_micros(v.f0)").first()[0] == 1_719_835_200_000_005  # type: ignore[index]
 
 
@@ -356,10 +373,10 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
         (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
         (CHAR, "\udfff", "half of a surrogate pair"),
         (list_of(STRING), ["\udc00"], "half of a surrogate pair"),
-        (sql_row([parse_logical_type("DATE")]), (2**31 - 1,), "2147483647 is nothing that"),
+        (sql_row([parse_logical_type("DATE")]), Row((2**31 - 1,)), "2147483647 is nothing that"),
         (
             sql_row([parse_logical_type("TIMESTAMP(6)")]),
-            (TimestampData(2**62, 0),),
+            Row((TimestampData(2**62, 0),)),
             "is nothing that a column of Spark holds unchanged",
         ),
         (map_of(STRING, INT), {None: 1}, "a map has the key null"),
@@ -376,15 +393,49 @@ def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, mes
         column.convert([None, value])
 
 
-def test_timers_that_only_the_job_can_read_are_bytes() -> None:
+def test_keys_of_flink_sql_have_no_kind() -> None:
+    """Nor have rows in them: all are of kind +I, and another is refused."""
+    types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
+    column = key_column_of(sql_row(types))
+    assert column is not None
+    assert column.data_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
+    key = Row((1, [Row((2,)), None]))
+    assert column.convert([key, None]) == [(1, [(2,), None]), None]
+    for other in (Row((1, None), "-U"), Row((1, [Row((2,), "+U")]))):
+        with pytest.raises(InvalidValueError, match="is nothing that a column of Spark holds"):
+            column.convert([key, other])
+
+
+def test_what_only_the_job_can_read_is_bytes() -> None:
     kryo = Serializer("KRYO", java_class="a.B")
     timers = StateDescriptor("timers", "PRIORITY_QUEUE", STRING, kryo, None)
     count = StateDescriptor("count", "VALUE", STRING, VOID_NAMESPACE, LONG)
-    schema = layout_of([timers, count]).schema
-    assert schema["key"].dataType.simpleString() == "struct<timers:binary,count:string>"
+    layout = layout_of([timers, count])
+    assert layout.schema["key"].dataType == T.StringType()
+    assert layout.schema["namespace"].dataType == T.BinaryType()
+    assert layout.has_key_bytes
+    assert not layout_of([count]).has_key_bytes
     items = StateDescriptor("items", "LIST", STRING, kryo, kryo)
     schema = layout_of([items]).schema
     assert schema["namespace"].dataType == schema["value"].dataType == T.BinaryType()
+
+
+def test_keys_that_only_the_job_can_tell(spark: SparkSession, tmp_path: Path) -> None:
+    """One whose end is known, beside one that a string follows."""
+    states = [
+        sb.state("count", "VALUE", sb.simple("Long")),
+        sb.state("named", "MAP", sb.map_of(sb.simple("String"), sb.simple("Long"))),
+    ]
+    data = sb.keyed_header(sb.kryo_of("a.B"), states)
+    count, named = [(b"\3any\0", sb.i64(5))], [(b"\3any\0\2a", b"\0" + sb.i64(6))]
+    content = sb.canonical_key_group([(0, count), (1, named)])
+    keyed = sb.canonical(3, [len(data)], sb.inline(data + content))
+    folder = sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=keyed)])])
+    rows = read_keyed_state(spark, folder, bytes(16).hex()).orderBy("value").collect()
+    assert [(row.key, row.user_key, row.value, row.key_bytes) for row in rows] == [
+        (b"any", None, 5, None),
+        (None, None, 6, b"any\0\2a"),
+    ]
 
 
 # --- what is refused, and damage --------------------------------------------------------

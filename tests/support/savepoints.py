@@ -20,12 +20,10 @@ from typing import Any
 
 from golden import FOLDER, lines
 
-from keygroups.binary_row import binary_row
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry, read_savepoint
 from keygroups.savepoint._files import Files
 from keygroups.state_keys import Serializer
-from keygroups.types import SQL_ROW
 
 
 @lru_cache
@@ -202,8 +200,7 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         key, of = parts
         return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
     if name == "SQL_ROW":
-        key_type = serializer.key_type
-        row = binary_row(value, key_type).hex() if isinstance(key_type, SQL_ROW) else None
+        row = serializer.write(value)[4:].hex() if serializer.write else None  # with its kind
         return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
     if name == "POJO":
         members = dict(zip(serializer.names, parts))

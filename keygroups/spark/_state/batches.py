@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice, repeat
+from itertools import chain, groupby, islice, repeat
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from keygroups.spark._state.column_types import (
     SparkColumn,
     array_of,
     column_of,
+    is_of_the_job,
+    key_column_of,
     ttl_of,
 )
 
@@ -32,7 +34,8 @@ _SAME = {
 _TYPED = ("key", "namespace", "user_key", "value")
 SAME = tuple(_SAME)
 """The columns in which the entries of a batch are the same."""
-VARYING = (*_TYPED, "last_access", "timestamp", "bytes")
+_NUMBERS = ("last_access", "timestamp", "bytes")
+VARYING = (*_TYPED, *_NUMBERS, "key_bytes")
 """The others."""
 _PLACES = {name: StateEntry._fields.index(name) for name in StateEntry._fields}
 _get_state = itemgetter(_PLACES["state"])
@@ -46,6 +49,7 @@ class Layout:
     types: tuple[Mapping[str, T.DataType], ...]
     has_last_access: bool
     has_timestamp: bool
+    has_key_bytes: bool
 
     @property
     def states(self) -> list[str]:
@@ -62,8 +66,8 @@ class Layout:
     @property
     def not_null(self) -> list[str]:
         """Those of VARYING in which not all is null."""
-        numbers = (self.has_last_access, self.has_timestamp, True)
-        return [name for name, has in zip(VARYING, (*map(bool, self.types), *numbers)) if has]
+        others = (self.has_last_access, self.has_timestamp, True, self.has_key_bytes)
+        return [name for name, has in zip(VARYING, (*map(bool, self.types), *others)) if has]
 
     @property
     def batch_schema(self) -> T.StructType:
@@ -73,8 +77,8 @@ class Layout:
         return T.StructType([T.StructField(*field) for field in (*_SAME.items(), *arrays)])
 
     def _varying(self) -> Iterator[tuple[str, T.DataType]]:
-        types = map(_joined, self.types)
-        return ((name, next(types, T.LongType())) for name in VARYING)
+        numbers = repeat(T.LongType(), len(_NUMBERS))
+        return zip(VARYING, chain(map(_joined, self.types), numbers, [BINARY.data_type]))
 
 
 class Batch(NamedTuple):
@@ -104,6 +108,7 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
         types,
         any(state.has_ttl for state in states),
         any(state.kind == "PRIORITY_QUEUE" for state in states),
+        any(map(_has_key_bytes, states)),
     )
 
 
@@ -167,6 +172,8 @@ class _Converter:
             self._add("last_access")
         if state.kind == "PRIORITY_QUEUE":
             self._add("timestamp")
+        if _has_key_bytes(state):
+            self._add("key_bytes")
         self._add("bytes")
 
     def _add(self, name: str, convert: Convert = _as_it_is) -> None:
@@ -188,16 +195,22 @@ class _Converter:
 
 def _columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
     """Return the columns of key, namespace, user key and value, None for what is always None."""
-    key, namespace = state.key_serializer, state.namespace_serializer
+    key, namespace = key_column_of(state.key_serializer), column_of(state.namespace_serializer)
     if state.value_serializer is None:
-        if key.read is None or namespace.read is None:  # bytes of a timer that nobody can part
-            return BINARY, None, None, None
-        return column_of(key), column_of(namespace), None, None
-    user_key = None if state.user_key_serializer is None else column_of(state.user_key_serializer)
+        return key, namespace, None, None
+    user_key = None
+    if state.user_key_serializer is not None:
+        user_key = key_column_of(state.user_key_serializer)
     value = column_of(state.value_serializer)
     if state.kind == "LIST" and value is not None and state.value_serializer.read is not None:
         value = array_of(ttl_of(value) if state.has_ttl else value)
-    return column_of(key), column_of(namespace), user_key, value
+    return key, namespace, user_key, value
+
+
+def _has_key_bytes(state: StateDescriptor) -> bool:
+    """Return whether there may be entries whose key nobody but the job can tell."""
+    parts = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
+    return any(is_of_the_job(part) for part in parts if part is not None)
 
 
 def _joined(types: Mapping[str, T.DataType]) -> T.DataType:

@@ -51,8 +51,22 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
     if name == "POJO":
         return _pojo_of(serializer.names, [_part(part) for part in serializer.parts])
     if name == "SQL_ROW":
-        return _sql_row_of(serializer.fields)
+        return _sql_row_of(serializer.fields, is_key=False)
     return _SCALARS[name]
+
+
+def key_column_of(serializer: Serializer) -> SparkColumn | None:
+    """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
+    if serializer.name == "SQL_ROW":
+        return _sql_row_of(serializer.fields, is_key=True)
+    return column_of(serializer)
+
+
+def is_of_the_job(serializer: Serializer) -> bool:
+    """Return whether there may be values that take the job's classes to read."""
+    if serializer.read is None or serializer.name == "POJO":  # which may be of a subclass
+        return True
+    return any(map(is_of_the_job, serializer.parts))
 
 
 def array_of(element: SparkColumn) -> SparkColumn:
@@ -132,17 +146,28 @@ def _map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
     return SparkColumn(T.MapType(key.data_type, value.data_type), convert)
 
 
-def _sql_row_of(fields: Sequence[LogicalType]) -> SparkColumn:
-    return _struct_of(_numbered(fields), list(map(_logical, fields)))
+def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> SparkColumn:
+    parts = [_logical(field, is_key) for field in fields]
+    if not is_key:
+        return _row_of(parts)
+    row = _struct_of(_numbered(parts), parts, Row)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        for value in values:
+            if value is not None and value.row_kind != "+I":
+                raise _unfit(value)
+        return row.convert(values)
+
+    return SparkColumn(row.data_type, convert)
 
 
-def _logical(field: LogicalType) -> SparkColumn:
+def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
     """Return the column of a type of Flink SQL."""
     name = field.name
     if name == "ROW":
-        return _sql_row_of(field.fields)
+        return _sql_row_of(field.fields, is_key)
     if name == "ARRAY":
-        return array_of(_logical(field.fields[0]))
+        return array_of(_logical(field.fields[0], is_key))
     if name == "DECIMAL":
         decimal = T.DecimalType(field.precision or 10, field.scale or 0)
         return SparkColumn(decimal, _checked(Decimal))
@@ -174,10 +199,14 @@ def _check_classes(values: Sequence[Any], *classes: type) -> None:
     others = set(map(type, values)).difference(classes)
     for value in values if others else ():
         if type(value) in others:
-            raise InvalidValueError(
-                f"{show(value)} is nothing that a column of Spark holds unchanged: read it with "
-                "keygroups.savepoint"
-            )
+            raise _unfit(value)
+
+
+def _unfit(value: object) -> InvalidValueError:
+    return InvalidValueError(
+        f"{show(value)} is nothing that a column of Spark holds unchanged: read it with "
+        "keygroups.savepoint"
+    )
 
 
 def _checked(*classes: type) -> Convert:

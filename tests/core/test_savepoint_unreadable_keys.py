@@ -1,0 +1,215 @@
+"""Keys that only the job's own classes can read: what of an entry's bytes is theirs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from savepoints import point
+
+from keygroups import cli
+from keygroups._compound_serializers import pojo_of
+from keygroups._serializers import INT, LONG, STRING, Serializer, read_long
+from keygroups.errors import SavepointError
+from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
+from keygroups.savepoint._raw_entries import RAW
+from keygroups.state_keys import (
+    TIME_WINDOW,
+    VOID_NAMESPACE,
+    composite_key_reader,
+    timer_key_reader,
+)
+
+KRYO = Serializer("KRYO", java_class="a.B")
+POINTS = [
+    "2.3.0-heap-canonical",
+    "1.20.5-rocksinc-checkpoint",
+    "2.3.0-extraheap-canonical",
+    "1.20.5-sqlrocks-canonical",
+    "2.3.0-pojo-canonical",
+    "2.3.0-pyflink-canonical",
+]
+
+
+def unreadable(serializer: Serializer) -> Serializer:
+    return replace(serializer, read=None, size=None)
+
+
+def encoded_keys(name: str) -> Iterator[tuple[StateDescriptor, bytes]]:
+    """Yield the states of a point, and the bytes of keys as Flink wrote them."""
+    for operator in point(name).read().operators:
+        states = {state.name: state for state in operator.states}
+        for task in operator.tasks():
+            for handle, _ in task.handles:
+                for entry in task.read(handle, RAW):
+                    yield states[entry.state], entry.key
+
+
+def test_keys_of_points() -> None:
+    """As if their classes were not known: the parts are those that were read, whole.
+
+    That what was read is right is what `test_savepoint_points.py` holds.
+    """
+    counts: Counter[str] = Counter()
+    for name in POINTS:
+        for state, data in encoded_keys(name):
+            key, namespace, user_key = (
+                state.key_serializer,
+                state.namespace_serializer,
+                state.user_key_serializer,
+            )
+            assert key.read is not None
+            if key.size is not None:  # with one of no fixed size Flink writes other lengths
+                continue
+            if state.value_serializer is None:
+                _, start = read_long(data, 0)
+                known = timer_key_reader(key, namespace)(data, start, len(data))
+                found = timer_key_reader(unreadable(key), namespace)(data, start, len(data))
+            else:
+                start = 0
+                known = composite_key_reader(key, namespace, user_key)(data, 0, len(data))
+                split = composite_key_reader(unreadable(key), namespace, user_key)
+                found = split(data, 0, len(data))
+            encoded = data[start : key.read(data, start)[1]]
+            if user_key is None or user_key.size is not None:
+                assert found == (encoded, *known[1:])
+                counts[f"{state.kind} under {namespace}"] += 1
+            else:
+                assert found == (None, None, None, data, len(data))
+                counts["unknown"] += 1
+                last = composite_key_reader(key, namespace, unreadable(user_key))
+                assert user_key.read is not None
+                *parts, rest, left, _ = last(data, 0, len(data))
+                assert (*parts, left) == (*known[:2], None)
+                assert user_key.read(rest, 0) == (known[2], len(rest))
+    assert counts.keys() >= {
+        "unknown",
+        "VALUE under STRING",
+        "VALUE under VOID_NAMESPACE",
+        "MAP under VOID_NAMESPACE",
+        "LIST under TIME_WINDOW",
+        "PRIORITY_QUEUE under TIME_WINDOW",
+        "PRIORITY_QUEUE under VOID_NAMESPACE",
+        "REDUCING under GLOBAL_WINDOW",
+    }, counts
+    assert min(counts.values()) > 10
+
+
+# The first 258 bytes may be a key, whose length follows in two bytes, with a namespace of one byte
+# and its length behind it; or "abc" may be one, with a namespace of the 256 bytes that follow.
+TWO_WAYS = b"abc\x03" + b"x" * 254 + b"\x02\x01" + b"\x00\x01"
+
+
+def test_lengths_that_fit_in_two_ways() -> None:
+    """Then nothing is certain, but where the namespace can be read in one of the ways only."""
+    read = composite_key_reader(KRYO, KRYO, None)
+    assert read(TWO_WAYS, 0, 262) == (None, None, None, TWO_WAYS, 262)
+    assert read(b"abc\3xy\2", 0, 7) == (b"abc", b"xy", None, None, 7)
+    of_text = composite_key_reader(KRYO, STRING, None)
+    assert of_text(TWO_WAYS, 0, 262) == (TWO_WAYS[:258], None, None, None, 262)
+    of_numbers = composite_key_reader(KRYO, KRYO, INT)
+    last = b"\0\0\0\7"
+    assert of_numbers(TWO_WAYS + last, 0, 266) == (None, None, 7, TWO_WAYS + last, 266)
+
+
+def test_a_namespace_that_only_the_job_reads() -> None:
+    """Behind a key of fixed size it has no length, behind another one it has."""
+    assert composite_key_reader(INT, KRYO, None)(b"\0\0\0\7any", 0, 7) == (
+        7,
+        b"any",
+        None,
+        None,
+        7,
+    )
+    assert composite_key_reader(INT, KRYO, INT)(b"\0\0\0\7any\0\0\0\5", 0, 11) == (
+        *(7, b"any", 5, None, 11),
+    )
+    assert composite_key_reader(STRING, KRYO, None)(b"\2a\2any\3", 0, 7) == (
+        *("a", b"any", None, None, 7),
+    )
+    assert composite_key_reader(STRING, KRYO, STRING)(b"\2a\2any\3\2b", 0, 9) == (
+        *("a", None, None, b"\2a\2any\3\2b", 9),
+    )
+    assert timer_key_reader(STRING, KRYO)(b"\2aany", 0, 5) == ("a", b"any", None, None, 5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "data"),
+    [
+        ((KRYO, TIME_WINDOW, None), bytes(15)),
+        ((KRYO, VOID_NAMESPACE, LONG), bytes(7)),
+        ((KRYO, VOID_NAMESPACE, LONG), bytes(8)),
+        ((KRYO, STRING, None), b"any\3\2a\1"),
+        ((KRYO, STRING, None), b"any\2\2a\2"),
+        ((KRYO, STRING, None), b""),
+        ((STRING, KRYO, None), b"\2a\2any\2"),
+        ((STRING, VOID_NAMESPACE, KRYO), b"\2"),
+        ((INT, VOID_NAMESPACE, KRYO), b"\0\0\0\7"),
+    ],
+)
+def test_damaged_keys(parts: tuple[Any, ...], data: bytes) -> None:
+    with pytest.raises((ValueError, IndexError)):
+        composite_key_reader(*parts)(data, 0, len(data))
+
+
+def test_lengths_beyond_the_key() -> None:
+    """In a block more bytes follow, and none of them is a part of it."""
+    with pytest.raises(IndexError):
+        composite_key_reader(STRING, VOID_NAMESPACE, KRYO)(b"\x04abc\0next", 0, 3)
+    with pytest.raises(ValueError, match="too few bytes"):
+        composite_key_reader(STRING, KRYO, None)(b"\2a\2any\3", 0, 2)
+
+
+# A savepoint
+
+
+def operator_of(folder: Path, key: bytes, entries: list[tuple[bytes, bytes]]) -> Operator:
+    data = sb.keyed_header(key, [sb.state("m", "MAP", sb.map_of(sb.simple("String"), KRYO_VALUE))])
+    content = sb.canonical_key_group([(0, entries)])
+    keyed = sb.canonical(3, [len(data)], sb.inline(data + content))
+    task = sb.subtask(managed_keyed=keyed)
+    (operator,) = read_savepoint(sb.write(folder, [sb.operator([task])])).operators
+    return operator
+
+
+KRYO_VALUE = sb.kryo_of("a.B")
+
+
+def test_a_subclass_of_a_pojo(tmp_path: Path) -> None:
+    """A key that its serializer cannot read, beside others that it can."""
+    pojo = sb.pojo_of("a.P", {"n": sb.simple("Int")})
+    plain, of_subclass = b"\2\0" + sb.i32(7), b"\4" + sb.utf("a.Q") + b"any"
+    entries = [(b"\3" + key + b"\0\2a", b"\0v") for key in (plain, of_subclass)]
+    known, unknown = operator_of(tmp_path, pojo, entries).entries()
+    assert (known.key, known.user_key, known.key_bytes) == ({"n": 7}, "a", None)
+    assert (unknown.key, unknown.user_key, unknown.value) == (None, None, b"v")
+    assert unknown.key_bytes == of_subclass + b"\0\2a"
+    windows = composite_key_reader(pojo_of("a.P", ["n"], [INT]), TIME_WINDOW, None)
+    data = of_subclass + sb.i64(1, 2)
+    assert windows(data, 0, len(data)) == (
+        *(of_subclass, TimeWindow(1, 2), None, None, len(data)),
+    )
+
+
+def test_the_report_says_why_no_keys_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    operator = operator_of(tmp_path, KRYO_VALUE, [(b"\3any\0\2a", b"\0v")])
+    why = r"of m: MAP <KRYO(a.B), STRING, KRYO(a.B)> the bytes do not say where a key ends"
+    with pytest.raises(SavepointError) as raised:
+        operator.key_sizes()
+    assert why in str(raised.value)
+    assert cli.main(["savepoint", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert why in shown
+    assert "key groups with the most bytes, of" in shown
+    assert cli.main(["savepoint", str(tmp_path), "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert why in report["unknown_keys"]
+    assert report["heaviest_keys"] == []
