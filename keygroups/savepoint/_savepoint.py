@@ -12,6 +12,7 @@ from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._printable import printable
 from keygroups._restore_advice import restore_advice
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange
@@ -76,7 +77,7 @@ class Operator:
         self.is_fully_finished = metadata.is_fully_finished
 
     def __repr__(self) -> str:
-        return f"<Operator {self.label}>"
+        return f"<Operator {printable(self.label)}>"
 
     @property
     def label(self) -> str:
@@ -253,13 +254,14 @@ class Savepoint:
         return check_restore(one.max_parallelism, parallelism, max_parallelism)
 
     def __repr__(self) -> str:
-        return f"<Savepoint {self.path}>"
+        return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
         kind = self.kind or "savepoint or checkpoint"
         rows = [_HEADINGS, *(_row(one) for one in self.operators)]
         widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"]
+        head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
+        lines = [printable(head)]
         for first, *others in rows:
             cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
@@ -323,7 +325,7 @@ def _row(operator: Operator) -> tuple[str, ...]:
             imbalance = f"{load.imbalance(operator.parallelism):.2f}"
     size = sum(one.bytes for one in operator.subtasks)
     return (
-        operator.label,
+        printable(operator.label),
         str(operator.parallelism),
         str(operator.max_parallelism),
         f"{size:,}",
