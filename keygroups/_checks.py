@@ -17,6 +17,7 @@ from enum import Enum
 from reprlib import Repr
 from typing import Any, ParamSpec, TypeVar
 
+from keygroups._printable import printable
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -57,7 +58,7 @@ def show(value: object) -> str:
         text = _short.repr(value)
     except Exception:  # whatever the value's own class does there
         return f"{cls} that cannot be printed"
-    text = " ".join(text.splitlines())  # a message is one line
+    text = printable(" ".join(text.splitlines()))  # a message is one line
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 

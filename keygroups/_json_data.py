@@ -84,6 +84,8 @@ def savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
 
 def report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
+    from keygroups.savepoint._keyed_header import exact_state
+
     keys = [
         # Text and numbers are as JSON has them, any other key as Python shows it.
         one._asdict() | {"key": one.key if isinstance(one.key, (str, int)) else repr(one.key)}
@@ -91,7 +93,7 @@ def report_data(report: OperatorReport) -> dict[str, Any]:
     ]
     return {
         "operator_id": report.operator.operator_id,
-        "states": [str(state) for state in report.operator.states],
+        "states": [exact_state(state) for state in report.operator.states],
         "key_group_bytes": report.key_group_bytes.weights,
         "heaviest_key_groups": report.heaviest_key_groups,
         "heaviest_keys": keys,

@@ -7,17 +7,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keygroups._checks import show
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, show
 from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
+
+_LONGEST = 128 * UPPER_BOUND_MAX_PARALLELISM
+"""Characters of a load: many more than a line for each key group takes."""
 
 
 def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
     """Read a load from a file, "-" for standard input."""
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+        text = _read(path)
     except (OSError, ValueError) as error:  # ValueError: what is no text
         raise InvalidValueError(f"load cannot be read from {show(path)}: {error}") from None
+    if len(text) > _LONGEST:
+        raise InvalidValueError(
+            f"load must be at most {_LONGEST} characters, got more from {show(path)}"
+        )
     if text.lstrip().startswith("["):
         return KeyGroupLoad(max_parallelism, _read_json(path, text))
     weights: dict[int, float] = {}
@@ -33,6 +40,15 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
             raise InvalidValueError(f"key group {group} is twice in {show(path)}")
         weights[group] = weight  # type: ignore[index]  # a float is refused by the load
     return KeyGroupLoad(max_parallelism, weights)
+
+
+def _read(path: str) -> str:
+    if path != "-":
+        with Path(path).open(encoding="utf-8") as file:
+            return file.read(_LONGEST + 1)
+    if sys.stdin is None:
+        raise ValueError("standard input is closed")
+    return sys.stdin.read(_LONGEST + 1)
 
 
 def _read_json(path: str, text: str) -> Any:

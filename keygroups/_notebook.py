@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from keygroups._printable import printable
 from keygroups.errors import KeyGroupsError
 
 if TYPE_CHECKING:
@@ -16,14 +17,18 @@ def html_table(
     texts: Sequence[str], header: Sequence[str] = (), rows: Sequence[Sequence[object]] = ()
 ) -> str:
     """Return paragraphs, and a table if there is a header."""
-    shown = "".join(f"<p>{escape(text)}</p>" for text in texts)
+    shown = "".join(f"<p>{_cell(text)}</p>" for text in texts)
     if not header:
         return shown
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
+    head = "".join(f"<th>{_cell(cell)}</th>" for cell in header)
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows
+        f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows
     )
     return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: object) -> str:
+    return escape(printable(str(value)))
 
 
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keygroups._printable import printable
+
 
 def restore_advice(max_parallelisms: Mapping[str, int]) -> str:
     """Return the advice for operators with keyed state, by their max parallelisms.
@@ -13,7 +15,9 @@ def restore_advice(max_parallelisms: Mapping[str, int]) -> str:
     """
     which = str(next(iter(max_parallelisms.values())))
     if len(set(max_parallelisms.values())) > 1:
-        which = ", ".join(f"{number} of {name}" for name, number in max_parallelisms.items())
+        which = ", ".join(
+            f"{number} of {printable(name)}" for name, number in max_parallelisms.items()
+        )
     return (
         f"set max parallelism in the job, to {which}: where it is not set, a new operator in the "
         "chain can make Flink lose keyed state"

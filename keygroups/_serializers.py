@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from keygroups import types as kt
 from keygroups._checks import LONG_MAX, LONG_MIN, check_choice, check_int, show
+from keygroups._printable import printable
 from keygroups.errors import (
     InvalidTypeError,
 )
@@ -122,14 +123,19 @@ class Serializer:
     java_class: str = ""
 
     def __str__(self) -> str:
-        inside = [str(part) for part in (*self.parts, *self.fields)]
-        if self.names:
-            inside = [f"{name} {part}" for name, part in zip(self.names, inside)]
-        if self.java_class:
-            inside.insert(0, self.java_class)
-        return f"{self.name}({', '.join(inside)})" if inside else self.name
+        return printable(exact_type(self))
 
     __repr__ = __str__
+
+
+def exact_type(serializer: Serializer) -> str:
+    """Return what `str()` says, with names as they are, whatever they have in them."""
+    inside = [*map(exact_type, serializer.parts), *map(str, serializer.fields)]
+    if serializer.names:
+        inside = [f"{name} {part}" for name, part in zip(serializer.names, inside)]
+    if serializer.java_class:
+        inside.insert(0, serializer.java_class)
+    return f"{serializer.name}({', '.join(inside)})" if inside else serializer.name
 
 
 def _fixed(name: str, packed: str, key_type: kt.KeyType) -> Serializer:

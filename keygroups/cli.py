@@ -1,4 +1,4 @@
-"""The command `keygroups`, also `python -m keygroups`: key groups from a shell.
+r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell.
 
     keygroups trace KEY -m 128 -p 24 [--type LONG]   every step from a key to its subtask
     keygroups plan 128 24 36 [--load FILE]           what a rescale moves, and how much of a load
@@ -11,9 +11,13 @@
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
-group and key, between tabs. With `--json` an answer is one JSON value on one line, for each key of
-`trace -` too; `--help` of a command has its members. The status is 0, 2 for a wrong argument and 1
-where a file or an answer of Flink is at fault; then standard error has one line.
+group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python
+does, a tab as \t. With `--json` an answer is one JSON value on one line, for each key of `trace -`
+too, with all text as it is; `--help` of a command has its members.
+
+The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
+is at fault; then standard error has one line. After SIGINT, SIGTERM or SIGHUP, which leave nothing
+of a savepoint that is being written, it is 128 and their number.
 """
 
 from __future__ import annotations
@@ -21,12 +25,17 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, count
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from keygroups._checks import check_int, check_parallelisms, check_str, show
+from keygroups._printable import printable
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 
 if TYPE_CHECKING:
@@ -39,7 +48,11 @@ __all__ = ["main"]
 __dir__ = __all__.copy
 
 _FAULT, _WRONG_ARGUMENT = 1, 2
-_INTERRUPTED, _BROKEN_PIPE = 130, 141  # as a shell has them, of SIGINT and SIGPIPE
+_BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+_LONGEST_LINE = 1 << 24  # characters of a key in standard input, which may have no end
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,36 +69,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not isinstance(arguments, (list, tuple)):
             raise InvalidTypeError(f"arguments must be a list of str, got {show(arguments)}")
         arguments = [check_str("argument", one) for one in arguments]
+    handlers: dict[int, Any] = {}
+    try:
+        _catch_signals(handlers)
+        return _run(arguments)
+    except KeyboardInterrupt as stop:
+        if arguments is None:
+            # The process ends, and neither another signal nor a full pipe is to get in its way.
+            handlers = dict.fromkeys(handlers, signal.SIG_IGN)
+            _discard(sys.stdout)
+        return 128 + getattr(stop, "number", signal.SIGINT)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     _reconfigure(sys.stdout, "backslashreplace")  # whatever the terminal cannot show
     command = "keygroups"
     try:
         options = _parser().parse_args(arguments)
         command = f"keygroups {options.command}"
-        for line in options.run(options):
-            print(line)
-        sys.stdout.flush()
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: _complain(f"{command}: {message}")
+            _print(options.run(options))
     except SystemExit as end:  # of --help and of a wrong argument
         return int(end.code or 0)
     except KeyGroupsError as error:
-        print(f"{command}: {_one_line(str(error))}", file=sys.stderr)
+        _complain(f"{command}: {error}")
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
         return _WRONG_ARGUMENT if wrong else _FAULT
-    except BrokenPipeError:
-        # What is left to be written must not raise again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _BROKEN_PIPE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    except _OutputError as error:
+        _discard(sys.stdout)
+        if isinstance(error.__cause__, BrokenPipeError):
+            return _BROKEN_PIPE
+        _complain(f"{command}: standard output {error}")
+        return _FAULT
     return 0
-
-
-def _reconfigure(stream: object, errors: str) -> None:
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors=errors)
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines())
 
 
 def _json(value: Any) -> str:
@@ -94,16 +114,109 @@ def _json(value: Any) -> str:
     return json.dumps(value)
 
 
+# --- streams and signals ----------------------------------------------------------------
+
+
+class _OutputError(Exception):
+    """Standard output takes no more."""
+
+
+def _print(lines: Iterable[str]) -> None:
+    """Print lines to standard output, or raise _OutputError, before the first if it is closed."""
+    if sys.stdout is None:
+        raise _OutputError("is closed")
+    for line in chain(lines, [None]):
+        try:
+            if line is None:
+                sys.stdout.flush()
+            else:
+                print(line)
+        except OSError as error:
+            raise _OutputError(f"cannot be written: {error.strerror}") from error
+
+
+def _complain(line: str) -> None:
+    """Print a line to standard error, if it is there."""
+    if sys.stderr is not None:  # or print would take standard output
+        try:
+            print(printable(line), file=sys.stderr, flush=True)
+        except OSError:
+            _discard(sys.stderr)
+
+
+def _discard(stream: Any) -> None:
+    """Let what a stream still holds go nowhere when Python ends, where it would raise again."""
+    with suppress(OSError, AttributeError):
+        number = stream.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
+
+
+def _lines() -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line of standard input."""
+    if sys.stdin is None:
+        raise InvalidValueError("key - is read from standard input, which is closed")
+    _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
+    for number in count(1):
+        try:
+            line = sys.stdin.readline(_LONGEST_LINE + 1)
+        except OSError as error:
+            raise InvalidValueError(f"standard input cannot be read: {error.strerror}") from None
+        if len(line) > _LONGEST_LINE:
+            raise InvalidValueError(f"line {number}: it has more than {_LONGEST_LINE} characters")
+        if not line:
+            return
+        yield number, line.removesuffix("\n")
+
+
+def _reconfigure(stream: object, errors: str) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors=errors)
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal that ends the command, once what it has begun is removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _catch_signals(handlers: dict[int, Any]) -> None:
+    """Let the signals raise _Stopped, and say which handlers they had.
+
+    Those that are ignored, as under nohup, or that the caller handles stay as they are. So do
+    all where this is not the main thread, which alone may set them.
+    """
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            with suppress(ValueError):
+                signal.signal(number, _stop)
+                handlers[number] = handler
+
+
+def _stop(number: int, frame: object) -> None:
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, _Stopped):  # on its way through what cleans up
+            return
+        error = error.__context__
+    raise _Stopped(number)
+
+
 # --- commands ---------------------------------------------------------------------------
 
 
 def _trace(options: argparse.Namespace) -> Iterator[str]:
-    """Print every step from a key to its subtask.
+    r"""Print every step from a key to its subtask.
 
     KEY is text; with --type it is read as that type: 42, true, 2024-02-29, 23:59:59.5,
     2024-02-29T23:59:59Z, or as Python writes tuples, lists, sets and dicts: ('a', 1). Without,
     it is a STRING, and refused if it may be something else, too. After -- it may begin with a
-    dash. - reads keys from standard input, one a line: subtask, key group and key.
+    dash. - reads keys from standard input, one a line: subtask, key group and key, in which what
+    cannot be printed is escaped, a tab as \t; --json has it as it is.
 
     JSON: key (as given), key_type, hash_code, murmur_hash, max_parallelism, key_group,
     parallelism, subtask, key_groups (the subtask's first and last).
@@ -123,9 +236,7 @@ def _trace(options: argparse.Namespace) -> Iterator[str]:
         found = trace(options.key)
         yield _json(trace_data(options.key, found)) if options.json else str(found)
         return
-    _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
-    for number, line in enumerate(sys.stdin, 1):
-        text = line.removesuffix("\n")
+    for number, text in _lines():
         try:
             found = trace(text)
         except KeyGroupsError as error:
@@ -133,7 +244,7 @@ def _trace(options: argparse.Namespace) -> Iterator[str]:
         if options.json:
             yield _json(trace_data(text, found))
         else:
-            yield f"{found.subtask}\t{found.key_group}\t{text}"
+            yield f"{found.subtask}\t{found.key_group}\t{printable(text)}"
 
 
 def _plan(options: argparse.Namespace) -> Iterator[str]:
@@ -194,7 +305,9 @@ def _default(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _keys(options: argparse.Namespace) -> Iterator[str]:
-    """Print the first keys that Flink sends to each subtask, a line of subtask, tab and key.
+    r"""Print the first keys that Flink sends to each subtask, a line of subtask, tab and key.
+
+    What cannot be printed of a prefix is escaped, a tab as \t; --json has it as it is.
 
     JSON: an array with an object for each subtask, of subtask and keys.
     """
@@ -214,7 +327,7 @@ def _keys(options: argparse.Namespace) -> Iterator[str]:
         yield _json([{"subtask": subtask, "keys": keys} for subtask, keys in enumerate(lists)])
         return
     for subtask, keys in enumerate(lists):
-        yield from (f"{subtask}\t{key}" for key in keys)
+        yield from (f"{subtask}\t{printable(str(key))}" for key in keys)
 
 
 def _evenness(options: argparse.Namespace) -> Iterator[str]:
@@ -238,9 +351,12 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
     whose members are those of plan --load).
 
-    With --set-max-parallelism it is written anew to --output. JSON: path, operators (of all:
-    operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
-    subtask, entries and bytes).
+    With --set-max-parallelism it is written anew to --output, beside which a folder
+    .NAME.<32 hexadecimal digits>.writing is made, and renamed at the end. One that a killed
+    command left there is named on standard error; --clean removes those of this NAME in which
+    nothing was written for an hour. JSON: path, operators (of all: operator,
+    old_max_parallelism, new_max_parallelism, parallelism, and states with state, subtask,
+    entries and bytes).
 
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
     and the checkpoints beside it, and in what --allow names.
@@ -251,7 +367,10 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     savepoint = read_savepoint(options.path, allow=options.allow)
     if (options.set_max_parallelism is None) != (options.output is None):
         raise InvalidValueError("--set-max-parallelism and --output go together")
+    if options.clean and options.output is None:
+        raise InvalidValueError("--clean goes with --output")
     if options.output is not None:
+        _check_output(options.output, options.clean)
         to = (options.set_max_parallelism, options.output, options.parallelism, options.operator)
         written = change_max_parallelism(savepoint, *to)
         yield _json(rewrite_data(written)) if options.json else str(written)
@@ -265,6 +384,19 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     yield str(savepoint)
     for report in reports:
         yield f"\n{report}"
+
+
+def _check_output(output: str, clean: bool) -> None:
+    """Refuse a place that is gone with the process, and remove what others left beside it."""
+    from keygroups.savepoint._output_folder import OutputFolder
+
+    if output.startswith("memory://"):
+        raise InvalidValueError(
+            f"output must outlast the command, got {show(output)}, which is in its memory"
+        )
+    if clean:
+        for folder in OutputFolder("output", output).remove_leftovers():
+            _complain(f"keygroups savepoint: {folder} is removed")
 
 
 def _job(options: argparse.Namespace) -> Iterator[str]:
@@ -316,7 +448,11 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(_WRONG_ARGUMENT, f"{self.prog}: {_one_line(message)}\n")
+        _complain(f"{self.prog}: {message}")
+        self.exit(_WRONG_ARGUMENT)
+
+    def print_help(self, file: object = None) -> None:
+        _print([self.format_help().removesuffix("\n")])
 
 
 def _int(text: str) -> int:
@@ -394,6 +530,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
     more = "also read files in this folder that the savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
+    left = "remove what killed commands left beside --output, untouched for an hour"
+    add("--clean", action="store_true", help=left)
     add = command(_job)
     add("url", metavar="URL", help="http or https")
     add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")

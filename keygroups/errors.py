@@ -1,10 +1,13 @@
 """The exceptions of keygroups.
 
 Every error is a `KeyGroupsError`. A bad value is also a `ValueError`, a bad type
-also a `TypeError`, so code that catches the built-in ones keeps working.
+also a `TypeError`, so code that catches the built-in ones keeps working. `str()` of an
+error is one line: whatever in a name, a key or a path cannot be printed is escaped.
 """
 
 from __future__ import annotations
+
+from keygroups._printable import printable
 
 __all__ = [
     "AmbiguousKeyTypeError",
@@ -12,6 +15,7 @@ __all__ = [
     "InvalidValueError",
     "JobError",
     "KeyGroupsError",
+    "LeftoverWarning",
     "ParallelismError",
     "ParallelismTypeError",
     "RestoreWarning",
@@ -23,6 +27,9 @@ __dir__ = __all__.copy
 
 class KeyGroupsError(Exception):
     """Whatever keygroups refuses."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidValueError(KeyGroupsError, ValueError):
@@ -55,6 +62,10 @@ class JobError(KeyGroupsError):
 
 class SavepointError(KeyGroupsError, ValueError):
     """A savepoint that is damaged, or that holds what is not read here; names file and offset."""
+
+
+class LeftoverWarning(UserWarning):
+    """A folder beside a new savepoint, of a writer that was killed or is still at work."""
 
 
 class RestoreWarning(UserWarning):

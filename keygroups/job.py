@@ -20,6 +20,7 @@ from keygroups._checks import (
     show,
     to_number,
 )
+from keygroups._printable import printable
 from keygroups._rest import Rest, check_url, member, not_flink
 from keygroups._skew_diagnosis import EVEN, TOO_FEW_KEYS
 from keygroups.assignment import compute_key_group_range_for_operator_index
@@ -180,7 +181,7 @@ class Job:
                     "keyed" if one.is_keyed else "",
                 )
             )
-        head = f"{_plain(self.name)}, {self.state}, job {self.job_id}"
+        head = f"{_plain(self.name)}, {_plain(self.state)}, job {printable(self.job_id)}"
         return "\n".join([head, *_table(rows)])
 
 
@@ -373,7 +374,7 @@ def _count(number: int | None) -> str:
 
 
 def _plain(name: str) -> str:
-    text = " ".join(name.split())
+    text = printable(name)
     return text if len(text) <= 32 else f"{text[:16]}...{text[-13:]}"
 
 

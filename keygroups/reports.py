@@ -8,6 +8,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._notebook import data_frame, html_table
+from keygroups._printable import printable
 from keygroups._rescale_report import RescaleReport
 from keygroups._skew_diagnosis import (
     NOTHING_TO_DO,
@@ -242,7 +243,7 @@ def _text(key: object) -> str:
     """Show a key: text in quotes, so that an empty string can be seen; null as Spark does."""
     if isinstance(key, (tuple, list)):
         return f"({', '.join(map(_text, key))})"
-    return "NULL" if key is None else repr(key) if isinstance(key, str) else str(key)
+    return "NULL" if key is None else repr(key) if isinstance(key, str) else printable(str(key))
 
 
 def _fit(text: str, length: int = 40) -> str:

@@ -37,6 +37,7 @@ from itertools import islice
 from keygroups._checks import check_choice, check_str, iterate, show
 from keygroups._java_zones import time_zone
 from keygroups._key_type import KeyType, ParametricType
+from keygroups._printable import printable
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -95,7 +96,7 @@ class ScalarType(KeyType):
         object.__setattr__(self, "name", check_str("name", name))
 
     def __repr__(self) -> str:
-        return self.name
+        return printable(self.name)
 
     def __reduce__(self) -> str:
         return self.name  # pickles as the constant of this module, so identity survives

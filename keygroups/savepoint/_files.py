@@ -19,6 +19,7 @@ from typing import BinaryIO, cast
 from urllib.parse import unquote
 
 from keygroups._checks import show
+from keygroups._printable import printable
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -257,6 +258,8 @@ def local_path(path: str) -> Path | None:
     """Return a path of this machine, None for the URL of another place."""
     if path.startswith("file:"):
         return Path(_without_scheme(path))
+    if path.startswith("local://"):  # as fsspec calls it, and reads it
+        return Path(path.removeprefix("local://"))
     return None if "://" in path else Path(path)
 
 
@@ -306,6 +309,6 @@ def _check_regular(info: os.stat_result) -> None:
 
 def file_error(path: str, verb: str, error: Exception) -> SavepointError:
     """Return the error for a path, which may be any text, and what cannot be done with it."""
-    shown = path if path.isprintable() else repr(path)[1:-1]
-    reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-    return SavepointError(f"{shown[:_SHOWN]}: cannot be {verb}: {reason[:_SHOWN]}")
+    said = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    reason = printable(" ".join(said.split()))
+    return SavepointError(f"{printable(path)[:_SHOWN]}: cannot be {verb}: {reason[:_SHOWN]}")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keygroups._compound_serializers import list_of, map_of, ttl_of
-from keygroups._serializers import VOID_NAMESPACE, Serializer
+from keygroups._printable import printable
+from keygroups._serializers import VOID_NAMESPACE, Serializer, exact_type
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._data_output import i32, u16, utf
 from keygroups.savepoint._feed import StreamCursor
@@ -45,14 +46,19 @@ class StateDescriptor:
         return self.key_serializer.key_type
 
     def __str__(self) -> str:
-        kind = "timers" if self.value_serializer is None else self.kind
-        types = [str(self.key_serializer)]
-        if self.namespace_serializer is not VOID_NAMESPACE:
-            types.append(str(self.namespace_serializer))
-        for one in (self.user_key_serializer, self.value_serializer):
-            if one is not None:
-                types.append(str(one))
-        return f"{self.name}: {kind} <{', '.join(types)}>{' with TTL' if self.has_ttl else ''}"
+        return printable(exact_state(self))
+
+
+def exact_state(state: StateDescriptor) -> str:
+    """Return what `str()` says, with names as they are, whatever they have in them."""
+    kind = "timers" if state.value_serializer is None else state.kind
+    types = [exact_type(state.key_serializer)]
+    if state.namespace_serializer is not VOID_NAMESPACE:
+        types.append(exact_type(state.namespace_serializer))
+    for one in (state.user_key_serializer, state.value_serializer):
+        if one is not None:
+            types.append(exact_type(one))
+    return f"{state.name}: {kind} <{', '.join(types)}>{' with TTL' if state.has_ttl else ''}"
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import time
 import uuid
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 from types import TracebackType
 from typing import Any, BinaryIO, TypeVar, cast
 
-from keygroups.errors import InvalidValueError, SavepointError
+from keygroups._checks import show
+from keygroups._printable import printable
+from keygroups.errors import (
+    InvalidValueError,
+    KeyGroupsError,
+    LeftoverWarning,
+    SavepointError,
+)
 from keygroups.savepoint._files import (
     METADATA,
     check_path,
@@ -23,8 +34,12 @@ from keygroups.savepoint._files import (
 
 W = TypeVar("W", bound="FolderWriter")
 
-# Of a path that the machine, or fsspec and what it needs for a URL, can do nothing with.
-_UNUSABLE = (OSError, ValueError, ImportError, NotImplementedError)
+# What fsspec can only read, or shows of another place; that may be one which a file names.
+_NO_STORES = (
+    *("blockcache", "cached", "data", "dir", "filecache", "generic", "git", "github", "gist"),
+    *("http", "https", "libarchive", "reference", "simplecache", "tar", "zip"),
+)
+_LEFT = 3600  # seconds without a write, after which nobody is taken to be at work in a folder
 
 
 class OutputFolder:
@@ -37,10 +52,17 @@ class OutputFolder:
 
     def __init__(self, name: str, path: str) -> None:
         """Take the path or URL of a folder that is not there yet; an error calls it `name`."""
-        self.path = path.rstrip("/") or path
+        stripped = path.rstrip("/")
+        self.path = stripped if stripped and not stripped.endswith(":") else path
         self._name = name
         local = local_path(self.path)
-        with self._errors(self.path, _UNUSABLE):
+        scheme = self.path.lower().partition("://")[0]
+        if local is None and (scheme in _NO_STORES or "::" in self.path):
+            raise InvalidValueError(
+                f"{name} must be a path, or the URL of a store that files are written to, such as "
+                f"s3://bucket/savepoint, got {show(path)}"
+            )
+        with self._errors(self.path, Exception):
             # Whatever the working directory is later.
             self._local = None if local is None else local.absolute()
             is_there = self._exists()
@@ -68,21 +90,68 @@ class OutputFolder:
     def _filesystem(self) -> Any:
         return import_fsspec(self.path).core.url_to_fs(self.path)[0]
 
+    def is_within(self, folder: str) -> bool:
+        """Return whether it is to be inside another folder, however the paths are spelled."""
+        other = local_path(folder)
+        if self._local is not None and other is not None:
+            place = Path(os.path.realpath(self._local))
+            return any(_is_same(parent, other) for parent in (place, *place.parents))
+        if self._local is not None or other is not None:
+            return False
+        to_filesystem = import_fsspec(folder).core.url_to_fs
+        (ours, inner), (theirs, outer) = map(to_filesystem, (self.path, folder))
+        return type(ours) is type(theirs) and _plain(inner).is_relative_to(_plain(outer))
+
+    def leftovers(self) -> list[Path]:
+        """Return the folders of writers to this place that were killed, or are still at work."""
+        if self._local is None:
+            return []
+        name = re.compile(rf"\.{re.escape(self._local.name)}\.[0-9a-f]{{32}}\.writing")
+        with suppress(OSError), os.scandir(self._local.parent) as entries:
+            return sorted(
+                Path(entry.path)
+                for entry in entries
+                if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+            )
+        return []
+
+    def remove_leftovers(self) -> Iterator[Path]:
+        """Remove the leftovers in which nothing was written for an hour, and yield each."""
+        for folder in self.leftovers():
+            try:
+                if time.time() - _last_written(folder) > _LEFT:
+                    shutil.rmtree(folder)
+                    yield folder
+            except FileNotFoundError:  # its writer has just ended
+                continue
+            except OSError as error:
+                raise file_error(str(folder), "removed", error) from None
+
     def make(self) -> None:
-        """Make the folder."""
-        with self._errors(self.path, _UNUSABLE):
-            if self._local is not None:
-                self._beside.mkdir(parents=True)
-                return
-            self._filesystem.makedirs(self.path, exist_ok=True)
+        """Make the folder, or nothing."""
+        if self._local is not None:
+            with self._errors(self.path, Exception):
+                try:
+                    self._beside.mkdir(parents=True)
+                except Exception:
+                    raise
+                except BaseException:  # of a signal, before anyone knows that there is a folder
+                    self.remove()
+                    raise
+            return
         # Two writers that make it at once both see it: one of them, or both, give up.
         claim = f".{uuid.uuid4().hex}.writing"
-        with self.create(claim):
-            pass
-        with self._errors(self.path):
-            if self._names() != {claim}:
-                self._delete(claim)
-                raise self._is_there()
+        with self._errors(self.path, Exception):
+            self._filesystem.makedirs(self.path, exist_ok=True)
+            try:
+                with self.create(claim):
+                    pass
+                if self._names() != {claim}:
+                    raise self._is_there()
+            except BaseException:
+                with suppress(Exception):
+                    self._delete(claim)
+                raise
 
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
@@ -117,7 +186,7 @@ class OutputFolder:
         if self._local is not None:
             shutil.rmtree(self._beside, ignore_errors=True)
             return
-        with suppress(OSError):
+        with suppress(Exception):
             self._filesystem.rm(self.path, recursive=True)
 
     def _names(self) -> set[str]:
@@ -134,18 +203,32 @@ class OutputFolder:
             self._filesystem.rm(f"{self.path}/{name}")
 
     @contextmanager
-    def _errors(
-        self, path: str, errors: tuple[type[Exception], ...] = (OSError,)
-    ) -> Iterator[None]:
+    def _errors(self, path: str, errors: type[Exception] = OSError) -> Iterator[None]:
         try:
             yield
-        except errors as error:
+        except KeyGroupsError:
+            raise
+        except errors as error:  # every Exception where fsspec, and what it needs, is asked first
             raise file_error(path, "written", error) from None
 
     @property
     def scratch(self) -> Path | None:
         """The local folder for files that go before the end, None for the machine's own."""
         return None if self._local is None else self._beside
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return path.samefile(other)
+    return False
+
+
+def _plain(path: str) -> PurePosixPath:
+    return PurePosixPath(normpath(f"/{path.lstrip('/')}"))
+
+
+def _last_written(folder: Path) -> float:
+    return max(path.lstat().st_mtime for path in (folder, *folder.iterdir()))
 
 
 class FolderWriter(ABC):
@@ -155,6 +238,14 @@ class FolderWriter(ABC):
         self._folder = OutputFolder(name, check_path(name, path))
 
     def __enter__(self: W) -> W:
+        for folder in self._folder.leftovers():
+            warnings.warn(
+                f"{printable(str(folder))} was left by a writer that was killed, unless one is at "
+                "work there: it may be removed, and --clean of `keygroups savepoint` does so when "
+                "nothing was written to it for an hour",
+                LeftoverWarning,
+                stacklevel=2,
+            )
         self._folder.make()
         return self
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from keygroups._checks import check_class, check_int, check_str, iterate
+from keygroups._printable import printable
 from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
@@ -35,7 +36,7 @@ class OperatorReport:
     def _lines(self) -> Iterator[str]:
         operator, weights = self.operator, self.key_group_bytes.weights
         groups, parallelism = operator.max_parallelism, operator.parallelism
-        yield f"== {operator.label}: {len(operator.states)} states"
+        yield f"== {printable(operator.label)}: {len(operator.states)} states"
         for state in operator.states:
             yield f"  {state}"
         yield f"key groups with the most bytes, of {sum(weights):,} in all:"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from keygroups._printable import printable
 from keygroups._restore_advice import restore_advice
 
 
@@ -40,18 +41,21 @@ class RewriteReport:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield f"canonical savepoint: {self.path}"
+        yield f"canonical savepoint: {printable(self.path)}"
         for operator in self.operators:
             old, new = operator.old_max_parallelism, operator.new_max_parallelism
             change = f"{old} -> {new}" if old != new else f"{old}, as it was"
-            yield f"{operator.operator}: max parallelism {change}"
+            yield f"{printable(operator.operator)}: max parallelism {change}"
             by_state: dict[str, list[RewrittenState]] = {}
             for one in operator.states:
                 by_state.setdefault(one.state, []).append(one)
             for name, parts in by_state.items():
                 entries = sum(one.entries for one in parts)
                 size = sum(one.bytes for one in parts)
-                yield f"  {name}: {entries:,} entries, {size:,} bytes, in {len(parts)} subtasks"
+                yield (
+                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in {len(parts)} "
+                    "subtasks"
+                )
         keyed = {one.operator: one.new_max_parallelism for one in self.operators if one.states}
         if keyed:
             yield restore_advice(keyed)

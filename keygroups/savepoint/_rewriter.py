@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
-from keygroups.savepoint._files import local_path
 from keygroups.savepoint._keyed_header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._metadata import (
     OperatorMetadata,
@@ -219,17 +218,10 @@ def _reported(plan: _Plan) -> RewrittenOperator:
 
 
 def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
-    source, target = map(_resolved, (savepoint.path, folder.path))
-    if f"{target}/".startswith(f"{source}/"):
+    if folder.is_within(savepoint.path):
         raise InvalidValueError(
             f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
         )
-
-
-def _resolved(path: str) -> str:
-    """Return where a local path leads to, or a URL as it is."""
-    local = local_path(path)
-    return path if local is None else os.path.realpath(local).rstrip("/")
 
 
 def _chosen(savepoint: Savepoint, operators: Iterable[str] | None) -> set[str]:

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._printable import printable
 from keygroups._restore_advice import restore_advice
 from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
@@ -82,7 +83,7 @@ class Operator:
         self.is_fully_finished = metadata.is_fully_finished
 
     def __repr__(self) -> str:
-        return f"<Operator {self.label}>"
+        return f"<Operator {printable(self.label)}>"
 
     @property
     def label(self) -> str:
@@ -278,13 +279,14 @@ class Savepoint:
         return check_restore(one.max_parallelism, parallelism, max_parallelism)
 
     def __repr__(self) -> str:
-        return f"<Savepoint {self.path}>"
+        return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
         kind = self.kind or "savepoint or checkpoint"
         rows = [_HEADINGS, *(_row(one) for one in self.operators)]
         widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"]
+        head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
+        lines = [printable(head)]
         for first, *others in rows:
             cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
@@ -366,7 +368,7 @@ def _row(operator: Operator) -> tuple[str, ...]:
             imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
     size = sum(one.bytes for one in operator.subtasks)
     return (
-        operator.label,
+        printable(operator.label),
         str(operator.parallelism),
         str(operator.max_parallelism),
         f"{size:,}",

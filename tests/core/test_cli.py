@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import json
 import os
+import re
 import runpy
+import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,11 +106,11 @@ def test_trace_of_keys_one_a_line(run: Any) -> None:
     keys = ["a", "", " b\tc ", "\u00e9\U0001f600", "last"]
     given = "\n".join(keys).encode()
     said = ok(run("trace", "-", "-m", "1000", "-p", "24", "--type", "STRING", given=given))
-    assert [line.split("\t", 2) for line in said.splitlines()] == [
+    assert [line.split("\t") for line in said.splitlines()] == [
         [
             str(assign_key_to_parallel_operator(key, 1000, 24)),
             str(assign_to_key_group(key, 1000)),
-            key,
+            key.replace("\t", r"\t"),
         ]
         for key in keys
     ]
@@ -192,6 +199,45 @@ def test_load_that_is_none(run: Any, tmp_path: Path, text: bytes, says: str) -> 
     file = tmp_path / "load.txt"
     file.write_bytes(text)
     refused(run("plan", "8", "2", "3", "--load", str(file)), says)
+
+
+def test_load_that_is_as_long_as_one_may_be(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "load.txt"
+    weights = [1e-300 / 3] * 32768
+    file.write_text(json.dumps(weights, indent=8), encoding="utf-8")
+    assert ok(run("plan", "32768", "2", "3", "--load", str(file)))
+
+
+class Endless(io.RawIOBase):
+    """A stream of zeros, which counts how many were read."""
+
+    count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.count += len(buffer)
+        buffer[:] = bytes(len(buffer))
+        return len(buffer)
+
+
+def test_load_without_an_end(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """As /dev/zero has: no more is read than a load can be."""
+    stream = Endless()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
+    assert main(["plan", "8", "2", "3", "--load", "-"]) == 2
+    assert "load must be at most 4194304 characters, got more from '-'" in capsys.readouterr().err
+    assert 4194304 < stream.count < 4194304 + 100_000
+
+
+def test_line_without_an_end(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    stream = Endless()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(stream)))
+    assert main(["trace", "-", "-m", "128", "-p", "24"]) == 2
+    said = capsys.readouterr()
+    assert said == ("", "keygroups trace: line 1: it has more than 16777216 characters\n")
+    assert stream.count < 16777216 + 100_000
 
 
 def refused(ended: Ended, says: str) -> None:
@@ -346,6 +392,45 @@ def test_savepoint_that_cannot_be_moved(run: Any, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_output_that_is_gone_with_the_command(run: Any, tmp_path: Path) -> None:
+    number = ("--set-max-parallelism", "64")
+    ended = run("savepoint", SAVEPOINT, *number, "--output", "memory://a")
+    refused(ended, "output must outlast the command, got 'memory://a'")
+    ended = run("savepoint", SAVEPOINT, *number, "--output", "reference://x::file:///y")
+    refused(ended, "output must be a path, or the URL of a store")
+    refused(run("savepoint", SAVEPOINT, "--clean"), "--clean goes with --output")
+
+
+@pytest.mark.filterwarnings("default::keygroups.errors.LeftoverWarning")
+def test_what_killed_commands_left(run: Any, tmp_path: Path) -> None:
+    """It is named, and removed where that is asked for and nobody can be at work there."""
+    young, old = (tmp_path / f".new\a.{digit * 32}.writing" for digit in "01")
+    for left in (young, old):
+        left.mkdir()
+    os.utime(old, (0, 0))
+    rewrite = ("savepoint", SAVEPOINT, "--set-max-parallelism", "64", "--output")
+    shown = [str(path).replace("\a", r"\x07") for path in (young, old)]
+
+    ended = run(*rewrite, str(tmp_path / "new\a"))
+    assert ended.status == 0
+    lines = ended.err.splitlines()
+    assert [line.partition(" was left by")[0] for line in lines] == [
+        f"keygroups savepoint: {path}" for path in shown
+    ]
+    assert all("--clean of `keygroups savepoint` does so" in line for line in lines)
+    assert young.exists()
+    assert old.exists()
+
+    (tmp_path / "new\a").rename(tmp_path / "done")
+    ended = run(*rewrite, str(tmp_path / "new\a"), "--clean", "--json")
+    assert ended.status == 0
+    assert json.loads(ended.out)["path"] == str(tmp_path / "new\a")
+    removed, named = ended.err.splitlines()
+    assert removed == f"keygroups savepoint: {shown[1]} is removed"
+    assert named.startswith(f"keygroups savepoint: {shown[0]} was left by")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [young.name, "done", "new\a"]
+
+
 def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
     ended = run("savepoint", str(tmp_path / "nowhere"))
     assert (ended.status, ended.out) == (1, "")
@@ -432,6 +517,204 @@ def test_help_lists_the_choices(run: Any) -> None:
     assert "BIG_DEC, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, UUID" in said
 
 
+# --- standard streams -------------------------------------------------------------------
+
+
+class Full(io.StringIO):
+    """A stream on a full disk, which says so at a write or, as files do, when it is flushed."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        setattr(self, method, self._fail)
+
+    def _fail(self, *_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("arguments", [["default", "24"], ["--help"], ["trace", "--help"]])
+def test_closed_output(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(arguments) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("keygroups")
+    assert said.endswith(": standard output is closed\n")
+
+
+def test_nothing_is_done_for_a_closed_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    rewrite = ("savepoint", SAVEPOINT, "--set-max-parallelism", "64", "--output")
+    assert main([*rewrite, str(tmp_path / "new")]) == 1
+    assert not list(tmp_path.iterdir())
+    assert main(["foo"]) == 2
+
+
+@pytest.mark.parametrize("method", ["write", "flush"])
+@pytest.mark.parametrize("arguments", [["keys", "128", "24"], ["--help"]])
+def test_full_output(
+    method: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(sys, "stdout", Full(method))
+    assert main(arguments) == 1
+    says = ": standard output cannot be written: No space left on device\n"
+    assert capsys.readouterr().err.endswith(says)
+
+
+@pytest.mark.parametrize("stream", [None, Full("write"), Full("flush")])
+def test_errors_that_nobody_reads(
+    stream: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The status says it; they are not what the command answers."""
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert main(["foo"]) == 2
+    assert main(["savepoint", "/nowhere"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+class Failing(io.StringIO):
+    """A stream that cannot be read, as a terminal of another process group."""
+
+    def read(self, size: int | None = -1) -> str:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize(
+    ("stream", "says"),
+    [(None, "standard input(, which)? is closed"), (Failing(), "Input/output error")],
+)
+def test_input_that_cannot_be_read(
+    stream: Any, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", stream)
+    for arguments in ("trace - -m 128 -p 4", "plan 8 2 3 --load -"):
+        assert main(arguments.split()) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.count("\n") == 1
+        assert re.search(says, said.err)
+
+
+# --- signals ----------------------------------------------------------------------------
+
+SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+@pytest.fixture
+def handlers() -> Iterator[dict[str, Any]]:
+    """Return the handlers of signals, and set them again at the end."""
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("the main thread alone handles signals")
+    before = {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}
+    yield before
+    for name, handler in before.items():
+        signal.signal(getattr(signal, name), handler)
+
+
+def send(name: str, handlers: dict[str, Any]) -> None:
+    """Send a signal to this process, which must not end with it."""
+    number = getattr(signal, name)
+    assert signal.getsignal(number) != handlers[name]
+    signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("name", SIGNALS)
+def test_signals_leave_nothing(
+    name: str,
+    run: Any,
+    handlers: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor do others, which come while what was begun is removed."""
+    removed = shutil.rmtree
+
+    def interrupted(*_: object) -> None:
+        assert list(tmp_path.iterdir())
+        send(name, handlers)
+
+    def remove(path: Path, **named: Any) -> None:
+        for other in SIGNALS:
+            send(other, handlers)
+        try:
+            raise OSError
+        except OSError:
+            send(name, handlers)
+        removed(path, **named)
+
+    monkeypatch.setattr("keygroups.savepoint._rewrite._write", interrupted)
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    rewrite = ("savepoint", SAVEPOINT, "--set-max-parallelism", "64", "--output")
+    ended = run(*rewrite, str(tmp_path / "new"))
+    assert ended == (128 + getattr(signal, name), "", "")
+    assert not list(tmp_path.iterdir())
+    assert {one: signal.getsignal(getattr(signal, one)) for one in SIGNALS} == handlers
+
+
+def test_signal_that_is_lost(
+    run: Any, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python drops what is raised where an object is collected: the next one ends the command."""
+
+    def interrupted(number: int) -> int:
+        with suppress(KeyboardInterrupt):
+            send("SIGTERM", handlers)
+        send("SIGTERM", handlers)
+        return number
+
+    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    assert run("evenness", "12") == (143, "", "")
+
+
+def test_signals_that_are_ignored_or_handled(
+    run: Any, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As SIGHUP under nohup is, and by who calls the command."""
+    seen = []
+
+    def interrupted(number: int) -> list[int]:
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+        return [number]
+
+    def handle(number: int, frame: object) -> None:
+        seen.append(number)
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, handle)
+    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    assert ok(run("evenness", "12")) == "12\n"
+    assert seen == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is handle
+
+
+def test_a_thread_has_no_signals(run: Any) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        ended = pool.submit(run, "default", "24").result()
+    assert ok(ended) == "128\n"
+
+
+def test_signals_of_the_process_that_ends(
+    run: Any, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the command and the end of Python another signal prints no traceback."""
+
+    def interrupted(number: int) -> int:
+        send("SIGTERM", handlers)
+        return number
+
+    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr(sys, "argv", ["keygroups", "evenness", "12"])
+    assert main() == 143
+    assert {signal.getsignal(getattr(signal, name)) for name in SIGNALS} == {signal.SIG_IGN}
+
+
 def test_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(number: int) -> int:
         raise KeyboardInterrupt
@@ -459,6 +742,35 @@ def test_head_of_a_pipe() -> None:
     subtask = assign_key_to_parallel_operator(0, 128, 24)
     assert run.stdout == b"%d\t%d\t0\n" % (subtask, assign_to_key_group(0, 128))
     assert run.stderr == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="of Linux")
+def test_full_disk() -> None:
+    """Nor does Python say so once more when it ends."""
+    command = f'"{sys.executable}" -m keygroups keys 128 24 >/dev/full'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, shell=True, capture_output=True, env=environment)
+    assert run.returncode == 1
+    assert run.stderr.endswith(b"cannot be written: No space left on device\n")
+    assert run.stderr.count(b"\n") == 1
+
+
+def test_terminated() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-u", "-m", "keygroups", "trace", "-", "-m", "128", "-p", "1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"a\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"0\t%d\ta\n" % assign_to_key_group("a", 128)
+        process.terminate()
+        assert process.communicate() == (b"", b"")
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -240,7 +240,7 @@ def test_diagnosis(
     skew = job.skew("name\nof it")
     assert skew.diagnosis == diagnosis
     assert says in skew.remedy
-    assert str(skew).startswith(f"name of it: {diagnosis}: the heaviest of 3 subtasks has ")
+    assert str(skew).startswith(f"name\\nof it: {diagnosis}: the heaviest of 3 subtasks has ")
     known = is_keyed and groups == 128
     assert [one.key_groups is not None for one in skew.subtasks] == [known] * 3
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,13 @@ import pytest
 from savepoints import point
 from written_bytes import keys_by_group
 
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    LeftoverWarning,
+    SavepointError,
+)
 from keygroups.savepoint import (
     OperatorWriter,
     SavepointWriter,
@@ -28,6 +36,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint import _keyed_state_file as keyed_state_file
 from keygroups.savepoint import _output_folder as output_folder
+from keygroups.savepoint._output_folder import OutputFolder
 from keygroups.types import LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")
@@ -128,7 +137,7 @@ def test_paths_that_are_there(path: str) -> None:
     "path",
     [
         *("a\0b", "\ud800", "x" * 300, "no://where", "file:/proc/nothing", "/proc/savepoint"),
-        *("/dev/null/savepoint", "https://127.0.0.1:9/x"),
+        *("/dev/null/savepoint", "s3://", "ftp://127.0.0.1:9/x"),
     ],
 )
 def test_paths_that_cannot_be(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +148,51 @@ def test_paths_that_cannot_be(path: str, tmp_path: Path, monkeypatch: pytest.Mon
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 1000
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("http://127.0.0.1:9/x", "https://127.0.0.1:9/x", "reference://x", "REFERENCE://x"),
+        *("data://x", "zip://x", "simplecache://x", "generic://x", "github://a:b@c/d"),
+        *("simplecache::memory://x", "reference://x::data:application/json;base64,e30="),
+        "memory://x::file:///y",
+    ],
+)
+def test_urls_that_nothing_is_written_to(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused before fsspec is asked for anything."""
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    for write in WRITERS:
+        with pytest.raises(InvalidValueError, match="must be a path, or the URL of a store"):
+            write(path)
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        *("{0}/new", "{0}/a/b/new", "{0}/../{1}/new", "{0}//./new", "file:{0}/new"),
+        *("file://{0}/new", "local://{0}/new", "{2}/link/new", "local://{2}/link/a/new"),
+    ],
+)
+def test_inside_the_savepoint(spelled: str, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(HEAP.path)
+    before = sorted(HEAP.path.iterdir())
+    path = spelled.format(HEAP.path, HEAP.path.name, tmp_path)
+    for write in (rewrite, convert):
+        with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
+            write(path)
+    assert sorted(HEAP.path.iterdir()) == before
+
+
+def test_a_local_url(tmp_path: Path) -> None:
+    """As a path, it is written beside its place."""
+    with SavepointWriter(f"local://{tmp_path}/savepoint") as writer:
+        assert [path.suffix for path in tmp_path.iterdir()] == [".writing"]
+        operator = add_counts(writer)
+        for key in KEYS:
+            operator.write("count", key, 5)
+    assert is_whole(f"local://{tmp_path}/savepoint")
+    assert is_whole(tmp_path / "savepoint")
 
 
 @pytest.mark.parametrize("path", [None, 5, b"ab", ["a"], object()])
@@ -201,6 +255,22 @@ def test_an_error_anywhere(
             assert not list(tmp_path.iterdir())
             if name == "commit":
                 break
+
+
+def test_an_interrupt_while_the_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Path.mkdir
+
+    def interrupted(path: Path, **named: bool) -> None:
+        made(path, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", interrupted)
+    for write in WRITERS:
+        with pytest.raises(KeyboardInterrupt):
+            write(tmp_path / "savepoint")
+    assert not list(tmp_path.iterdir())
 
 
 def failing(call: Callable[..., Any], after: int, error: BaseException) -> Callable[..., Any]:
@@ -323,7 +393,10 @@ def test_two_writers(tmp_path: Path) -> None:
             add_counts(writer).write("count", "other", 5)
             write(path)
 
-    with pytest.raises(SavepointError, match="cannot be written: Directory not empty"):
+    with (
+        pytest.raises(SavepointError, match="cannot be written: Directory not empty"),
+        pytest.warns(LeftoverWarning, match=r"\.writing was left by a writer .* unless one is"),
+    ):
         other()
     assert is_whole(path)
     assert [one.name for one in tmp_path.iterdir()] == ["savepoint"]
@@ -496,6 +569,138 @@ def test_a_url_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(KeyGroupsError, match=r"pip install 'keygroups\[savepoint\]'"):
         SavepointWriter(URL)
+
+
+def test_inside_a_savepoint_at_a_url(memory: Any) -> None:
+    write(URL)
+    for path in (f"{URL}//new", f"{URL}/./new", "memory:///bucket/b/../a/savepoint/new"):
+        with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
+            change_max_parallelism(URL, 256, path)
+    assert len(memory.find("/bucket")) == 4
+
+
+@pytest.mark.parametrize("method", ["exists", "makedirs", "open", "ls"])
+@pytest.mark.parametrize(
+    "error", [OSError("why"), NotImplementedError(), TypeError("why"), RuntimeError("why\nso")]
+)
+def test_a_store_that_fails(
+    method: str, error: Exception, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its library raises before anything is written: those of clouds have their own."""
+    monkeypatch.setattr(type(memory), method, failing(getattr(memory, method), 0, error))
+    with pytest.raises(SavepointError, match=r"cannot be written: (why|NotImpl)") as caught:
+        write(URL)
+    assert "\n" not in str(caught.value)
+    monkeypatch.undo()
+    assert not memory.find("/bucket")
+
+
+def test_an_interrupt_while_a_url_is_claimed(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "ls", failing(memory.ls, 0, KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        write(URL)
+    assert not memory.find("/bucket")
+
+
+# What killed writers left
+
+HEX = "0123456789abcdef" * 2
+OLD = time.time() - 3700
+YOUNG = time.time() - 3000
+
+
+def leftover(path: Path, folder_time: float, file_time: float) -> Path:
+    """Make a folder as a killed writer leaves it, with a file in it."""
+    path.mkdir()
+    (path / "file").write_bytes(b"state")
+    os.utime(path / "file", (file_time, file_time))
+    os.utime(path, (folder_time, folder_time))
+    return path
+
+
+@pytest.fixture
+def others(tmp_path: Path) -> list[Path]:
+    """Make what only looks like a leftover of `savepoint`, all of it old."""
+    names = [
+        *(f".other.{HEX}.writing", f".savepoint.{HEX[1:]}.writing", f"savepoint.{HEX}.writing"),
+        *(f".savepoint.{HEX.upper()}.writing", f".savepoint.{HEX}.writing2"),
+        *(f".savepoint.{HEX}.writing\n", f".xsavepoint.{HEX}.writing"),
+    ]
+    made = [leftover(tmp_path / name, OLD, OLD) for name in names]
+    file, link = (tmp_path / f".savepoint.{digit * 32}.writing" for digit in "fe")
+    file.write_bytes(b"")
+    os.utime(file, (OLD, OLD))
+    link.symlink_to(made[0])
+    os.utime(link, (OLD, OLD), follow_symlinks=False)
+    return [*made, file, link]
+
+
+def is_same(paths: list[Path]) -> bool:
+    return all(path.is_symlink() or path.is_file() or (path / "file").exists() for path in paths)
+
+
+def test_leftovers_are_named(tmp_path: Path, others: list[Path]) -> None:
+    """Those of this place, and nothing is removed."""
+    left = [
+        leftover(tmp_path / f".savepoint.{digit * 32}.writing", OLD, OLD) for digit in ("0", "a")
+    ]
+    with pytest.warns(LeftoverWarning) as caught:
+        write(tmp_path / "savepoint")
+    said = [str(warning.message).split(" was left by a writer")[0] for warning in caught]
+    assert said == list(map(str, left))
+    assert {warning.filename for warning in caught} == {__file__}
+    assert is_whole(tmp_path / "savepoint")
+    assert is_same([*left, *others])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write(tmp_path / "savepoint-2")
+
+
+@pytest.mark.parametrize("name", ["a.b", "a*", "[ab]", "a\nb", "$", "\u65e5"])
+def test_leftovers_of_any_name(name: str, tmp_path: Path) -> None:
+    left = leftover(tmp_path / f".{name}.{HEX}.writing", OLD, OLD)
+    others = [leftover(tmp_path / f".{other}.{HEX}.writing", OLD, OLD) for other in ("axb", "aa")]
+    with pytest.warns(LeftoverWarning) as caught:
+        write(tmp_path / name)
+    (warning,) = caught
+    assert str(warning.message).isprintable()
+    assert is_same([left, *others])
+
+
+def test_leftovers_are_removed(tmp_path: Path, others: list[Path]) -> None:
+    """Those in which nothing was written for an hour; no link is followed."""
+    times = {"0": (OLD, OLD), "1": (YOUNG, OLD), "2": (OLD, YOUNG), "3": (OLD, OLD)}
+    left = {
+        digit: leftover(tmp_path / f".savepoint.{digit * 32}.writing", *of)
+        for digit, of in times.items()
+    }
+    (left["3"] / "link").symlink_to(others[0])
+    (left["3"] / "nowhere").symlink_to("nowhere")
+    for path in left["3"].iterdir():
+        os.utime(path, (OLD, OLD), follow_symlinks=False)
+    os.utime(left["3"], (OLD, OLD))
+    folder = OutputFolder("output", str(tmp_path / "savepoint"))
+    assert list(folder.remove_leftovers()) == [left["0"], left["3"]]
+    assert is_same([left["1"], left["2"], *others])
+    assert folder.leftovers() == [left["1"], left["2"]]
+
+
+def test_leftovers_that_cannot_be_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = OutputFolder("output", str(tmp_path / "savepoint"))
+    left = leftover(tmp_path / f".savepoint.{HEX}.writing", OLD, OLD)
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    monkeypatch.setattr(shutil, "rmtree", failing(shutil.rmtree, 0, denied))
+    with pytest.raises(SavepointError, match=r"\.writing: cannot be removed: Permission denied"):
+        list(folder.remove_leftovers())
+    monkeypatch.setattr(shutil, "rmtree", failing(shutil.rmtree, 0, FileNotFoundError()))
+    assert list(folder.remove_leftovers()) == []  # its writer has ended
+    assert is_same([left])
+
+
+def test_where_there_can_be_no_leftovers(tmp_path: Path, memory: Any) -> None:
+    for path in (URL, str(tmp_path / "nowhere" / "savepoint")):
+        folder = OutputFolder("output", path)
+        assert folder.leftovers() == list(folder.remove_leftovers()) == []
 
 
 # Killed

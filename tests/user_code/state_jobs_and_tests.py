@@ -69,6 +69,7 @@ def a_new_savepoint(path: str) -> None:
 def a_savepoint_written_anew(path: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.RestoreWarning)
+        warnings.simplefilter("ignore", errors.LeftoverWarning)
         changed = savepoint.change_max_parallelism(path, 4096, f"{path}-4096", operators=["users"])
     converted: savepoint.RewriteReport = savepoint.convert_to_canonical(path, f"{path}-canonical")
     operator: savepoint.RewrittenOperator = converted.operators[0]
