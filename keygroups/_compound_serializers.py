@@ -17,6 +17,7 @@ from keygroups._serializers import (
     Serializer,
     TtlValue,
     UnreadableError,
+    maker,
     pack_int,
     read_bytes,
     read_count,
@@ -84,6 +85,7 @@ def _part_writer(key_type: kt.KeyType | None) -> Callable[[Serializer, Any], byt
     return _checked_write if key_type is None else _write
 
 
+@maker
 def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
     """Return the serializer of a tuple: one field after the other.
 
@@ -120,6 +122,7 @@ def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
     )
 
 
+@maker
 def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer:
     """Return the serializer of a Row: a bit for each null, then the other fields."""
     reads = _readers(parts)
@@ -169,6 +172,7 @@ def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer
     )
 
 
+@maker
 def list_of(element: Serializer) -> Serializer:
     """Return the serializer of a List: a count, then the elements."""
     read = element.read
@@ -199,6 +203,7 @@ def list_of(element: Serializer) -> Serializer:
     )
 
 
+@maker
 def map_of(key: Serializer, value: Serializer) -> Serializer:
     """Return the serializer of a Map: a count, then key, whether the value is null, value."""
     read_key, read_value = key.read, value.read
@@ -234,6 +239,7 @@ def as_dict(items: list[tuple[Any, Any]]) -> Any:
     return found if len(found) == len(items) else items
 
 
+@maker
 def sql_row(fields: Sequence[LogicalType]) -> Serializer:
     """Return the serializer of a SQL row: how many bytes, then a BinaryRowData."""
     read_fields = row_reader(fields)
@@ -260,6 +266,7 @@ def sql_row(fields: Sequence[LogicalType]) -> Serializer:
     )
 
 
+@maker
 def pyflink_of(key_type: kt.PYFLINK, element: Serializer) -> Serializer:
     """Return the serializer of a key that PyFlink puts in a Row by itself."""
     row = row_of([element])
@@ -274,6 +281,7 @@ def pyflink_of(key_type: kt.PYFLINK, element: Serializer) -> Serializer:
     )
 
 
+@maker
 def ttl_of(value: Serializer) -> Serializer:
     """Return the serializer of a value with the time of its last access before it."""
     read = value.read
@@ -288,6 +296,7 @@ def ttl_of(value: Serializer) -> Serializer:
     return Serializer("TTL", read_ttl, parts=(value,))
 
 
+@maker
 def timer_of(key: Serializer, namespace: Serializer) -> Serializer:
     """Return the serializer of a timer: its time with the sign bit flipped, key, namespace."""
     read_key, read_namespace = key.read, namespace.read
@@ -303,6 +312,7 @@ def timer_of(key: Serializer, namespace: Serializer) -> Serializer:
     return Serializer("TIMER", read_timer, parts=(key, namespace))
 
 
+@maker
 def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) -> Serializer:
     """Return the serializer of a POJO: flags, then whether null and the value of each field."""
     reads = _readers(parts)
@@ -335,6 +345,7 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) 
     )
 
 
+@maker
 def enum_of(java_class: str, constants: Sequence[str]) -> Serializer:
     """Return the serializer of an enum: the index of the constant, whose name is the value."""
 

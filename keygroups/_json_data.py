@@ -56,9 +56,9 @@ def plan_data(plan: RescalePlan) -> dict[str, Any]:
 
 def rescale_data(report: RescaleReport) -> dict[str, Any]:
     """Return what a rescale moves, with a load."""
+    recommended = ("parallelism", "heaviest_weight", "imbalance", "reason")
     recommendations = [
-        {"parallelism": one.parallelism, "imbalance": one.imbalance, "reason": one.reason}
-        for one in report.recommendations
+        {name: getattr(one, name) for name in recommended} for one in report.recommendations
     ]
     names = (
         *("moved_weight", "moved_weight_share", "weight_before", "weight_after"),

@@ -55,6 +55,35 @@ def plot_bars(
     return axes
 
 
+def plot_heaviest(
+    parallelisms: Sequence[tuple[int, float, float]], ax: Axes | None = None
+) -> Axes:
+    """Draw the heaviest subtask's weight, and the mean, against the parallelism.
+
+    Each is a parallelism, that weight and the imbalance, in the order of the parallelisms, and
+    has the lightest heaviest subtask up to the next. `ax` and the result are as in `plot_bars`.
+    """
+    axes = _axes(ax)
+    places = [parallelism for parallelism, _, _ in parallelisms]
+    heaviest = [weight for _, weight, _ in parallelisms]
+    means = [weight / imbalance for _, weight, imbalance in parallelisms]
+    axes.plot(
+        places,
+        heaviest,
+        color=_MARKED,
+        marker="o",
+        markersize=4,
+        drawstyle="steps-post",
+        label="heaviest subtask",
+    )
+    axes.plot(places, means, color=_LINE, linestyle="--", linewidth=1, label="mean subtask")
+    axes.set_xlabel("parallelism")
+    axes.set_ylabel("weight")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return axes
+
+
 def plot_bands(
     bands: Iterable[tuple[int, int, bool]],
     max_parallelism: int,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from keygroups._checks import check_bounds, check_class
 from keygroups._notebook import html_table
-from keygroups.load import KeyGroupLoad, Recommendations
+from keygroups.load import KeyGroupLoad, Recommendations, show_weight
 from keygroups.rescale import RescalePlan
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class RescaleReport:
     ([8, 4], [7, 2, 3])
     >>> report.moved_weight, report.moved_weight_share
     (4, 0.3333333333333333)
-    >>> [one.parallelism for one in report.recommendations]
-    [3]
+    >>> [(one.parallelism, one.heaviest_weight) for one in report.recommendations]
+    [(4, 6), (3, 7)]
     """
 
     plan: RescalePlan
@@ -90,19 +90,16 @@ class RescaleReport:
 
     @property
     def recommendations(self) -> Recommendations:
-        """The new parallelism and the better ones near it, the most even first.
+        """The parallelisms near the new one with no heavier subtask, the best first.
 
-        Near is from half of it to twice it, at most 500 away and not below `at_least`. Better
-        are those above it in `load.recommend` that have no heavier subtask: two subtasks are
-        easily more even than four, and each has more to do. Where nothing is better, the new
-        one stands alone. The `floor` is that of `load.recommend`.
+        Near is from half of it to twice it, at most 500 away and not below `at_least`. They
+        are those of `load.recommend`, with its `floor`. So the new one itself is among them
+        only if no lower one near it has a heaviest subtask that is as light.
         """
         ranked = self.load.recommend(*self._near)
-        place = [one.parallelism for one in ranked].index(self.plan.new_parallelism)
-        heaviest = ranked[place].heaviest_weight
-        near = ranked[: place + 1]
-        better = (one for one in near if one.heaviest_weight <= heaviest)
-        return Recommendations(better, ranked.floor)
+        heaviest = max(self.weight_after)
+        no_heavier = (one for one in ranked if one.heaviest_weight <= heaviest)
+        return Recommendations(no_heavier, ranked.floor)
 
     def _repr_html_(self) -> str:
         moved = f"weight: {self.moved_weight:,} of {self.load.total:,} moves"
@@ -133,8 +130,8 @@ class RescaleReport:
         for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
             share = max(weights) / (self.load.total or 1)
             yield (
-                f"hot subtask {when}: {_heaviest(weights)} of {len(weights)}, "
-                f"with {share:.1%} of the weight"
+                f"hot subtask {when}: {_heaviest(weights)} of {len(weights)} has "
+                f"{show_weight(max(weights))}, {share:.1%} of the weight"
             )
         low, high = self._near
         yield (

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import signature
+from typing import Any, NamedTuple, ParamSpec
 
 from keygroups import types as kt
 from keygroups._checks import LONG_MAX, LONG_MIN, check_choice, check_int, show
@@ -22,6 +24,7 @@ from keygroups.logical_types import LogicalType
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 Write = Callable[[Any], bytes]
+P = ParamSpec("P")
 
 TRUNCATED = (IndexError, struct.error)
 """What a reader raises where the bytes end before the value does."""
@@ -110,6 +113,8 @@ class Serializer:
     is none. `size` is how many bytes every value takes, None where they differ.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
+
+    Two are equal if they are made of the same, whichever savepoints they were read from.
     """
 
     name: str
@@ -121,11 +126,31 @@ class Serializer:
     fields: tuple[LogicalType, ...] = ()
     names: tuple[str, ...] = ()
     java_class: str = ""
+    _made_by: tuple[Callable[..., Serializer], tuple[object, ...]] | None = field(
+        default=None, init=False
+    )
 
     def __str__(self) -> str:
         return printable(exact_type(self))
 
     __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Serializer) and self._origin() == other._origin()
+
+    def __hash__(self) -> int:
+        return hash(self._origin())
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        # A constant is told by its name, so that it stays the only one.
+        return self.name if globals().get(self.name) is self else self._origin()
+
+    def _origin(self) -> tuple[Callable[..., Serializer], tuple[object, ...]]:
+        """Return what makes this serializer, and of what: its readers cannot be compared."""
+        if self._made_by is not None:
+            return self._made_by
+        made_of = (self.name, self.read, self.write, self.size, self.parts, self.key_type)
+        return Serializer, (*made_of, self.fields, self.names, self.java_class)
 
 
 def exact_type(serializer: Serializer) -> str:
@@ -138,6 +163,27 @@ def exact_type(serializer: Serializer) -> str:
     return f"{serializer.name}({', '.join(inside)})" if inside else serializer.name
 
 
+def maker(make: Callable[P, Serializer]) -> Callable[P, Serializer]:
+    """Note in the serializers that a function makes that it does, and of which arguments.
+
+    Any function that defines readers or writers of its own needs this: they have no name by
+    which pickle could find them.
+    """
+    parameters = signature(make)
+
+    @wraps(make)
+    def make_and_note(*args: P.args, **kwargs: P.kwargs) -> Serializer:
+        given = parameters.bind(*args, **kwargs)
+        given.apply_defaults()
+        made_of = tuple(tuple(one) if isinstance(one, list) else one for one in given.args)
+        made = replace(make(*args, **kwargs))
+        object.__setattr__(made, "_made_by", (make_and_note, made_of))
+        return made
+
+    return make_and_note
+
+
+@maker
 def _fixed(name: str, packed: str, key_type: kt.KeyType) -> Serializer:
     packer = struct.Struct(packed)
     unpack, size = packer.unpack_from, packer.size
@@ -148,6 +194,7 @@ def _fixed(name: str, packed: str, key_type: kt.KeyType) -> Serializer:
     return Serializer(name, read_fixed, packer.pack, size, key_type=key_type)
 
 
+@maker
 def _floating(name: str, packed: str, nan: str, key_type: kt.KeyType) -> Serializer:
     """Return the serializer of numbers of which any NaN is written as one, as the JDK does.
 

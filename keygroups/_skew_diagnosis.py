@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.load import HOT, KeyGroupLoad
+from keygroups.load import HOT, KeyGroupLoad, show_weight
 
 DOMINANT = 4
 """Where subtasks go without a key, a hot key has this many times the records of the mean key."""
@@ -162,7 +162,7 @@ def _more_keys(rows: Sequence[SubtaskRow]) -> str:
 
 
 def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
-    """Say which higher parallelism helps, or that none does."""
+    """Say which higher parallelism has a lighter heaviest subtask, or that none has."""
     highest = min(load.max_parallelism, 2 * parallelism, parallelism + _CANDIDATES)
     otherwise = (
         "try another max parallelism or, where the keyBy has to balance and not to group, "
@@ -170,8 +170,11 @@ def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
     )
     if highest == parallelism:
         return f"a higher parallelism needs a higher max parallelism: {otherwise}"
-    best = load.recommend(parallelism + 1, highest)[0]
-    said = f"{best.parallelism} has imbalance {best.imbalance:.2f}"
+    best = load.recommend(parallelism, highest)[0]
+    if best.parallelism == parallelism:
+        return f"no parallelism up to {highest} has a lighter heaviest subtask: {otherwise}"
+    heaviest = f"{show_weight(best.heaviest_weight)} in its heaviest subtask"
+    said = f"{heaviest}, imbalance {best.imbalance:.2f}"
     if best.imbalance < HOT:
-        return f"another parallelism: {said}"
-    return f"no parallelism up to {highest} is even (of the higher, {said}): {otherwise}"
+        return f"another parallelism: {best.parallelism} has {said}"
+    return f"the best up to {highest} is {best.parallelism}, and still has {said}: {otherwise}"

@@ -256,7 +256,8 @@ def _plan(options: argparse.Namespace) -> Iterator[str]:
     JSON: max_parallelism, old_parallelism, new_parallelism, moved_key_groups, moved_share, pieces
     (each with old_subtask, new_subtask, key_groups and moves); with --load also moved_weight,
     moved_weight_share, weight_before and weight_after (of each subtask), imbalance_before,
-    imbalance_after, recommendations (each with parallelism, imbalance and reason).
+    imbalance_after, recommendations (the best first, each with parallelism, heaviest_weight,
+    imbalance and reason).
     """
     from keygroups._json_data import plan_data, rescale_data
     from keygroups.reports import RescaleReport

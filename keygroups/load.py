@@ -23,7 +23,7 @@ from keygroups._checks import (
 )
 from keygroups._heaviest import Heaviest, heaviest_subtasks
 from keygroups._notebook import data_frame, html_table
-from keygroups._plots import plot_bars
+from keygroups._plots import plot_bars, plot_heaviest
 from keygroups.errors import InvalidTypeError, InvalidValueError
 
 if TYPE_CHECKING:
@@ -37,14 +37,15 @@ HOT = 1.5
 """A subtask is hot with this many times the weight of the mean subtask."""
 
 _SHOWN = 10  # key groups in a notebook
-_RECOMMENDED = ("parallelism", "imbalance", "heaviest_weight", "reason")
+_RECOMMENDED = ("parallelism", "heaviest_weight", "imbalance", "reason")
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """A parallelism, how uneven the load is at it, and why; `str()` says it in a line.
+    """A parallelism, what its heaviest subtask has, and why; `str()` says it in a line.
 
-    `heaviest_weight` is the weight of its heaviest subtask.
+    `heaviest_weight` is the weight of that subtask, `imbalance` the same over the mean: more
+    subtasks make the mean smaller, so it does not tell which of two parallelisms is better.
     """
 
     parallelism: int
@@ -53,11 +54,15 @@ class Recommendation:
     heaviest_weight: float
 
     def __str__(self) -> str:
-        return f"parallelism {self.parallelism}: imbalance {self.imbalance:.2f} ({self.reason})"
+        heaviest = show_weight(self.heaviest_weight)
+        return (
+            f"parallelism {self.parallelism}: the heaviest subtask has {heaviest}, "
+            f"imbalance {self.imbalance:.2f} ({self.reason})"
+        )
 
 
 class Recommendations(list[Recommendation]):
-    """Parallelisms, the most even first: a list that a notebook shows as a table.
+    """Parallelisms, the lightest heaviest subtask first: a list, in a notebook a table.
 
     `floor` says where one key group alone keeps more subtasks from being of use, and is ""
     where none does. `str()` has a line for each parallelism, and the floor.
@@ -77,12 +82,21 @@ class Recommendations(list[Recommendation]):
         """Return a pandas DataFrame with a row for each parallelism."""
         return data_frame(_RECOMMENDED, map(self._cells, self))
 
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the weight of the heaviest subtask against the parallelism, and the mean.
+
+        The line falls at each parallelism of the list, since none between has a lighter one.
+        `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
+        """
+        rows = [(one.parallelism, one.heaviest_weight, one.imbalance) for one in reversed(self)]
+        return plot_heaviest(rows, ax)
+
     def _texts(self) -> list[str]:
         return [self.floor] if self.floor else []
 
     @staticmethod
     def _cells(one: Recommendation) -> tuple[object, ...]:
-        return one.parallelism, one.imbalance, one.heaviest_weight, one.reason
+        return one.parallelism, one.heaviest_weight, one.imbalance, one.reason
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -167,8 +181,9 @@ class KeyGroupLoad:
         1 <= parallelism <= max_parallelism; `ax` is Matplotlib's, a new one if None. Needs the
         extra `plot`. Raises ParallelismError.
         """
-        title = f"imbalance {self.imbalance(parallelism):.2f}"
-        return plot_bars(self.per_subtask(parallelism), "subtask", title, HOT, ax)
+        weights, imbalance = self.per_subtask(parallelism), self.imbalance(parallelism)
+        title = f"the heaviest subtask has {show_weight(max(weights))}, imbalance {imbalance:.2f}"
+        return plot_bars(weights, "subtask", title, HOT, ax)
 
     def plot_key_groups(self, ax: Axes | None = None) -> Axes:
         """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
@@ -236,19 +251,22 @@ class KeyGroupLoad:
         return list(map(sub, starts[1:], starts))
 
     def recommend(self, low: int, high: int) -> Recommendations:
-        """Return the parallelisms `low..high` with their imbalance, the most even first.
+        """Return the parallelisms of `low..high` that are worth their subtasks, the best first.
 
-        1 <= low <= high <= max_parallelism. Where two are as even, the higher comes first:
-        its heaviest subtask has less to do. Raises ParallelismError.
+        1 <= low <= high <= max_parallelism. The heaviest subtask holds the others up, so the
+        best is where that has least to do, and of several such the one with the fewest
+        subtasks. Each one after it takes fewer subtasks, with a heavier heaviest one. Left out
+        is where the heaviest subtask is no lighter than at a lower parallelism of the range:
+        there more subtasks gain nothing. Raises ParallelismError.
 
         A key group is in one subtask, so none has less to do than the heaviest key group
         weighs. Where that makes parallelisms below `high` useless, the result's `floor` says
         so: *nothing gets better* beyond the lowest parallelism whose heaviest subtask has that
         weight and no more; *none is even* where the key group has more than the mean subtask.
 
-        >>> best = KeyGroupLoad(128, [1] * 128).recommend(15, 21)[0]
-        >>> best.parallelism, best.imbalance
-        (16, 1.0)
+        >>> even = KeyGroupLoad(128, [1] * 128).recommend(15, 21)
+        >>> [(one.parallelism, one.heaviest_weight) for one in even]
+        [(19, 7), (16, 8), (15, 9)]
         >>> print(KeyGroupLoad(128, {5: 9}).recommend(21, 21)[0].reason)
         21 subtasks over 128 key groups: 2 get 7, 19 get 6; subtask 0 has 21.00 times the mean
         >>> KeyGroupLoad(128, {5: 9, 40: 8, 70: 7, 90: 6}).recommend(8, 16).floor
@@ -257,9 +275,12 @@ class KeyGroupLoad:
         high = check_bounds("high", high, self.max_parallelism, "max_parallelism")
         low = check_bounds("low", low, high, "high")
         heaviest = list(heaviest_subtasks(self._sums, low, high))
-        found = [self._recommendation(*one) for one in zip(range(low, high + 1), heaviest)]
-        found.sort(key=lambda one: (one.imbalance, -one.parallelism))
-        return Recommendations(found, self._floor(low, high, heaviest))
+        better, lightest = [], math.inf
+        for parallelism, one in enumerate(heaviest, low):
+            if one.weight < lightest:
+                lightest = one.weight
+                better.append(self._recommendation(parallelism, one))
+        return Recommendations(reversed(better), self._floor(low, high, heaviest))
 
     def _floor(self, low: int, high: int, heaviest: list[Heaviest]) -> str:
         """Say beyond which parallelism below `high` one key group makes more of no use."""
@@ -321,6 +342,12 @@ def evenness(max_parallelism: int) -> list[int]:
     """
     groups = check_max_parallelism(max_parallelism)
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
+
+
+def show_weight(value: float) -> str:
+    """Show a weight in at most 19 characters."""
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return text if len(text) <= 19 else f"{value:.6g}"
 
 
 def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:

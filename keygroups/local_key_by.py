@@ -54,6 +54,9 @@ class LocalKeyBy(Generic[K, V]):
         self._records = 0
         self._used = False
 
+    def __getstate__(self) -> dict[str, object]:
+        return vars(self) | {"_buffer": self._buffer.copy()}  # a copy fills one of its own
+
     def process(self, key: K, value: V) -> list[tuple[K, V]]:
         """Take in one record and return what is sent downstream, in order of first arrival.
 

@@ -29,7 +29,7 @@ from keygroups.assignment import (
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.load import KeyGroupLoad
+from keygroups.load import KeyGroupLoad, show_weight
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
 from keygroups.types import KeyType
 
@@ -220,7 +220,7 @@ class RescalePlan:
             moved, total = self.moved_weight(load), load.total
             before, after = map(load.imbalance, (self.old_parallelism, self.new_parallelism))
             share = f"{moved / (total or 1):.1%}"
-            lines.append(f"weight: {_number(moved)} of {_number(total)} moves ({share})")
+            lines.append(f"weight: {show_weight(moved)} of {show_weight(total)} moves ({share})")
             lines.append(f"imbalance: {before:.2f} before, {after:.2f} after")
             title += f"  {'weight':>19}"
         pieces = list(self)
@@ -342,15 +342,15 @@ class ModuloComparison:
             ("", "hash % parallelism", f"{plan.max_parallelism} key groups"),
             (
                 "change subtask",
-                f"{_number(self.moved_by_modulo)} ({self.moved_by_modulo / of:.1%})",
-                f"{_number(self.moved_by_key_groups)} ({self.moved_by_key_groups / of:.1%})",
+                f"{show_weight(self.moved_by_modulo)} ({self.moved_by_modulo / of:.1%})",
+                f"{show_weight(self.moved_by_key_groups)} ({self.moved_by_key_groups / of:.1%})",
             ),
             ("contiguous ranges read", str(self.ranges_by_modulo), str(self.ranges_by_key_groups)),
-            ("read as scattered keys", _number(self.scattered_by_modulo), "0"),
+            ("read as scattered keys", show_weight(self.scattered_by_modulo), "0"),
         ]
         title = f"parallelism {plan.old_parallelism} -> {plan.new_parallelism}"
         lines = [f"{name:24}{modulo:>28}{key_groups:>28}" for name, modulo, key_groups in rows]
-        return "\n".join([f"{_number(total)} in all, {title}", *lines])
+        return "\n".join([f"{show_weight(total)} in all, {title}", *lines])
 
 
 def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
@@ -359,12 +359,6 @@ def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
 
 
 def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
-    weight = "" if load is None else f"  {_number(load.weight_of(piece[2])):>19}"
+    weight = "" if load is None else f"  {show_weight(load.weight_of(piece[2])):>19}"
     line = f"{piece[1]:>11}  {piece[0]:>11}  {piece[2]!s:>14}  {len(piece[2]):>6}{weight}"
     return f"{line}  moves" if piece.moves else line
-
-
-def _number(value: float) -> str:
-    """Show a weight in at most 19 characters."""
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    return text if len(text) <= 19 else f"{value:.6g}"

@@ -168,6 +168,10 @@ class CompositeKeySerializer:
         self._read = composite_key_reader(self._key, self._namespace, self._user_key)
         self._join = composite_key_joiner(self._key, self._namespace)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        types = (self._key, self._namespace, self._user_key)
+        return type(self), (self._max_parallelism, *types)
+
     def serialize(
         self,
         key: object,

@@ -48,9 +48,13 @@ class EntryEncoder:
         if key.key_type is None or key.write is None:
             raise UnsupportedKeyTypeError(f"keys of {key} cannot be written: only the job can")
         self.states = found.states
+        self._header = header
         self._max_parallelism = max_parallelism
         self._key_type, self._write_key = key.key_type, key.write
         self._encoders = [_encoder(state) for state in found.states]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._header, self._max_parallelism)
 
     def encode(
         self,

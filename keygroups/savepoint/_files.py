@@ -59,6 +59,15 @@ class Files:
         self._moved = dict(moved)
         self._allowed = (*self._moved.values(), *allow)
 
+    def __repr__(self) -> str:
+        return f"<Files {self.base}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Files) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.base)
+
     def metadata(self) -> tuple[bytes, str]:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"

@@ -73,6 +73,15 @@ class OutputFolder:
             name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
             self._beside = self._local.with_name(name)
 
+    def __repr__(self) -> str:
+        return f"<OutputFolder {self.path}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputFolder) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
     def _exists(self) -> bool:
         if self._local is None:
             return bool(self._filesystem.exists(self.path))

@@ -6,7 +6,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cached_property
 from heapq import nlargest
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -69,12 +68,15 @@ class Operator:
 
     `operator_id` is hex as in Flink's web UI; `uid` is the one set in the job, None where neither
     the savepoint (Flink before 2.0) nor the caller told it; `name` likewise. `parallelism` and
-    `max_parallelism` are those the savepoint was written under, `subtasks` who wrote state.
+    `max_parallelism` are those the savepoint was written under, `subtasks` who wrote state, by
+    index. It is equal to the same operator of the same savepoint, read once more.
     """
 
     def __init__(self, metadata: OperatorMetadata, files: Files, uid: str | None = None) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda one: one.index)
         self._files = files
+        self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
+        self.subtasks = tuple(map(_subtask, self._subtasks))
         self.operator_id = metadata.operator_id
         self.uid = uid or metadata.uid or None
         self.name = metadata.name or None
@@ -85,27 +87,34 @@ class Operator:
     def __repr__(self) -> str:
         return f"<Operator {printable(self.label)}>"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operator) and (
+            (self._files, self.operator_id, self._subtasks)
+            == (other._files, other.operator_id, other._subtasks)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.operator_id)
+
     @property
     def label(self) -> str:
         """The uid, else the name, else the id."""
         return self.uid or self.name or self.operator_id
 
-    @cached_property
-    def subtasks(self) -> tuple[Subtask, ...]:
-        """The subtasks that the savepoint tells of, by index."""
-        return tuple(map(_subtask, self._subtasks))
-
-    @cached_property
+    @property
     def states(self) -> tuple[StateDescriptor, ...]:
         """The keyed states, timers among them, of all subtasks.
 
         Raises SavepointError where a header is damaged or names a serializer that is not known.
         """
-        found: dict[str, StateDescriptor] = {}
-        for task in self.tasks():
-            for state in task.descriptors():
-                found.setdefault(state.name, state)
-        return tuple(found.values())
+        if self._states is None:
+            found: dict[str, StateDescriptor] = {}
+            for task in self.tasks():
+                for state in task.descriptors():
+                    found.setdefault(state.name, state)
+            # Another thread may do the same at once, and finds the same.
+            self._states = tuple(found.values())
+        return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
         """Return how many bytes of keyed state each key group has, as they are in the files.

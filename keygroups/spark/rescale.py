@@ -46,15 +46,11 @@ def rescale_report(
               2            1        [64, 85]      22                    0  moves
               2            2        [86, 95]      10                    0
               3            2       [96, 127]      32                    6  moves
-    hot subtask before: 0 of 3, with 50.0% of the weight
-    hot subtask after: 0 of 4, with 50.0% of the weight
+    hot subtask before: 0 of 3 has 6, 50.0% of the weight
+    hot subtask after: 0 of 4 has 6, 50.0% of the weight
     recommended, from 2 to 8 with no heavier subtask than at 4:
-      parallelism 2: imbalance 1.00 (2 subtasks over 128 key groups: 64 each;
-        subtask 0 has 1.00 times the mean)
-      parallelism 3: imbalance 1.50 (3 subtasks over 128 key groups: 2 get 43, 1 get
-        42; subtask 0 has 1.50 times the mean)
-      parallelism 4: imbalance 2.00 (4 subtasks over 128 key groups: 32 each;
-        subtask 0 has 2.00 times the mean)
+      parallelism 2: the heaviest subtask has 6, imbalance 1.00 (2 subtasks over 128
+        key groups: 64 each; subtask 0 has 1.00 times the mean)
     key group 17 alone has 50.0%: beyond 2 subtasks nothing gets better
     """
     plan = RescalePlan(max_parallelism, old_parallelism, new_parallelism)

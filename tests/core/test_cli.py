@@ -173,6 +173,7 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
     best = report.recommendations[0]
     assert data["recommendations"][0] == {
         "parallelism": best.parallelism,
+        "heaviest_weight": best.heaviest_weight,
         "imbalance": best.imbalance,
         "reason": best.reason,
     }

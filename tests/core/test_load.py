@@ -94,21 +94,34 @@ def test_a_load_of_nothing() -> None:
     ]
 
 
-def test_recommend_ranks_by_imbalance() -> None:
+def test_recommend_ranks_by_the_heaviest_subtask() -> None:
     """128 even key groups: 20, 21 and 22 subtasks get at most 7, 7 and 6 of them."""
     found = KeyGroupLoad(128, [1] * 128).recommend(20, 22)
-    assert [one.parallelism for one in found] == [22, 20, 21]
-    assert [one.imbalance for one in found] == [6 * 22 / 128, 7 * 20 / 128, 7 * 21 / 128]
+    assert [(one.parallelism, one.heaviest_weight) for one in found] == [(22, 6), (20, 7)]
+    assert [one.imbalance for one in found] == [6 * 22 / 128, 7 * 20 / 128]
     reason = (
-        "21 subtasks over 128 key groups: 2 get 7, 19 get 6; subtask 0 has 1.15 times the mean"
+        "20 subtasks over 128 key groups: 8 get 7, 12 get 6; subtask 0 has 1.09 times the mean"
     )
-    assert found[2].reason == reason
-    assert str(found[2]) == f"parallelism 21: imbalance 1.15 ({reason})"
+    assert found[1].reason == reason
+    said = f"parallelism 20: the heaviest subtask has 7, imbalance 1.09 ({reason})"
+    assert str(found[1]) == said
 
 
-def test_recommend_prefers_the_higher_of_two_as_even() -> None:
+def test_recommend_of_one_hot_key() -> None:
+    """Subtask 1 starts at 128 / parallelism rounded up: at key group 4 up to 42, then at 3."""
+    found = KeyGroupLoad(128, {2: 8_388, 3: 192_751}).recommend(40, 80)
+    assert [(one.parallelism, one.heaviest_weight) for one in found] == [
+        (43, 192_751),
+        (40, 201_139),
+    ]
+    assert found[0].imbalance > found[1].imbalance  # which says nothing of what is better
+    assert found.floor == "key group 3 alone has 95.8%: beyond 43 subtasks nothing gets better"
+
+
+def test_recommend_takes_the_fewest_subtasks_for_the_same() -> None:
+    """12 even key groups: 7 to 11 subtasks get at most 2 of them, and so do 6."""
     found = KeyGroupLoad(12, [1] * 12).recommend(1, 12)
-    assert [one.parallelism for one in found[:6]] == [12, 6, 4, 3, 2, 1]
+    assert [one.parallelism for one in found] == [12, 6, 4, 3, 2, 1]
     assert found[0].reason == (
         "12 subtasks over 12 key groups: 1 each; subtask 0 has 1.00 times the mean"
     )
@@ -128,11 +141,18 @@ def test_recommend_knows_the_hot_subtask() -> None:
 
 
 def test_recommend_weighs_the_heaviest_subtask() -> None:
-    load = KeyGroupLoad(4, [5, 0.25, 1, 1])
-    assert {one.parallelism: one.heaviest_weight for one in load.recommend(1, 4)} == {
-        parallelism: float(max(brute_force([5, 0.25, 1, 1], parallelism)))
-        for parallelism in (1, 2, 3, 4)
-    }
+    """At 3 the first has the key groups 0 and 1, as at 2."""
+    found = KeyGroupLoad(4, [5, 0.25, 1, 1]).recommend(1, 4)
+    assert [(one.parallelism, one.heaviest_weight) for one in found] == [
+        (4, 5.0),
+        (2, 5.25),
+        (1, 7.25),
+    ]
+
+
+def test_recommend_of_no_weight() -> None:
+    """The heaviest has nothing at any parallelism, so the fewest are enough."""
+    assert [one.parallelism for one in KeyGroupLoad(128, {}).recommend(3, 128)] == [3]
 
 
 def test_floor_of_a_thousandth() -> None:
@@ -233,14 +253,25 @@ def test_load_agrees_with_brute_force(drawn: tuple[list[float], int]) -> None:
     assert load.groups_per_subtask(parallelism) == sizes
 
 
-@given(loads())
-def test_recommend_ranks_every_parallelism_once(drawn: tuple[list[float], int]) -> None:
-    weights, low = drawn
-    load = KeyGroupLoad(len(weights), weights)
-    found = load.recommend(low, len(weights))
-    assert sorted(one.parallelism for one in found) == list(range(low, len(weights) + 1))
-    assert [one.imbalance for one in found] == sorted(one.imbalance for one in found)
+weighted = st.lists(st.integers(0, 3) | st.integers(0, 50), min_size=1, max_size=40)
+weights_of_all_kinds = weighted | st.lists(amounts, min_size=1, max_size=20)
+
+
+@given(weights_of_all_kinds, st.data())
+def test_recommend_ranks_by_brute_force(weights: list[float], data: st.DataObject) -> None:
+    groups = len(weights)
+    low = data.draw(st.integers(1, groups))
+    high = data.draw(st.integers(low, groups))
+    load = KeyGroupLoad(groups, weights)
+    found = load.recommend(low, high)
+    heaviest = {p: max(brute_force(weights, p)) for p in range(low, high + 1)}
+    lightest = min(heaviest.values())
+    assert found[0].parallelism == min(p for p in heaviest if heaviest[p] == lightest)
+    # Each is better than all below it, and each that is so is there.
+    better = [p for p in heaviest if all(heaviest[p] < heaviest[q] for q in range(low, p))]
+    assert [one.parallelism for one in found] == better[::-1]
     for one in found:
+        assert one.heaviest_weight == max(load.per_subtask(one.parallelism))
         assert one.imbalance == load.imbalance(one.parallelism)
         sizes = load.groups_per_subtask(one.parallelism)
         few, many = min(sizes), max(sizes)
@@ -248,10 +279,7 @@ def test_recommend_ranks_every_parallelism_once(drawn: tuple[list[float], int]) 
         assert (f"{few} each" if few == many else counted) in one.reason
 
 
-weighted = st.lists(st.integers(0, 3) | st.integers(0, 50), min_size=1, max_size=40)
-
-
-@given(weighted | st.lists(amounts, min_size=1, max_size=20), st.data())
+@given(weights_of_all_kinds, st.data())
 def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.DataObject) -> None:
     groups = len(weights)
     low = data.draw(st.integers(1, groups))
@@ -260,7 +288,8 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
     heaviest, total = {p: max(loads[p]) for p in loads}, sum(loads[1])
     alone = Fraction(max(weights))
     reached = [p for p in range(1, high) if heaviest[p] == alone]
-    floor = KeyGroupLoad(groups, weights).recommend(low, high).floor
+    found = KeyGroupLoad(groups, weights).recommend(low, high)
+    floor = found.floor
     if alone * high <= total:
         assert floor == ""
         return
@@ -278,6 +307,7 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
         assert last == min(reached)
         assert all(heaviest[p] >= heaviest[last] for p in beyond)
         assert all(heaviest[p] * p > heaviest[last] * last for p in beyond)
+        assert last < low or found[0].parallelism == last
     else:
         assert said[4] == "none is even"
         assert not reached
@@ -286,10 +316,11 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
 
 
 def test_recommend_over_the_largest_job() -> None:
-    load = KeyGroupLoad(32768, [1] * 32768)
-    found = load.recommend(1, 1000)
-    assert [one.parallelism for one in found[:10]] == [2**i for i in range(9, -1, -1)]
-    assert len(found) == 1000
+    """Where all are alike the heaviest has groups / parallelism of them, rounded up."""
+    found = KeyGroupLoad(32768, [1] * 32768).recommend(1, 1000)
+    sizes = {-(-32768 // parallelism): parallelism for parallelism in range(1000, 0, -1)}
+    assert {one.heaviest_weight: one.parallelism for one in found} == sizes
+    assert len(found) == len(sizes)
 
 
 # --- bad input ---------------------------------------------------------------------------------

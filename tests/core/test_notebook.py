@@ -100,14 +100,14 @@ def test_rescale_report() -> None:
     report = RescaleReport(PLAN, LOAD)
     cells = shown(report)
     assert "weight: 4 of 12 moves (33.3%)" in cells.paragraphs
-    assert "hot subtask after: 0 of 3, with 58.3% of the weight" in cells.paragraphs
-    assert cells.rows[-1][:2] == ["3", "1.75"]
+    assert "hot subtask after: 0 of 3 has 7, 58.3% of the weight" in cells.paragraphs
+    assert [row[:3] for row in cells.rows[-2:]] == [["4", "6", "2.0"], ["3", "7", "1.75"]]
 
 
 def test_recommendations() -> None:
     found = LOAD.recommend(2, 3)
     assert isinstance(found, Recommendations)
-    assert [row[0] for row in shown(found).rows] == ["parallelism", "2", "3"]
+    assert [row[0] for row in shown(found).rows] == ["parallelism", "3", "2"]
 
 
 @pytest.mark.extras
@@ -125,7 +125,7 @@ def test_pandas() -> None:
     trace = trace_key("hello", 128, 3)
     [row] = trace.to_pandas().to_dict("records")
     assert (row["key"], row["key_group"], row["subtask"]) == ("hello", 35, 0)
-    assert list(LOAD.recommend(2, 3).to_pandas()["parallelism"]) == [2, 3]
+    assert LOAD.recommend(2, 3).to_pandas()["heaviest_weight"].to_list() == [7, 8]
 
 
 def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ def test_subtasks(pyplot: Any) -> None:
     assert legend(axes) == ["mean 3", "hot: 1.5 times the mean and more"]
     assert axes.get_xlabel() == "subtask, of 4"
     assert axes.get_ylabel() == "weight"
+    assert axes.get_title() == "the heaviest subtask has 6, imbalance 2.00"
     assert -1 < axes.get_xlim()[0] < axes.get_xlim()[1] < 4
     hot = [bar for bar in axes.patches if bar.get_hatch()]
     assert [bar.get_height() for bar in hot] == [6]
@@ -70,6 +71,30 @@ def test_key_groups(pyplot: Any) -> None:
     axes = LOAD.plot_key_groups()
     assert bars(axes) == list(LOAD.weights)
     assert axes.get_title() == "12 in all"
+
+
+@pytest.mark.extras
+def test_recommendations(pyplot: Any) -> None:
+    """Of 12 the heaviest subtask has 12, 8, 7 and 6 at 1 to 4, still 6 up to 7, and 5 at 8."""
+    _, given = pyplot.subplots()
+    axes = LOAD.recommend(1, 8).plot(given)
+    assert axes is given
+    heaviest, mean = axes.lines
+    assert (list(heaviest.get_xdata()), list(heaviest.get_ydata())) == (
+        [1, 2, 3, 4, 8],
+        [12, 8, 7, 6, 5],
+    )
+    assert heaviest.get_drawstyle() == "steps-post"
+    assert list(mean.get_ydata()) == [12, 6, 4, 3, 1.5]
+    assert legend(axes) == ["heaviest subtask", "mean subtask"]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("parallelism", "weight")
+    assert axes.get_ylim()[0] == 0
+
+
+@pytest.mark.extras
+def test_recommendations_of_no_weight(pyplot: Any) -> None:
+    axes: Any = KeyGroupLoad(8, {}).recommend(2, 8).plot()
+    assert [list(line.get_ydata()) for line in axes.lines] == [[0], [0]]
 
 
 @pytest.mark.extras

@@ -113,18 +113,37 @@ def test_too_few_keys_without_a_hot_subtask() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "says"),
+    ("parallelism", "counts", "says"),
     [
-        (64, "no parallelism up to 128 is even (of the higher, "),
-        (100, "another parallelism: 128 has imbalance 1.00"),  # 28 subtasks have 2 groups
-        (128, "a higher parallelism needs a higher max parallelism: try another max"),
+        # Key group 0 has 4 keys of 131, and a subtask to itself at 128 only.
+        (
+            64,
+            [4] + [1] * 127,
+            "the best up to 128 is 128, and still has 4 in its heaviest subtask, imbalance 3.91: ",
+        ),
+        # It has a neighbour without keys.
+        (
+            100,
+            [4, 0] + [1] * 126,
+            "no parallelism up to 128 has a lighter heaviest subtask: try another max",
+        ),
+        # 28 subtasks have 2 groups.
+        (
+            100,
+            [4] * 128,
+            "another parallelism: 128 has 4 in its heaviest subtask, imbalance 1.00",
+        ),
+        (
+            128,
+            [4] + [1] * 127,
+            "a higher parallelism needs a higher max parallelism: try another max",
+        ),
     ],
 )
-def test_remedy_for_unlucky_keys(parallelism: int, says: str) -> None:
+def test_remedy_for_unlucky_keys(parallelism: int, counts: list[int], says: str) -> None:
     keys = keys_for_subtasks(128, 128, LONG, n=4)
-    if parallelism != 100:  # several keys together, and one in every other key group
-        keys = [keys[0]] + [group[:1] for group in keys[1:]]
-    report = skew({key: 1 for group in keys for key in group}, 128, parallelism)
+    chosen = {key: 1 for group, count in zip(keys, counts) for key in group[:count]}
+    report = skew(chosen, 128, parallelism)
     assert report.diagnosis == UNLUCKY
     assert report.remedy.startswith(says)
 
@@ -387,28 +406,37 @@ def test_rescale_report() -> None:
     assert report.moved_weight_share == pytest.approx(1 / 3)
     text = str(report)
     assert text.startswith(f"{report.plan.table(report.load)}\n")
-    assert "\nhot subtask before: 0 of 2, with 66.7% of the weight\n" in text
-    assert "\nhot subtask after: 0 of 3, with 58.3% of the weight\n" in text
-    best, floor = report.recommendations[0], report.recommendations.floor
+    assert "\nhot subtask before: 0 of 2 has 8, 66.7% of the weight\n" in text
+    assert "\nhot subtask after: 0 of 3 has 7, 58.3% of the weight\n" in text
+    # At 2 the heaviest has 8, at 3 it has 7, from 4 to 6 it has 6.
+    (best, new), floor = report.recommendations, report.recommendations.floor
+    assert [(one.parallelism, one.heaviest_weight) for one in (best, new)] == [(4, 6), (3, 7)]
     assert floor == "key group 0 alone has 41.7%: beyond 2 subtasks none is even"
-    assert " ".join(text.split()).endswith(f": {best} {floor}")
+    assert " ".join(text.split()).endswith(f" than at 3: {best} {new} {floor}")
 
 
 def test_no_weight() -> None:
     report = RescaleReport(RescalePlan(128, 3, 4), KeyGroupLoad(128, [0] * 128))
     assert (report.weight_before, report.weight_after) == ([0] * 3, [0] * 4)
     assert (report.moved_weight, report.moved_weight_share) == (0, 0)
-    assert "with 0.0% of the weight" in str(report)
+    assert " has 0, 0.0% of the weight" in str(report)
 
 
 def test_few_subtasks_that_are_even_are_no_better_where_they_have_more_to_do() -> None:
     # At 2 the subtasks have 6 and 6, at 4 they have 5, 1, 3 and 3, and at 3 they have 6, 3 and 3.
     report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [5, 1, 3, 3]))
-    assert [one.parallelism for one in report.load.recommend(2, 4)] == [2, 3, 4]
+    assert [one.parallelism for one in report.load.recommend(2, 4)] == [4, 2]
     assert [one.parallelism for one in report.recommendations] == [4]
-    # Here the heaviest has 6 at each of them, so the fewest do it most evenly.
+    # Here the heaviest has 6 at each of them, and 2 subtasks are enough for that.
     report = RescaleReport(RescalePlan(4, 1, 4), KeyGroupLoad(4, [0, 6, 3, 3]))
-    assert [one.parallelism for one in report.recommendations] == [2, 3, 4]
+    assert [one.parallelism for one in report.recommendations] == [2]
+
+
+def test_a_lower_parallelism_with_no_heavier_subtask_takes_the_place_of_the_new_one() -> None:
+    # Key groups 3 and 4 are together at 2 and 4: the heaviest has 7, 4, 6, 3 and 3 from 2 to 6.
+    load = KeyGroupLoad(6, [0, 0, 0, 3, 3, 1])
+    report = RescaleReport(RescalePlan(6, 1, 4), load)
+    assert [one.parallelism for one in report.recommendations] == [5, 3]
 
 
 @pytest.mark.parametrize(
@@ -431,10 +459,10 @@ def test_no_parallelism_below_the_least_is_recommended() -> None:
     """The heaviest of 6 and 7 subtasks has 3 key groups of 16, of 8 to 10 it has 2."""
     plan, load = RescalePlan(16, 3, 7), KeyGroupLoad(16, [1] * 16)
     report = RescaleReport(plan, load)
-    assert [one.parallelism for one in report.recommendations] == [8, 9, 6, 10, 7]
+    assert [one.parallelism for one in report.recommendations] == [8, 6]
     report = RescaleReport(plan, load, at_least=7)
     assert "\nrecommended, from 7 to 14 with " in str(report)
-    assert [one.parallelism for one in report.recommendations] == [8, 9, 10, 7]
+    assert [one.parallelism for one in report.recommendations] == [8, 7]
     assert report == RescaleReport(plan, load, 7) != RescaleReport(plan, load)
 
 
@@ -463,8 +491,8 @@ def test_text_fits_80_columns(sizes: tuple[int, int, int], weight: float) -> Non
 
 
 def test_lines_are_as_long_as_fits() -> None:
-    report = RescaleReport(RescalePlan(128, 2, 3), KeyGroupLoad(128, [1] * 128))
-    line = "  parallelism 3: imbalance 1.01 (3 subtasks over 128 key groups: 2 get 43, 1 get"
+    report = RescaleReport(RescalePlan(720, 3, 52), KeyGroupLoad(720, [1] * 720))
+    line = "  parallelism 103: the heaviest subtask has 7, imbalance 1.00 (103 subtasks over"
     assert len(line) == 80
     assert line in str(report).splitlines()
 

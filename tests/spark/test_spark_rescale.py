@@ -78,19 +78,26 @@ def test_report_agrees_with_plain_python(
 
     near = range((new + 1) // 2, min(2 * new, max_parallelism) + 1)
     heaviest = {p: max(per_subtask(counts, max_parallelism, p)) for p in near}
-    ranked = sorted(near, key=lambda p: (heaviest[p] * p, -p))
-    better = [p for p in ranked[: ranked.index(new) + 1] if heaviest[p] <= heaviest[new]]
+    better = worth_their_subtasks(heaviest, near, new)
     assert [one.parallelism for one in report.recommendations] == better
+    weights = [one.heaviest_weight for one in report.recommendations]
+    assert weights == [heaviest[p] for p in better]
 
     text = str(report)
     assert text.startswith(f"{report.plan.table(report.load)}\n")
     for when, loads in (("before", before), ("after", after)):
         share = f"{max(loads) / total:.1%}"
-        says = f"{loads.index(max(loads))} of {len(loads)}, with {share} of the weight"
-        assert f"\nhot subtask {when}: {says}\n" in text
+        says = f"{loads.index(max(loads))} of {len(loads)} has {max(loads):,}"
+        assert f"\nhot subtask {when}: {says}, {share} of the weight\n" in text
     recommended = text.partition("\nrecommended, ")[2].partition("\n")[2]
     said = [*map(str, report.recommendations[:3]), report.recommendations.floor]
     assert " ".join(recommended.split()) == " ".join(said).strip()
+
+
+def worth_their_subtasks(heaviest: dict[int, int], near: range, new: int) -> list[int]:
+    """Return where the heaviest has less than at any lower one, and no more than at the new."""
+    worth = [p for p in near if all(heaviest[p] < heaviest[q] for q in range(near.start, p))]
+    return [p for p in reversed(worth) if heaviest[p] <= heaviest[new]]
 
 
 def test_never_below_the_least(visits: DataFrame) -> None:
@@ -101,9 +108,11 @@ def test_never_below_the_least(visits: DataFrame) -> None:
     assert [key for key in counts if assign_to_key_group(key, 128) == group] == ["user-1"]
     free = rescale_report(visits, "user", 128, 24, 36)
     bound = rescale_report(visits, "user", 128, 24, 36, at_least=30)
-    assert min(one.parallelism for one in free.recommendations) < 30
-    assert [one for one in free.recommendations if one.parallelism >= 30] == bound.recommendations
     heaviest = {p: max(per_subtask(counts, 128, p)) for p in range(1, 129)}
+    for report, low in ((free, 18), (bound, 30)):
+        better = worth_their_subtasks(heaviest, range(low, 73), 36)
+        assert [one.parallelism for one in report.recommendations] == better
+    assert min(one.parallelism for one in free.recommendations) < 30
     lowest = min(p for p in heaviest if heaviest[p] == counts["user-1"])
     assert all(heaviest[p] >= heaviest[lowest] for p in heaviest)
     floor = f"key group {group} alone has {counts['user-1'] / total:.1%}: beyond "
@@ -197,5 +206,5 @@ def test_no_rows_are_no_weight(visits: DataFrame) -> None:
     report = rescale_report(visits.limit(0), "user", 128, 3, 4)
     assert (report.weight_before, report.weight_after) == ([0] * 3, [0] * 4)
     assert (report.moved_weight, report.moved_weight_share) == (0, 0)
-    assert "with 0.0% of the weight" in str(report)
+    assert " has 0, 0.0% of the weight" in str(report)
     assert "no weight anywhere" in str(report)

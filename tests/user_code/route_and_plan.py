@@ -135,7 +135,7 @@ def loads_and_plans() -> None:
     ranked = measured.recommend(20, 30)
     assert_type(ranked, load.Recommendations)
     best: load.Recommendation = ranked[0]
-    assert_type((best.parallelism, best.imbalance, best.reason), tuple[int, float, str])
+    assert_type((best.parallelism, best.heaviest_weight, best.reason), tuple[int, float, str])
     assert_type(load.evenness(720), list[int])
 
     plan = rescale.RescalePlan(128, 24, 36)
@@ -172,6 +172,7 @@ def pictures_and_tables(report: reports.SkewReport, plan: rescale.RescalePlan) -
     assert_type(plan.plot(report.load), Axes)
     assert_type(moves.plot(ax=axes), Axes)
     assert_type(keygroups.trace_key("A", 128, 3).to_pandas(), DataFrame)
+    assert_type(report.load.recommend(1, 3).plot(ax=axes), Axes)
     assert_type(report.load.recommend(1, 3).to_pandas(), DataFrame)
     assert_type(report.load.to_pandas().sort_values("weight"), DataFrame)
     for tables in (report, plan, moves):

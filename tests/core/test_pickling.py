@@ -1,0 +1,433 @@
+"""Whatever users hold can be copied, pickled and shared, before it was used and after.
+
+Every class of a public `__all__` is in the table here, or is left out for a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import copy
+import importlib
+import inspect
+import multiprocessing
+import operator as op
+import pickle
+import pkgutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from public_calls import OF_OTHER_LIBRARIES, VERTEX, operator_writer, written_file
+from shown_values import shown, shown_here_and_in_a_fork
+from snapshot_bytes import SNAPSHOTS
+
+import keygroups
+from keygroups import (
+    KeyGroupLoad,
+    KeyGroupRange,
+    LocalKeyBy,
+    RescalePlan,
+    errors,
+    load,
+    partitioners,
+    reports,
+    savepoint,
+    state_keys,
+    types,
+)
+from keygroups import _serializers as serializers
+from keygroups._compound_serializers import list_of, tuple_of
+from keygroups.job import Job
+from keygroups.logical_types import parse_logical_type
+from keygroups.routing_inference import infer_routing
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._cursor import Cursor
+from keygroups.savepoint._files import Files, OpenStream
+from keygroups.savepoint._snapshots import _OTHERS, _SIMPLE, read_versioned_snapshot
+from keygroups.state_keys import CompositeKeySerializer, Serializer
+
+COUNTS = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
+PLAN = RescalePlan(8, 2, 3)
+ROW = reports.SubtaskRow(0, 7, 0.5, 1.5, 2, KeyGroupRange(0, 2), None)
+HOT_KEY = reports.HotKey(("a", 1), 5, 7, 0.5)
+HOT_GROUP = reports.HotKeyGroup(5, 7, 0.5, 2)
+HOT = reports.HotSubtask(0, "one hot key", "split the key", (HOT_KEY,))
+DETAIL = reports.SubtaskDetail(ROW, "not hot", "nothing to do", (HOT_GROUP,), (HOT_KEY,))
+SKEW = Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)).skew(VERTEX)
+SEEN = [("user-1", 15), ("user-2", 2), ("user-3", 5), ("user-4", 14), ("user-5", 0)]
+
+
+@lru_cache
+def folder() -> str:
+    """Return the folder of a savepoint with a state of each type, and entries in one of them."""
+    made = TemporaryDirectory(prefix="keygroups-pickling-")
+    atexit.register(made.cleanup)
+    key = sb.tuple_of(sb.simple("String"), sb.simple("Int"))
+    states = [sb.state("count", "VALUE", sb.simple("Int"))]
+    states += [sb.state(f"{n}", "VALUE", snapshot) for n, (snapshot, _) in enumerate(SNAPSHOTS)]
+    header = sb.keyed_header(key, states)
+    members = [(b"\3\2a" + sb.i32(number) + b"\0", sb.i32(5)) for number in range(20)]
+    stream = sb.inline(header + sb.canonical_key_group([(0, members)]))
+    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    sb.write(Path(made.name), [sb.operator([task], uid="by-pair")])
+    return made.name
+
+
+def operator() -> Operator:
+    return read_savepoint(folder()).operator("by-pair")
+
+
+def writer() -> savepoint.OperatorWriter:
+    return operator_writer()
+
+
+def local_key_by() -> LocalKeyBy[str, int]:
+    made: LocalKeyBy[str, int] = LocalKeyBy(3, max)
+    made.process("a", 1)
+    return made
+
+
+def rewritten() -> savepoint.RewriteReport:
+    state = savepoint.RewrittenState("count", 0, 7, 70)
+    return savepoint.RewriteReport(
+        "/a", (savepoint.RewrittenOperator("by-user", 128, 256, 2, (state,)),)
+    )
+
+
+MADE: list[Callable[[], object]] = [
+    lambda: KeyGroupRange(43, 85),
+    lambda: KeyGroupRange.EMPTY,
+    lambda: keygroups.trace_key(("a", 1.5), 8, 4),
+    lambda: keygroups.SubtaskKeySelector(8, 4),
+    lambda: COUNTS,
+    lambda: KeyGroupLoad(3, [0.1, 2**70, 0]),
+    lambda: COUNTS.recommend(2, 3),
+    lambda: load.Recommendations(),
+    lambda: COUNTS.recommend(2, 3)[0],
+    lambda: PLAN,
+    lambda: next(iter(PLAN)),
+    lambda: PLAN.compare_with_modulo(["a", "b"]),
+    lambda: reports.RescaleReport(PLAN, COUNTS),
+    lambda: reports.SkewReport(
+        types.STRING, 1, None, COUNTS, None, (ROW,), (HOT,), "one hot key", "split", detail=DETAIL
+    ),
+    lambda: ROW,
+    lambda: HOT,
+    lambda: HOT_KEY,
+    lambda: HOT_GROUP,
+    lambda: DETAIL,
+    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)),
+    lambda: VERTEX,
+    lambda: VERTEX.subtasks[0],
+    lambda: SKEW,
+    lambda: SKEW.subtasks[0],
+    lambda: infer_routing(SEEN, 16),
+    lambda: infer_routing(SEEN, 16).candidates[0],
+    local_key_by,
+    lambda: partitioners.BroadcastPartitioner(4),
+    lambda: partitioners.CustomPartitionerWrapper(4, op.mod),
+    lambda: partitioners.ForwardPartitioner(4),
+    lambda: partitioners.GlobalPartitioner(4),
+    lambda: partitioners.KeyGroupStreamPartitioner(4, 8, types.INT),
+    lambda: partitioners.RebalancePartitioner(4, 0),
+    lambda: partitioners.RescalePartitioner(4),
+    lambda: partitioners.ShufflePartitioner(4, abs),
+    lambda: partitioners.pointwise_edges(4, 6)[0],
+    lambda: parse_logical_type("ROW<a INT, b ARRAY<DECIMAL(10, 2)>>"),
+    *(
+        lambda key_type=key_type: key_type
+        for key_type in vars(types).values()
+        if isinstance(key_type, types.ScalarType)
+    ),
+    lambda: types.TUPLE(types.INT, types.LIST(types.STRING)),
+    lambda: types.ROW(types.INT, kind="-D", names=["a"]),
+    lambda: types.SQL_ROW("ROW<a INT>", "STRING NOT NULL"),
+    lambda: types.PYFLINK(types.LONG),
+    lambda: types.LIST(types.INT),
+    lambda: types.SET(types.INT),
+    lambda: types.MAP(types.INT, types.STRING),
+    lambda: types.OPTIONAL(types.INT),
+    lambda: types.SQL_DATE("UTC"),
+    lambda: types.SQL_TIME("Europe/Berlin"),
+    lambda: types.SQL_TIMESTAMP("America/New_York"),
+    lambda: state_keys.Row(("a", None), "-U"),
+    lambda: state_keys.Row(()),
+    lambda: state_keys.TimeWindow(0, 5_000),
+    lambda: state_keys.GlobalWindow(),
+    lambda: state_keys.VOID_NAMESPACE,
+    lambda: state_keys.serializer_of(types.TUPLE(types.INT, types.STRING)),
+    lambda: CompositeKeySerializer(128, types.INT, types.STRING, types.STRING),
+    lambda: CompositeKeySerializer(128, types.INT).deserialize(b"\3\0\0\0\5\0"),
+    lambda: read_savepoint(folder()),
+    operator,
+    lambda: operator().subtasks[0],
+    lambda: operator().states[0],
+    lambda: next(operator().entries()),
+    lambda: operator().key_sizes(1)[0],
+    lambda: operator().tasks()[0],
+    lambda: next(savepoint.operator_reports(read_savepoint(folder()))),
+    lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
+    lambda: savepoint.RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
+    rewritten,
+    lambda: rewritten().operators[0],
+    lambda: rewritten().operators[0].states[0],
+    lambda: savepoint.TimestampData(5, 7),
+    lambda: savepoint.TtlValue(5, [("a", 1)]),
+    lambda: savepoint.ValueStateDescriptor("count", types.LONG, has_ttl=True),
+    lambda: savepoint.ListStateDescriptor("tags", types.STRING),
+    lambda: savepoint.ReducingStateDescriptor("sum", types.DOUBLE),
+    lambda: savepoint.MapStateDescriptor("cities", types.STRING, types.LONG),
+    lambda: writer().task(0),
+    lambda: writer().task(0).encoder(),
+    lambda: writer().task(0).encoder().encode(1, 5, 7),
+    written_file,
+    *(
+        lambda error=error: error("number must be 1, got 2")
+        for error in map(vars(errors).__getitem__, errors.__all__)
+    ),
+]
+BASES = {types.KeyType, types.JavaSqlType, partitioners.StreamPartitioner}
+HOLDS_OPEN_FILES = {
+    savepoint.OperatorRewriter,
+    savepoint.OperatorWriter,
+    savepoint.SavepointRewriter,
+    savepoint.SavepointWriter,
+}
+
+
+def pickled(protocol: int) -> Callable[[Any], Any]:
+    return lambda value: pickle.loads(pickle.dumps(value, protocol))
+
+
+PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
+WAYS: list[Callable[[Any], Any]] = [copy.copy, copy.deepcopy, *map(pickled, PROTOCOLS)]
+
+
+def public_classes() -> set[type]:
+    names = [f"keygroups.{info.name}" for info in pkgutil.iter_modules(keygroups.__path__)]
+    public = ("keygroups", *(one for one in names if not one.startswith(("keygroups._", SPARK))))
+    modules = map(importlib.import_module, public)
+    found = (getattr(module, name) for module in modules for name in module.__all__)
+    return {one for one in found if inspect.isclass(one)}
+
+
+SPARK = "keygroups.spark"
+
+
+def test_every_public_class_is_here() -> None:
+    classes = public_classes()
+    assert len(classes) > 70
+    assert classes - BASES - HOLDS_OPEN_FILES <= {type(make()) for make in MADE}
+    assert classes >= BASES | HOLDS_OPEN_FILES
+
+
+def use(value: object) -> None:
+    """Ask for all that can be asked for without an argument, and read what is iterated over."""
+    str(value), repr(value)
+    for cls in type(value).__mro__:
+        names = vars(cls) if cls.__module__.startswith("keygroups") else ()
+        for name in names:
+            if name.startswith("_") or name in OF_OTHER_LIBRARIES:
+                continue
+            attribute = getattr(value, name)
+            if not callable(attribute) or required(attribute):
+                continue
+            found = attribute()
+            if isinstance(found, Iterator):
+                list(found)
+
+
+def required(call: Callable[..., object]) -> bool:
+    parameters = inspect.signature(call).parameters.values()
+    return any(
+        one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        for one in parameters
+    )
+
+
+def hash_of(value: object) -> int | None:
+    try:
+        return hash(value)
+    except TypeError:  # of what holds a dict or a list
+        return None
+
+
+@pytest.mark.parametrize("is_used", [False, True], ids=["fresh", "used"])
+@pytest.mark.parametrize("make", MADE)
+def test_copies(make: Callable[[], object], is_used: bool) -> None:
+    value = make()
+    if is_used:
+        use(value)
+    copies = [way(value) for way in WAYS]
+    expected = shown(value)
+    for same in copies:
+        assert type(same) is type(value)
+        assert shown(same) == expected
+        if type(value).__eq__ not in (object.__eq__, BaseException.__eq__):
+            assert same == value
+            assert hash_of(same) == hash_of(value)
+
+
+def test_copies_in_other_processes() -> None:
+    """In one that starts afresh, as on Windows and on macOS, and in a fork of it."""
+    values = [make() for make in MADE]
+    for value in values[::2]:
+        use(value)
+    pickled = list(map(pickle.dumps, values))
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as spawn:
+        found = spawn.submit(shown_here_and_in_a_fork, pickled).result()
+    assert found == [list(map(shown, values))] * len(found)
+
+
+def test_a_copied_buffer_is_its_own() -> None:
+    buffer = local_key_by()
+    other = copy.copy(buffer)
+    assert other.process("b", 2) == []
+    assert other.process("a", 7) == [("a", 7), ("b", 2)]
+    assert buffer.snapshot_state() == [("a", 1)]
+
+
+# --- serializers -----------------------------------------------------------------------------
+
+
+def read(number: int) -> Serializer:
+    return read_versioned_snapshot(Cursor(SNAPSHOTS[number][0], "a file"))
+
+
+def class_of(snapshot: bytes) -> str:
+    return snapshot[2 : 2 + int.from_bytes(snapshot[:2], "big")].decode()
+
+
+def test_the_snapshots_are_of_every_class_that_is_read() -> None:
+    assert {class_of(snapshot) for snapshot, _ in SNAPSHOTS} == {*_SIMPLE, *_OTHERS}
+
+
+@pytest.mark.parametrize("number", range(len(SNAPSHOTS)))
+def test_serializers(number: int) -> None:
+    """What was read twice, or taken elsewhere, is equal, and reads and writes the same."""
+    serializer = read(number)
+    for same in (read(number), *(way(serializer) for way in WAYS)):
+        assert same == serializer
+        assert hash(same) == hash(serializer)
+        assert repr(same) == repr(serializer)
+        assert (same.read is None, same.write is None) == (
+            serializer.read is None,
+            serializer.write is None,
+        )
+        for name in ("size", "parts", "key_type", "fields", "names", "java_class"):
+            assert getattr(same, name) == getattr(serializer, name)
+
+
+def test_serializers_are_equal_if_the_types_are() -> None:
+    """Of one name are rows with a row kind and without, which have other bytes."""
+    without_kind = [n for n, (data, _) in enumerate(SNAPSHOTS) if b"\4\0\0\x14" in data]
+    read_all = [read(number) for number in range(len(SNAPSHOTS))]
+    types_of = [(name, number in without_kind) for number, (_, name) in enumerate(SNAPSHOTS)]
+    assert len(without_kind) == 1
+    for one, type_of_one in zip(read_all, types_of):
+        for other, type_of_other in zip(read_all, types_of):
+            assert (one == other) == (type_of_one == type_of_other)
+    assert read_all[0] != "BOOLEAN"
+    assert Serializer("X", serializers.read_int) != Serializer("X", serializers.read_long)
+
+
+def test_serializers_are_equal_however_their_parts_were_given() -> None:
+    same = [
+        tuple_of([serializers.INT]),
+        tuple_of((serializers.INT,), ""),
+        tuple_of(java_class="", parts=[serializers.INT]),
+    ]
+    assert len(set(same)) == 1
+    assert same[0] != tuple_of([serializers.INT], "a.Pair")
+
+
+def test_constants_stay_the_only_ones() -> None:
+    for value in vars(serializers).values():
+        if isinstance(value, Serializer):
+            assert [way(value) for way in WAYS] == [value] * len(WAYS)
+            assert all(way(value) is value for way in WAYS)
+
+
+def test_a_nested_serializer() -> None:
+    made = serializers.INT
+    for _ in range(50):
+        made = list_of(made)
+    for way in WAYS:
+        assert way(made) == made
+
+
+def test_what_defines_readers_says_so() -> None:
+    """Else what it makes could not be pickled: a local function has no name."""
+    package = Path(keygroups.__file__).parent
+    makers = 0
+    for path in package.rglob("*.py"):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)) if "Serializer(" in text else ():
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            inside = list(ast.walk(node))[1:]
+            calls = [ast.unparse(one.func) for one in inside if isinstance(one, ast.Call)]
+            defines = any(isinstance(one, (ast.FunctionDef, ast.Lambda)) for one in inside)
+            if defines and any(call.split(".")[-1] == "Serializer" for call in calls):
+                assert "maker" in map(ast.unparse, node.decorator_list), f"{path}: {node.name}"
+                makers += 1
+    assert makers >= 10
+
+
+# --- threads ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_threads_share_an_operator() -> None:
+    expected = shown(operator())
+    shared = operator()
+    with switching_often(), ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: shown(shared), range(16)))
+    assert found == [expected] * 16
+
+
+def test_no_operator_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As behind a lock, which a process that is forked meanwhile would never get."""
+    is_reading, may_go_on = threading.Event(), threading.Event()
+    open_stream = Files.open
+    slow, quick = operator(), operator()
+
+    @contextmanager
+    def wait(files: Files, *arguments: Any) -> Iterator[OpenStream]:
+        if threading.current_thread() is reader:
+            is_reading.set()
+            assert may_go_on.wait(60)
+        with open_stream(files, *arguments) as stream:
+            yield stream
+
+    monkeypatch.setattr(Files, "open", wait)
+    reader = threading.Thread(target=lambda: slow.states)
+    other = threading.Thread(target=lambda: quick.states)
+    reader.start()
+    assert is_reading.wait(60)
+    other.start()
+    other.join(10)
+    is_done = not other.is_alive()
+    may_go_on.set()
+    for thread in (reader, other):
+        thread.join()
+    assert is_done
+    assert slow.states == quick.states
