@@ -39,7 +39,7 @@ UPPER_BOUND_MAX_PARALLELISM = 32768
 MAX_DEPTH = 50
 """How deep key types may nest, which keeps a key within Python's own call stack."""
 EPOCH = dt.datetime(1970, 1, 1)
-_UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _LONGEST = 120  # characters of a value in a message
 
 # Shows no more of a value than a message has room for, however deep or long it is.
@@ -303,7 +303,7 @@ def instant_since_epoch(name: str, key: object) -> dt.timedelta:
         raise InvalidTypeError(
             f"key of type {name} must be an aware datetime, got {show(key)} without a zone"
         )
-    return value - _UTC_EPOCH
+    return value - UTC_EPOCH
 
 
 def local_since_epoch(name: str, key: object) -> dt.timedelta:

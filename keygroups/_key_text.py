@@ -8,6 +8,7 @@ import math
 import re
 import struct
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import zip_longest
@@ -24,7 +25,7 @@ from keygroups.errors import (
 from keygroups.logical_types import LogicalType
 from keygroups.types import KeyType
 
-_LONGEST = 100_000  # characters that are parsed as Python's syntax
+_LONGEST = 100_000  # characters of what is read as anything but text
 _CALLED = {
     cls.__name__: cls
     for cls in (
@@ -49,6 +50,7 @@ def parse_key_type(text: str) -> KeyType:
     >>> parse_key_type("tuple(STRING, sql_date('UTC'))")
     TUPLE(STRING, SQL_DATE('UTC'))
     """
+    _check_length("type", text)
     try:
         return _key_type(_parse(text))
     except _SyntaxError:
@@ -106,11 +108,20 @@ class _SyntaxError(Exception):
     """A text is not what Python's syntax, or we, take there."""
 
 
-def _parse(text: str) -> ast.expr:
+def _check_length(name: str, text: str) -> None:
     if len(text) > _LONGEST:
-        raise _SyntaxError
+        raise InvalidValueError(
+            f"{name} must be written in at most {_LONGEST} characters, got {len(text)}"
+        )
+
+
+def _parse(text: str) -> ast.expr:
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        # Python warns of what is next to be an error, such as "\d": a typo, or a backslash that
+        # was meant to be two.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise _SyntaxError from None
 
@@ -158,12 +169,13 @@ def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
         return (_from_text(text, fields[0]),)
     if fields is None and _name(kind) not in ("LIST", "SET", "MAP", "ARRAY"):
         return _read(_name(kind), text)
+    _check_length(f"key of type {show(kind)}", text)
     try:
         value = _literal(_parse(text))
     except _SyntaxError:
         raise InvalidValueError(
-            f"key of type {show(kind)} must be written as in Python, such as ('a', 1), "
-            f"got {show(text)}"
+            f"key of type {show(kind)} must be written as in Python, such as ('a', 1), with "
+            f"each backslash doubled, got {show(text)}"
         ) from None
     return _convert(value, kind)
 
@@ -186,7 +198,7 @@ def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
         return [_convert(one, kind.fields[0]) for one in value]
     # A float may have lost digits already; an int has not.
     if type(value) in (str, int) and _name(kind) in _READERS:
-        return _read(_name(kind), str(value))
+        return _read(_name(kind), value)
     return value
 
 
@@ -200,21 +212,23 @@ def _name(kind: KeyType | LogicalType) -> str:
     return kind.name if isinstance(kind, LogicalType) else repr(kind).partition("(")[0]
 
 
-def _read(name: str, text: str) -> Any:
+def _read(name: str, value: str | int) -> Any:
     reader, example = _READERS.get(name, (None, ""))
     if reader is None:
-        return text
+        return value
+    if isinstance(value, str):
+        _check_length(f"key of type {name}", value)
     try:
-        return reader(text.strip())
+        return reader(str(value).strip())  # Python writes no int of thousands of digits
     except (ValueError, InvalidOperation):
         raise InvalidValueError(
-            f"key of type {name} must be written such as {example}, got {show(text)}"
+            f"key of type {name} must be written such as {example}, got {show(value)}"
         ) from None
 
 
 _INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
 _UUID = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"

@@ -10,7 +10,7 @@ import pyarrow as pa
 from keygroups import types
 from keygroups._arrays.kernels import Array, Codes, fold_long
 from keygroups._arrays.rows import check_type, is_timestamp, numbers, refuse, refuse_as_the_core
-from keygroups._checks import EPOCH
+from keygroups._checks import EPOCH, UTC_EPOCH
 from keygroups.hashing import hash_code
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -115,4 +115,14 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
     takes = "timestamps with a zone: give those without one that of the JVM first"
     check_type(is_timestamp(array, zoned=True), f"key type {key_type}", takes, array)
     seconds, nanos = seconds_and_nanos(array, f"key of type {key_type}")
+    first, last = key_type.certain_span
+    low, high = (
+        (moment.replace(tzinfo=key_type.zone) - UTC_EPOCH) // dt.timedelta(seconds=1)
+        for moment in (first, last)
+    )
+    refuse(
+        (seconds < low) | (seconds > high),
+        numbers(array),
+        f"key of type {key_type} must be from {first.date()} to {last.date()} in its zone",
+    )
     return fold_long(seconds * 1_000 + nanos // 1_000_000)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from keygroups import types
 from keygroups._arrays.kernels import Array
-from keygroups._arrays.rows import RowError, bytes_of, numbers, plain
-from keygroups._checks import INT_MIN, LONG_MAX, MAX_DEPTH, show
+from keygroups._arrays.rows import RowError, bytes_of, numbers, of_element, plain, refuse
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
@@ -20,6 +21,14 @@ from keygroups.errors import (
 )
 
 _MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
+_OF_UNITS = {
+    "W": (7, pa.date32()),
+    "D": (1, pa.date32()),
+    "h": (3_600, pa.timestamp("s")),
+    "m": (60, pa.timestamp("s")),
+    **{unit: (1, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+}
+"""NumPy's units that are a whole number of Arrow's. A year or a month may be no date."""
 _REFUSED = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
@@ -28,8 +37,7 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
     if isinstance(key, (list, tuple)):
         if depth >= MAX_DEPTH:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
-        columns = enumerate(key)
-        return _struct([to_array(one, f"column {i}", depth + 1) for i, one in columns], name)
+        return _struct([_column(i, column, depth) for i, column in enumerate(key)], name)
     if isinstance(key, (pa.RecordBatch, pa.Table)):
         return _struct([_one(column) for column in key.columns], name)
     if isinstance(key, (pa.Array, pa.ChunkedArray)):
@@ -52,6 +60,13 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
         f"{name} must be an array of NumPy, pandas, Polars or Arrow, or a list of such columns, "
         f"got {show(key)} of class {type(key).__name__}"
     )
+
+
+def _column(index: int, column: object, depth: int) -> pa.Array:
+    try:
+        return to_array(column, f"column {index}", depth + 1)
+    except RowError as error:
+        raise error.at(error.row, f"field {index}: ") from None
 
 
 def _refused(name: str, key: object, error: Exception) -> InvalidTypeError:
@@ -97,19 +112,61 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
         return _from_objects(key, mask, name, from_pandas=False)
     if kind not in "biufMU":
         raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
-    if not key.dtype.isnative:
-        key = key.astype(key.dtype.newbyteorder("="))
+    if type(key).__name__ == "chararray":
+        raise UnsupportedKeyTypeError(
+            f"{name} of class chararray is not supported, which hides white space behind texts"
+        )
+    key = np.ascontiguousarray(key, key.dtype.newbyteorder("="))
+    if kind == "M":
+        return _from_datetimes(key, mask, name)
+    if kind == "U" and _has_inner_nul(key):
+        return _from_objects(key.astype(object), mask, name, from_pandas=False)
     try:
-        return _one(pa.array(np.ascontiguousarray(key), mask=mask, from_pandas=False))
+        return _one(pa.array(key, mask=mask, from_pandas=False))
     except _REFUSED as error:
         raise _refused(name, key, error) from None
+
+
+def _has_inner_nul(key: Array) -> bool:
+    """Return whether a text goes on behind a NUL, where Arrow ends it."""
+    width = key.dtype.itemsize // 4
+    if not key.size or not width:
+        return False
+    is_nul = (key.view(np.uint32) == 0).reshape(-1, width)
+    flat = is_nul.ravel()
+    # A text may only end with some, and the next one begin with another character.
+    between = np.count_nonzero(is_nul[:-1, -1] > is_nul[1:, 0])
+    return bool(np.count_nonzero(flat[:-1] > flat[1:]) > between)
+
+
+def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
+    """Return dates, or timestamps; a dtype may count several of a unit, as does [10ms]."""
+    unit, step = np.datetime_data(key.dtype)
+    if unit not in _OF_UNITS:
+        raise UnsupportedKeyTypeError(
+            f"{name} of dtype {key.dtype} is not supported: units are {', '.join(_OF_UNITS)}"
+        )
+    times, arrow_type = _OF_UNITS[unit]
+    step *= times
+    is_date = pa.types.is_date32(arrow_type)
+    if step == 1 and not is_date:
+        return _one(pa.array(key, mask=mask))
+    nulls = np.isnat(key) if mask is None else np.isnat(key) | mask
+    values = key.view(np.int64)
+    least, most = (INT_MIN, INT_MAX) if is_date else (LONG_MIN, LONG_MAX)
+    low, high = -(-least // step), most // step
+    outside = (values < low) | (values > high)
+    refuse(outside & ~nulls, values, f"{name} of dtype {key.dtype} must be from {low} to {high}")
+    found = (values * step).astype(np.int32 if is_date else np.int64)
+    return pa.array(found, mask=nulls).view(arrow_type)
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
     """Return Python's texts; other objects need a dtype that says what they are."""
     # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
-    missing = {"NoneType", "float", "NAType"} if from_pandas else {"NoneType"}
-    other = {cls.__name__ for cls in set(map(type, key.tolist()))} - {"str", "str_", *missing}
+    missing = ("NoneType", "float", "NAType") if from_pandas else ("NoneType",)
+    classes = set(map(type, key.tolist())) - {str, np.str_}
+    other = {cls.__name__ for cls in classes} - {*missing}
     if other:
         raise InvalidTypeError(
             f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str is "
@@ -157,7 +214,7 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     if pa.types.is_struct(found):
         return types.TUPLE(*map(_infer_field, range(found.num_fields), plain(array).flatten()))
     if pa.types.is_list(found) or pa.types.is_large_list(found):
-        return types.LIST(_infer_field(0, plain(array).flatten(), "element"))
+        return types.LIST(_infer_element(plain(array)))
     if pa.types.is_integer(found):
         return _infer_integer(plain(array))
     for is_type, key_type in _INFERRED:
@@ -170,11 +227,19 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     )
 
 
-def _infer_field(index: int, array: pa.Array, what: str = "field") -> types.KeyType:
+def _infer_field(index: int, array: pa.Array) -> types.KeyType:
     try:
         return infer_key_type(array)
     except RowError as error:
-        raise error.at(error.row, f"{what} {index}: ") from None
+        raise error.at(error.row, f"field {index}: ") from None
+
+
+def _infer_element(array: pa.Array) -> types.KeyType:
+    try:
+        return infer_key_type(array.flatten())
+    except RowError as error:
+        lengths = pc.list_value_length(array).fill_null(0).to_numpy()
+        raise of_element(error, np.cumsum([0, *lengths])) from None
 
 
 def _infer_integer(array: pa.Array) -> types.KeyType:

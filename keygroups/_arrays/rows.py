@@ -153,5 +153,5 @@ def of_element(error: RowError, offsets: Array) -> RowError:
 def limbs(array: pa.Array) -> tuple[Any, int]:
     """Return the unscaled values of decimals as 64-bit words, the lowest first, and the scale."""
     if array.type.bit_width < 128:
-        array = array.cast(pa.decimal128(array.type.precision, array.type.scale))
+        array = array.cast(pa.decimal128(38, array.type.scale))
     return fixed_words(array), array.type.scale

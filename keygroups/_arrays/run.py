@@ -38,7 +38,7 @@ def run_on_numbers(
 ) -> Result:
     """Check numbers, and take a step from there."""
     mode = check_choice("nulls", nulls, _NULLS)
-    array = plain(to_array(key, name))
+    array = plain(_read(key, name))
     if not pa.types.is_integer(array.type) and not pa.types.is_null(array.type):
         raise InvalidTypeError(f"{name} must be integers, but the array is of {array.type}")
 
@@ -75,13 +75,20 @@ def _prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, Hasher]:
     if key_type is not None:
         hasher_of(key_type)  # which refuses what is no key type
         check_key_type(key_type)
-    array = to_array(key)
+    array = _read(key, "key")
     if key_type is None:
         try:
             key_type = infer_key_type(array)
         except RowError as error:
             raise _at("key", error.row, error) from None
     return array, partial(hash_array, key_type=key_type)
+
+
+def _read(key: object, name: str) -> pa.Array:
+    try:
+        return to_array(key, name)
+    except RowError as error:
+        raise _at(name, error.row, error) from None
 
 
 def _collect(array: pa.Array, name: str, hasher: Hasher, mode: str, step: Step) -> Result:

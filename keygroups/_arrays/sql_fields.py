@@ -34,7 +34,7 @@ from keygroups._arrays.scalars import (
     single_bits,
     singles,
 )
-from keygroups._arrays.text import padded, text_bytes
+from keygroups._arrays.text import check_utf8, padded, text_bytes
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
@@ -153,8 +153,15 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
     check_type(pa.types.is_decimal(array.type), what, "decimals", array)
     precision, scale = logical_type.precision or 0, logical_type.scale or 0
     wanted = pa.decimal128(precision, scale)
+
+    def fitted(some: pa.Array) -> pa.Array:
+        if some.type != wanted:
+            return some.cast(wanted)
+        some.validate(full=True)  # a cast takes them as they are, and sums may have more digits
+        return some
+
     try:
-        found: Array = limbs(array.cast(wanted))[0]
+        found: Array = limbs(fitted(array))[0]
     except pa.ArrowInvalid:
         pass
     else:
@@ -163,7 +170,7 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
     while last - first > 1:
         middle = (first + last) // 2
         try:
-            array.slice(first, middle - first).cast(wanted)
+            fitted(array.slice(first, middle - first))
         except pa.ArrowInvalid:
             last = middle
         else:
@@ -252,6 +259,8 @@ def _text(array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, what:
         check_type(is_text(array), what, "text", array)
     if nulls is not None:
         array = array.fill_null(b"" if is_binary else "")
+    if not is_binary:
+        check_utf8(array, f"key of type {logical_type}")
     _, offsets = text_bytes(array)
     lengths = np.diff(offsets)
     limit = logical_type.length or 0

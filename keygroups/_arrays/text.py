@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,6 @@ from keygroups.errors import InvalidValueError
 # Bytes of a row of a matrix that has gaps, and of one that is full.
 _WIDEST, _WIDEST_FULL = 64, 256
 _ROWS = 16_384  # of text with more than ASCII at a time
-_NO_TEXT = "key of type STRING must be text in UTF-8, got other bytes"
 _HYPHENS = (8, 13, 18, 23)
 _DIGITS = np.full(256, 255, dtype=np.uint8)  # the value of each hexadecimal digit
 for _digits in (b"0123456789abcdef", b"0123456789ABCDEF"):
@@ -36,8 +36,42 @@ def text_bytes(array: pa.Array) -> tuple[Array, Array]:
     return found, offsets - first
 
 
+def check_utf8(array: pa.Array, what: str) -> None:
+    """Refuse text without nulls of which a row is no UTF-8, as Arrow does not ask for it."""
+    data, offsets = text_bytes(array)
+    if data.max(initial=0) < 0x80:
+        return
+    wide = pa.types.is_large_string(array.type)
+    try:
+        array.view(pa.large_binary() if wide else pa.binary()).cast(array.type)
+    except pa.ArrowInvalid:
+        raise _no_utf8(data, offsets, what) from None
+
+
+def _no_utf8(data: Array, offsets: Array, what: str) -> RowError:
+    """Return the error of the first row that is no UTF-8; there is one."""
+    rows = (data[start:end].tobytes() for start, end in pairwise(offsets.tolist()))
+    row, octets = next(found for found in enumerate(rows) if not _is_utf8(found[1]))
+    return RowError(row, InvalidValueError(f"{what} must be text in UTF-8, got {show(octets)}"))
+
+
+def _is_utf8(octets: bytes) -> bool:
+    try:
+        octets.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def string_codes(array: pa.Array) -> Codes:
     """String.hashCode of text without nulls."""
+    try:
+        return _string_codes(array)
+    except NoUtf8Error:
+        raise _no_utf8(*text_bytes(array), "key of type STRING") from None
+
+
+def _string_codes(array: pa.Array) -> Codes:
     data, offsets = text_bytes(array)
     codes = np.zeros(len(array), dtype=np.uint32)
     if not data.size:
@@ -46,17 +80,13 @@ def string_codes(array: pa.Array) -> Codes:
         return _fold(data, offsets)
     is_long = np.diff(offsets) > LONGEST
     if is_long.any():
-        for chosen, hash_some in ((is_long, _decoded_codes), (~is_long, string_codes)):
+        for chosen, hash_some in ((is_long, _decoded_codes), (~is_long, _string_codes)):
             if chosen.any():
                 codes[chosen] = hash_some(array.filter(pa.array(chosen)))
         return codes
     for first in range(0, len(codes), _ROWS):
         some = offsets[first : first + _ROWS + 1]
-        try:
-            found = utf8_codes(data[some[0] : some[-1]], some - some[0])
-        except NoUtf8Error:
-            raise InvalidValueError(_NO_TEXT) from None
-        codes[first : first + _ROWS] = found
+        codes[first : first + _ROWS] = utf8_codes(data[some[0] : some[-1]], some - some[0])
     return codes
 
 
@@ -66,12 +96,12 @@ def _decoded_codes(array: pa.Array) -> Codes:
     try:
         text = str(data.data, "utf-8")
     except UnicodeDecodeError:
-        raise InvalidValueError(_NO_TEXT) from None
+        raise NoUtf8Error from None
     # A character has one byte that does not continue another's, and a second unit where it has
     # four bytes.
     begins = data & 0xC0 != 0x80
     if not begins[offsets[:-1]].all():
-        raise InvalidValueError(_NO_TEXT)
+        raise NoUtf8Error
     units = np.zeros(data.size + 1, dtype=np.int64)
     np.cumsum(begins.view(np.uint8) + (data >= 0xF0), out=units[1:])
     return fold_segments(np.frombuffer(text.encode("utf-16-le"), "<u2"), units[offsets], 0)
@@ -110,8 +140,8 @@ def uuid_codes(array: pa.Array) -> Codes:
         wrong = (digits > 15).any(axis=1) | (chars[:, _HYPHENS] != ord("-")).any(axis=1)
     if wrong.any():
         row = int(np.argmax(wrong))
-        text = show(array[row].as_py())
-        message = f"key of type UUID must be its canonical text, got {text}"
+        text = data[offsets[row] : offsets[row + 1]].tobytes().decode("utf-8", "backslashreplace")
+        message = f"key of type UUID must be its canonical text, got {show(text)}"
         raise RowError(row, InvalidValueError(message))
     octets = np.ascontiguousarray(digits[:, ::2] << 4 | digits[:, 1::2])
     words = octets.view(">u4").astype(np.uint32)
