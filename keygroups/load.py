@@ -133,8 +133,12 @@ class KeyGroupLoad:
         if isinstance(weights, Mapping):
             weights = _in_order(groups, weights)
         # One more than there should be tells of too many, which may be endless.
+        given = zip(range(groups + 1), iterate("weights", "numbers", weights))
         checked = tuple(
-            map(_check_weight, range(groups + 1), iterate("weights", "numbers", weights))
+            [
+                weight if type(weight) is int and weight >= 0 else _check_weight(group, weight)
+                for group, weight in given
+            ]
         )
         if len(checked) != groups:
             got = len(checked) if len(checked) < groups else f"more than {groups}"
@@ -142,10 +146,13 @@ class KeyGroupLoad:
                 f"weights must be {groups} numbers, one per key group of max_parallelism, "
                 f"got {got}"
             )
-        # The denominators are powers of two, so the largest is a multiple of each.
-        ratios = [weight.as_integer_ratio() for weight in checked]
-        scale = max(denominator for _, denominator in ratios)
-        units = (numerator * (scale // denominator) for numerator, denominator in ratios)
+        is_int = set(map(type, checked)) == {int}
+        scale, units = 1, checked
+        if not is_int:
+            # The denominators are powers of two, so the largest is a multiple of each.
+            ratios = [weight.as_integer_ratio() for weight in checked]
+            scale = max(denominator for _, denominator in ratios)
+            units = tuple(numerator * (scale // denominator) for numerator, denominator in ratios)
         sums = tuple(accumulate(units, initial=0))
         if sums[-1] // scale > sys.float_info.max:
             raise InvalidValueError("weights must have a sum within the range of a float")
@@ -153,7 +160,7 @@ class KeyGroupLoad:
         object.__setattr__(self, "weights", checked)
         object.__setattr__(self, "_sums", sums)
         object.__setattr__(self, "_scale", scale)
-        object.__setattr__(self, "_is_int", all(isinstance(weight, int) for weight in checked))
+        object.__setattr__(self, "_is_int", is_int)
 
     @property
     def total(self) -> float:

@@ -49,12 +49,18 @@ def read_operator_state(
         starting = Counter(offsets)
         header_size = min(offsets, default=stream.size)
         serializers: dict[str, Serializer] = {}
+        broadcast: set[str] = set()
         is_compressed = False
         if not is_raw and stream.size:
             header = StreamCursor(stream, header_size)
-            serializers, is_compressed = _read_header(header)
+            serializers, broadcast, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
+            if serializer is not None and (mode == "BROADCAST") != (name in broadcast):
+                raise SavepointError(
+                    f"{stream.name}: the mode of operator state {name!r} is {mode} in _metadata "
+                    "alone"
+                )
             if mode == "BROADCAST" and len(starts) > 1:
                 raise SavepointError(
                     f"{stream.name}: broadcast state {name!r} starts at {len(starts)} offsets"
@@ -88,11 +94,11 @@ def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
     return value
 
 
-def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], bool]:
-    """Read the serializers of the states, and whether what follows is compressed."""
+def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]:
+    """Read the serializers of the states, which are broadcast, and whether all is compressed."""
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
     is_compressed = version >= 6 and cursor.bool()
-    found = {}
+    found, broadcast = {}, set()
     for _ in range(2):  # list states, then broadcast states
         for _ in range(cursor.u16()):
             name, _, snapshots, backend_type = read_state(cursor)
@@ -103,6 +109,7 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], bool]:
                 key = snapshots.get("KEY_SERIALIZER")
                 if key is None:
                     raise cursor.error(f"broadcast state {name!r} has no serializer of keys")
+                broadcast.add(name)
                 value = list_of(tuple_of([key, value]))  # unlike a Map, without marks of null
             found[name] = value
-    return found, is_compressed
+    return found, broadcast, is_compressed

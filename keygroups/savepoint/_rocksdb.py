@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
-from posixpath import normpath
 
 from keygroups._checks import show
 from keygroups._serializers import TRUNCATED
@@ -45,7 +44,7 @@ def read_entries(
             if not name.endswith(".sst"):
                 continue
             if stream.data is None:
-                path = normpath(files.path_of(stream))
+                path = files.name_of(stream)
                 if stream.start < ends.get(path, 0):
                     raise SavepointError(f"{path}: two SST files are of the same bytes")
                 ends[path] = stream.start + stream.size

@@ -19,11 +19,15 @@ import sst_bytes as sst
 Files = dict[str, bytes]
 Value = Callable[[], bytes]
 
-SCHEMES = """
-abfs adl arrow_hdfs asynclocal az blockcache box cached data dask dbfs dir dropbox dvc file
-filecache ftp gcs gdrive generic git github gs hdfs hf http https jlab lakefs libarchive local
-memory oci oss reference root s3 s3a sftp simplecache smb ssh tar tos wandb webdav webhdfs zip
-""".split()
+# fmt: off
+SCHEMES = [
+    "abfs", "adl", "arrow_hdfs", "asynclocal", "az", "blockcache", "box", "cached", "data",
+    "dask", "dbfs", "dir", "dropbox", "dvc", "file", "filecache", "ftp", "gcs", "gdrive",
+    "generic", "git", "github", "gs", "hdfs", "hf", "http", "https", "jlab", "lakefs",
+    "libarchive", "local", "memory", "oci", "oss", "reference", "root", "s3", "s3a", "sftp",
+    "simplecache", "smb", "ssh", "tar", "tos", "wandb", "webdav", "webhdfs", "zip",
+]
+# fmt: on
 TEMPLATE = (  # what fsspec made code of
     'data:application/json,{"version":1,"templates":{"f":"{{c()}}"},"refs":{"x":["{{f()}}"]}}'
 )
