@@ -57,7 +57,7 @@ class Maker:
 
     # --- chance -----------------------------------------------------------------------------
 
-    def _rarely(self, times: int = 12) -> bool:
+    def _rarely(self, times: int = 40) -> bool:
         return self._random.randrange(times) == 0
 
     def _count(self, low: int, high: int) -> int:
@@ -67,8 +67,8 @@ class Maker:
         return self._random.choice(makers)()
 
     def _damaged(self, data: bytes) -> bytes:
-        """Return bytes, in one of four some others in their place, or cut."""
-        if not self._rarely(4) or not data:
+        """Return bytes, in one of ten some others in their place, or cut."""
+        if not self._rarely(10) or not data:
             return data
         changed = bytearray(data)
         for _ in range(self._count(1, 3)):
@@ -103,7 +103,7 @@ class Maker:
             first, last = 0, groups - 1
         keyed = self._keyed(first, last - first + 1, groups)
         raw = self._keyed(first, 1, groups) if self._rarely() else b"\0"
-        operator = self._operator_state() if self._rarely(4) else b""
+        operator = self._operator_state() if self._rarely(3) else b""
         return sb.subtask(
             index,
             managed_operator=operator,
@@ -115,12 +115,13 @@ class Maker:
     def _keyed(self, first: int, count: int, groups: int, depth: int = 0) -> bytes:
         if self._rarely():
             first, count = self._count(0, groups), self._random.choice((1, 40, *MANY))
-        if count > 200 and not self._rarely(4):  # 8 bytes an offset
+        if count > 200 and not self._rarely():  # 8 bytes an offset
             count = 40
         make = self._random.randrange(8)
-        if make == 0 and depth < 12:  # of the changelog backend, in one another
+        if make == 0 and depth < 12 and self._rarely(4):  # of the changelog backend, in themselves
             inner = b"".join(self._keyed(first, count, groups, depth + 1) for _ in range(2))
-            return b"\x0e" + sb.i32(first, count) + sb.i64(0) + sb.i32(2) + inner + sb.i32(0)
+            head = sb.i32(first, count) + sb.i64(0)
+            return b"\x0e" + head + sb.i32(2) + inner + sb.i32(0) + sb.i64(0, 0) + sb.utf("id")
         if make < 3:
             return self._rocksdb(first, count, groups)
         key_snapshot, key = self._type(1)
@@ -172,23 +173,24 @@ class Maker:
         for _ in range(self._count(0, 4)):
             offsets.append(len(data))
             data += value()
-        if self._rarely(4) and offsets:
+        if self._rarely(8) and offsets:
             offsets *= self._random.choice((1, 2, 500))
             offsets[-1] = self._random.choice((*EDGES, offsets[-1]))
-        return sb.operator_state([("s", self._count(0, 2), offsets)], self._stream(data))
+        mode = 1 if not self._rarely(8) else self._count(0, 2)
+        return sb.operator_state([("s", mode, offsets)], self._stream(data))
 
     # --- where bytes are --------------------------------------------------------------------
 
     def _stream(self, data: bytes) -> bytes:
         size = len(data) if not self._rarely(20) else self._random.choice((0, *EDGES))
-        kind = self._random.randrange(10)
-        if kind < 6:
+        kind = self._random.randrange(20)
+        if kind < 14:
             return sb.inline(data)
-        if kind < 8:
+        if kind < 18:
             name = f"file-{len(self._files)}"
             self._files[name] = data
             return sb.relative(name, size)
-        if kind == 8:
+        if kind == 18:
             return sb.relative(self._place(), size)
         return self._choice(
             lambda: sb.absolute(self._place(), size),
@@ -285,7 +287,7 @@ class Maker:
         if kind == 6:
             return sb.ttl_of(snapshot), lambda: sb.i64(1) + value()
         if kind == 7:
-            width = self._random.choice((0, 0, 1, 2, 25))
+            width = self._random.choice((0, 1, 1, 2, 2, 25))
             return sb.tuple_of(*[snapshot] * width), lambda: value() * width
         if kind == 8:
             fields: dict[str, bytes | None] = {"a": snapshot, "b": snapshot}
@@ -323,19 +325,20 @@ class Maker:
         """Return a logical type, or what has some of its fields."""
         kind = self._random.randrange(9)
         if kind < 3 or not depth:
-            name = self._random.choice(("BIGINT", "INTEGER", "BOOLEAN", "NONE"))
+            name = self._random.choice(("BIGINT", "INTEGER", "BOOLEAN", "DOUBLE", "DATE"))
             return jb.logical_type(name)
         if kind < 5:
-            precision, scale = (self._random.choice((38, 2, 0, 2**31 - 1, -1)) for _ in range(2))
+            numbers = (38, 38, 2, 0, 2**31 - 1) if self._rarely(4) else (38, 2)
+            precision, scale = sorted(self._random.choice(numbers) for _ in range(2))[::-1]
             return jb.logical_type("DECIMAL", ("precision", precision), ("scale", scale))
         root = jb.enum("org.apache.flink.table.types.logical.LogicalTypeRoot", "ARRAY")
-        earlier = b"\x71" + sb.i32(0x7E0000 + self._count(0, 12))  # an object that was there
+        earlier = b"\x71" + sb.i32(0x7E0000 + self._count(0, 8))  # an object that was there
         element = self._choice(lambda: self._java(depth - 1), lambda: earlier)
         if kind < 7:
             return jb.instance("Array", [("L", "elementType", element), ("L", "typeRoot", root)])
         root = jb.enum("org.apache.flink.table.types.logical.LogicalTypeRoot", "ROW")
         field = jb.instance("Field", [("L", "type", element)])
-        again = b"\x71" + sb.i32(0x7E0000 + self._count(0, 30))
+        again = b"\x71" + sb.i32(0x7E0000 + self._count(0, 12))
         fields = jb.instance(
             "List",
             [("L", "list", again)],

@@ -36,6 +36,8 @@ def i64(*numbers: int) -> bytes:
 
 def utf(text: str) -> bytes:
     """Java's modified UTF-8: each UTF-16 unit by itself, NUL in two bytes."""
+    if text.isascii() and "\0" not in text:
+        return len(text).to_bytes(2, "big") + text.encode()
     units = struct.unpack(
         f">{len(text.encode('utf-16-be', 'surrogatepass')) // 2}H",
         text.encode("utf-16-be", "surrogatepass"),
