@@ -19,6 +19,7 @@ import pytest
 import savepoint_bytes as sb
 from hostile_savepoints import HEADER, PLACES, hostile_paths, watched
 
+from keygroups import assign_to_key_group
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (
@@ -31,14 +32,18 @@ from keygroups.savepoint import (
 from keygroups.savepoint import _files as files_module
 from keygroups.savepoint._files import Files
 from keygroups.savepoint._metadata import StreamHandle
+from keygroups.types import INT
 
-CONTENT = HEADER + sb.canonical_key_group([(0, [(b"\3" + sb.i32(7) + b"\0", sb.i32(70))])])
+GROUP = assign_to_key_group(7, 128, INT)
+CONTENT = HEADER + sb.canonical_key_group(
+    [(0, [(bytes([GROUP]) + sb.i32(7) + b"\0", sb.i32(70))])]
+)
 REFUSED = "is not in the savepoint"
 
 
 def canonical(stream: bytes) -> bytes:
     """Return an operator with keyed state in a stream of the bytes of `CONTENT`."""
-    keyed = sb.canonical(3, [len(HEADER)], stream)
+    keyed = sb.canonical(GROUP, [len(HEADER)], stream)
     return sb.operator([sb.subtask(managed_keyed=keyed)])
 
 
@@ -346,6 +351,28 @@ def test_allow(tmp_path: Path) -> None:
             at(folder, handle, allow=["/"])
 
 
+def test_allow_of_the_command(tmp_path: Path) -> None:
+    """What it prints and what it writes anew take the same option, once for each folder."""
+    folder, new = tmp_path / "point", tmp_path / "new"
+    paths = [put(tmp_path / "other" / "a"), put(tmp_path / "another" / "a")]
+    parts = [sb.canonical(GROUP, [len(HEADER)], sb.absolute(path, len(CONTENT))) for path in paths]
+    operators = [
+        sb.operator([sb.subtask(managed_keyed=keyed)], operator_id=bytes([number] * 16))
+        for number, keyed in enumerate(parts)
+    ]
+    sb.write(tmp_path / "point", operators)
+    rewrite = ("--set-max-parallelism", "64", "--output", str(new))
+    allow = ("--allow", str(tmp_path / "other"), "--allow", (tmp_path / "another").as_uri())
+    for arguments in ((), rewrite):
+        for given in ((), allow[:2], allow[2:]):
+            with pytest.raises(SavepointError, match=REFUSED):
+                command(str(folder), *arguments, *given)
+            assert not new.exists()
+        command(str(folder), *arguments, *allow)
+    for operator in read_savepoint(new).operators:
+        assert [(entry.key, entry.value) for entry in operator.entries()] == [(7, 70)]
+
+
 def test_moved_is_allowed(tmp_path: Path) -> None:
     """Where files are now; one that names itself there too, but none that leads out of it."""
     folder, here = tmp_path / "point", tmp_path / "here"
@@ -451,6 +478,15 @@ def test_no_more_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (operator,) = read_savepoint(tmp_path).operators
     monkeypatch.setattr(files_module, "_open", lambda *_: (Endless(), None))
     assert [entry.value for entry in operator.entries()] == [70]
+
+
+def test_a_file_that_ends_too_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of a store that does not tell how long it is, or one that was cut since."""
+    sb.write(tmp_path, [canonical(sb.relative("a", len(CONTENT)))])
+    (operator,) = read_savepoint(tmp_path).operators
+    monkeypatch.setattr(files_module, "_open", lambda *_: (io.BytesIO(CONTENT[:-3]), None))
+    with pytest.raises(SavepointError, match=r"/a, offset .*: the file ends 3 bytes too early"):
+        list(operator.entries())
 
 
 def test_a_header_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
