@@ -28,6 +28,7 @@ DOCUMENTS = [
     ROOT / "tests" / "README.md",
     ROOT / "tests" / "benchmarks" / "README.md",
     ROOT / ".github" / "CONTRIBUTING.md",
+    ROOT / ".github" / "SECURITY.md",
 ]
 MODULES = sorted(info.name for info in pkgutil.walk_packages(keygroups.__path__, "keygroups."))
 HAS_ARROW = importlib.util.find_spec("pyarrow") is not None

@@ -4,6 +4,12 @@
 state, the keys and values of keyed state and how heavy they are, and operator state.
 `SavepointWriter` writes a savepoint that a job starts from; `change_max_parallelism` writes one
 anew with another max parallelism, `convert_to_canonical` in the canonical format.
+
+A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
+in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
+beside it; and where the caller says so: where `moved` leads, and in what `allow` names. All else
+is refused before it is opened; a link is taken for what it leads to, and chains of URLs and what
+is no regular file are refused in any case. Nothing is run, unpickled or instantiated.
 """
 
 from keygroups._row_reader import TimestampData

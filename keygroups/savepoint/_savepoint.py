@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from heapq import nlargest
 from itertools import groupby
@@ -311,7 +311,7 @@ def read_savepoint(
     path: str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
     *,
-    allow: Iterable[str | os.PathLike[str]] = (),
+    allow: Collection[str | os.PathLike[str]] = (),
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
 
@@ -336,7 +336,9 @@ def read_savepoint(
         check_str("path in moved", old): check_place("path in moved", new)
         for old, new in (moved or {}).items()
     }
-    allowed = [check_place("path in allow", one) for one in iterate("allow", "paths", allow)]
+    if not isinstance(allow, (list, tuple, set, frozenset)):
+        raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
+    allowed = [check_place("path in allow", one) for one in allow]
     return Savepoint(Files(text, prefixes, allowed))
 
 

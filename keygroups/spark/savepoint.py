@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
@@ -19,7 +19,6 @@ from keygroups._checks import (
     check_class,
     check_parallelisms,
     check_str,
-    iterate,
     show,
 )
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -74,7 +73,7 @@ def read_keyed_state(
     moved: Mapping[str, str] | None = None,
     key_groups: Iterable[int] | None = None,
     *,
-    allow: Iterable[str | os.PathLike[str]] = (),
+    allow: Collection[str | os.PathLike[str]] = (),
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
@@ -112,8 +111,7 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
-    allowed = list(iterate("allow", "paths", allow))
-    found = read_savepoint(path, moved, allow=allowed).operator(operator)
+    found = read_savepoint(path, moved, allow=allow).operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(found, state))
     tasks = read_tasks(found, states, key_groups)
@@ -129,8 +127,8 @@ def read_keyed_state(
     if moved:
         paths = {old: os.fspath(new) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
-    if allowed:
-        reader = reader.option("allow", json.dumps([os.fspath(one) for one in allowed]))
+    if allow:
+        reader = reader.option("allow", json.dumps([os.fspath(one) for one in allow]))
     return reader.load(os.fspath(path))
 
 
@@ -250,7 +248,7 @@ def change_max_parallelism(
     operators: Iterable[str] | None = None,
     moved: Mapping[str, str] | None = None,
     *,
-    allow: Iterable[str | os.PathLike[str]] = (),
+    allow: Collection[str | os.PathLike[str]] = (),
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 

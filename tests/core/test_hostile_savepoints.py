@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hostile_savepoints import Files, Maker
+from random_savepoints import Files, Maker
 
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Operator, Savepoint, read_savepoint

@@ -61,6 +61,7 @@ def valid(
         patch.setattr(type(spark), "sql", run)
         yield {
             "aggregations": [[F.sum("n").alias("total")]],
+            "allow": [(), ["/old"]],
             "at_least": [1, 3],
             "batch_size": [None, 3],
             "change_max_parallelism.operators": [None, ["by-string"]],

@@ -58,8 +58,9 @@ from keygroups.savepoint import (
     TimestampData,
     TimeWindow,
     TtlValue,
+    read_savepoint,
 )
-from keygroups.spark import read_keyed_state, register_data_source
+from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._state.batches import layout_of
@@ -493,6 +494,45 @@ def test_changelog_checkpoints_are_refused(spark: SparkSession) -> None:
 
 
 @pytest.fixture
+def elsewhere(tmp_path: Path) -> tuple[Path, Path]:
+    """A savepoint with a file in another folder, and that folder."""
+    folder, other = tmp_path / "point", tmp_path / "other"
+    data = sb.keyed_header(sb.simple("String"), [sb.state("count", "VALUE", sb.simple("Long"))])
+    head, data = len(data), data + sb.canonical_key_group([(0, [(b"\x03\x02a\0", sb.i64(7))])])
+    other.mkdir()
+    (other / "keyed").write_bytes(data)
+    keyed = sb.canonical(3, [head], sb.absolute(f"file:{other}/keyed", len(data)))
+    sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
+    return folder, other
+
+
+def test_files_elsewhere(
+    spark: SparkSession, elsewhere: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """They are read and copied where the caller allows it, by the executors too."""
+    folder, other = elsewhere
+    message = "is not in the savepoint: pass allow="
+    with pytest.raises(SavepointError, match=message):
+        read_keyed_state(spark, folder, "by-string")
+    with pytest.raises(SavepointError, match=message):
+        change_max_parallelism(spark, folder, 64, tmp_path / "new")
+    df = read_keyed_state(spark, folder, "by-string", allow=[other])
+    assert df.select("key", "value").collect() == [("a", 7)]
+    change_max_parallelism(spark, folder, 64, tmp_path / "new", allow=[other])
+    assert [one.value for one in read_savepoint(tmp_path / "new").operators[0].entries()] == [7]
+
+
+def test_files_elsewhere_for_the_data_source(
+    formatted: SparkSession, elsewhere: tuple[Path, Path]
+) -> None:
+    folder, other = elsewhere
+    with pytest.raises(PySparkException, match="is not in the savepoint"):
+        load(formatted, folder, operator="by-string").collect()
+    df = load(formatted, folder, operator="by-string", allow=json.dumps([str(other)]))
+    assert df.select("key", "value").collect() == [("a", 7)]
+
+
+@pytest.fixture
 def damaged(tmp_path: Path) -> tuple[Path, int]:
     """A savepoint with the last key group of one file overwritten, and that key group."""
     folder = tmp_path / "point"
@@ -556,6 +596,8 @@ def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
         ({"operator": "by-string", "state": "nope"}, "states must be of by-string"),
         ({"operator": "by-string", "keyGroups": "a"}, "keyGroups must be such as 0-63,70"),
         ({"operator": "by-string", "moved": "[]"}, "moved must be a JSON object of paths"),
+        ({"operator": "by-string", "allow": "/a"}, "allow must be a JSON list of paths"),
+        ({"operator": "by-string", "allow": "[5]"}, "allow must be a JSON list of paths"),
         ({"operator": "by-string", "group": "1"}, "has the options path, operator"),
     ],
 )
