@@ -5,15 +5,12 @@ Every public callable of the core is here, with what makes it grow, or among tho
 
 from __future__ import annotations
 
-import sys
-import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
-from types import FrameType
-from typing import Any
 
 import pytest
+from measures import count_bytes, count_steps
 from public_calls import CALLS, NewPath, operator_writer, savepoint_folder, written_folder
 
 import keygroups
@@ -63,34 +60,6 @@ from keygroups.types import (
 TIMES = 4
 # Sorting, searching and tables that double cost more than their share, but far from the square.
 MOST = TIMES * 2.5
-
-
-def count_steps(run: Callable[[], object]) -> int:
-    """Return how many lines and calls a call runs, each turn of a loop counted."""
-    steps = 0
-
-    def trace(frame: FrameType, event: str, _: object) -> Any:
-        nonlocal steps
-        steps += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
-    return steps
-
-
-def count_bytes(run: Callable[[], object]) -> int:
-    """Return the most bytes that a call has at once, with its result."""
-    tracemalloc.start()
-    try:
-        result = run()
-        return tracemalloc.get_traced_memory()[1] + sys.getsizeof(result)
-    finally:
-        tracemalloc.stop()
 
 
 def plan_text(exchanges: int) -> str:
