@@ -22,11 +22,12 @@ class Cursor:
         self.pos = 0
         self.name = name
         self._start = start
+        self._end = len(data)
 
     @property
     def left(self) -> int:
         """How many bytes follow."""
-        return len(self.data) - self.pos
+        return self._end - self.pos
 
     def error(self, message: str) -> SavepointError:
         """Return the error that says where it was."""
@@ -38,6 +39,15 @@ class Cursor:
             raise self.error(f"{count} bytes were to follow, and {self.left} are left")
         self.pos += count
         return self.data[self.pos - count : self.pos]
+
+    def frame(self) -> Cursor:
+        """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
+        size = self.i32()
+        inside = Cursor(self.data, self.name, self._start)
+        inside.pos = self.pos
+        self.take(size)
+        inside._end = self.pos
+        return inside
 
     def u8(self) -> int:
         """Read one byte."""

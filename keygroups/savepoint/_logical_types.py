@@ -108,8 +108,9 @@ class _TypeReader:
             if number == "scale":
                 high = given["precision"]
             if type(value) is not int or not low <= value <= high:
-                # An object may be within itself, or exponentially large.
-                shown = show(value) if isinstance(value, (int, str)) else type(value).__name__
+                # What is in an object may be the object itself, or exponentially much.
+                is_large = isinstance(value, (JavaObject, list))
+                shown = type(value).__name__ if is_large else show(value)
                 raise self._cursor.error(f"the {number} of a {name} cannot be {shown}")
             given[number] = value
         inner: Iterable[Any] = ()

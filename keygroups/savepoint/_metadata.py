@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from posixpath import normpath
 from typing import TypeVar
+from urllib.parse import unquote
 
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._cursor import Cursor
@@ -157,6 +160,7 @@ class _Reader:
     def __init__(self, cursor: Cursor, version: int) -> None:
         self._cursor = cursor
         self._version = version
+        self._own: list[StreamHandle] = []
 
     def operators(self) -> Iterator[OperatorMetadata]:
         ids = set()
@@ -166,6 +170,22 @@ class _Reader:
                 raise self._cursor.error(f"operator {operator.operator_id} is there twice")
             ids.add(operator.operator_id)
             yield operator
+        self._check_apart(self._own)
+
+    def _check_apart(self, streams: Iterable[StreamHandle]) -> None:
+        """Check that no byte of a file is in two streams, each of which would be read."""
+        spans = sorted(
+            (
+                normpath(stream.path if stream.is_relative else unquote(stream.path)),
+                stream.start,
+                stream.start + stream.size,
+            )
+            for stream in streams
+            if stream.data is None and stream.size
+        )
+        for (path, _, end), (following, start, _) in pairwise(spans):
+            if path == following and start < end:
+                raise self._cursor.error(f"two handles name the same bytes of the file {path!r}")
 
     def _operator(self) -> OperatorMetadata:
         cursor = self._cursor
@@ -308,6 +328,17 @@ class _Reader:
             raise self._cursor.error("a stream handle was to come, and is null")
         return stream
 
+    def _own_stream(self, depth: int = 0) -> StreamHandle:
+        """Read the handle of a stream that no other handle has.
+
+        Within another handle, `depth` deep, it may be that of materialized state, which two
+        subtasks may have after a change of parallelism.
+        """
+        stream = self._some_stream()
+        if not depth:
+            self._own.append(stream)
+        return stream
+
     def _size(self) -> int:
         size = self._cursor.i64()
         if size < 0:
@@ -330,7 +361,7 @@ class _Reader:
             cursor.utf(), cursor.utf()
             if cursor.bool():
                 return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
-        return OperatorStateHandle(tuple(states), self._some_stream())
+        return OperatorStateHandle(tuple(states), self._own_stream())
 
     def _keyed_state(self, max_parallelism: int, depth: int = 0) -> KeyedHandle | None:
         cursor = self._cursor
@@ -342,13 +373,13 @@ class _Reader:
         if code in (3, 7, 12):
             key_groups = self._key_groups(max_parallelism)
             offsets = cursor.longs(len(key_groups))
-            stream = self._some_stream()
+            stream = self._own_stream(depth)
             self._check_offsets(offsets, stream.size, lowest=0 if code == 7 else -1)
             if code == 12:
                 cursor.utf()
             return KeyGroupsHandle(key_groups, offsets, stream, code == 7)
         if code in (5, 11):
-            return self._rocksdb(code, max_parallelism)
+            return self._rocksdb(code, max_parallelism, depth)
         if code in (8, 14):
             key_groups = self._key_groups(max_parallelism)
             cursor.i64()  # how much was new
@@ -387,17 +418,19 @@ class _Reader:
                 raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
             last = max(last, offset)
 
-    def _rocksdb(self, code: int, max_parallelism: int) -> RocksDBHandle:
+    def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
         cursor = self._cursor
         cursor.i64()
         cursor.utf()
         key_groups = self._key_groups(max_parallelism)
         if code == 11:
             cursor.i64()
-        meta = self._some_stream()
+        meta = self._own_stream(depth)
         shared, private = (
             self._list(3, lambda: (cursor.utf(), self._some_stream())) for _ in range(2)
         )
+        # Another handle may have the same ones, after a change of parallelism.
+        self._check_apart(stream for _, stream in (*shared, *private))
         if code == 11:
             cursor.utf()
         return RocksDBHandle(key_groups, meta, shared, private)

@@ -180,7 +180,7 @@ def _optional_map(cursor: Cursor, depth: int | None = None) -> dict[str, Seriali
             cursor.take(cursor.i32())
         found[name] = None
         if cursor.bool():
-            value = Cursor(cursor.take(cursor.i32()), cursor.name, cursor.pos)
+            value = cursor.frame()
             if depth is not None:
                 found[name] = read_versioned_snapshot(value, depth + 1)
     return found

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
 
+import growing_savepoints as gs
 import pytest
 from growth import MOST, TIMES, count_bytes, count_steps
 from public_calls import CALLS, NewPath, operator_writer, savepoint_folder, written_folder
@@ -238,6 +239,21 @@ GROWING: dict[str, Callable[[int], object]] = {
     "Operator.key_sizes": lambda n: operator_of(n).key_sizes(n),
     "Operator.operator_state": lambda n: list(operator_of(n, "source").operator_state()),
     "Operator.tasks": lambda n: operator_of(n).tasks(["count"] * n),
+    # A savepoint has many bytes for each of these, so that fewer tell as much.
+    "Operator.entries of fields": lambda n: list(gs.operator_of(gs.fields, n // 10).entries()),
+    "Operator.entries of lists": lambda n: list(gs.operator_of(gs.lists, n // 2).entries()),
+    "Operator.entries of rows": lambda n: list(gs.operator_of(gs.rows, n // 10).entries()),
+    "Operator.key_group_bytes of key groups": lambda n: gs.operator_of(
+        gs.key_groups, n // 5
+    ).key_group_bytes(),
+    "Operator.operator_state of partitions": lambda n: list(
+        gs.operator_of(gs.partitions, n // 2).operator_state()
+    ),
+    "Operator.states, many": lambda n: str(gs.operator_of(gs.states, n // 10).states),
+    "Operator.tasks of subtasks": lambda n: gs.operator_of(gs.subtasks, n // 10).tasks(
+        None, range(0, n // 5, 3)
+    ),
+    "ReadTask.split": lambda n: list(gs.operator_of(gs.key_groups, n // 10).tasks()[0].split(9)),
     "Savepoint.operator": lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int"),
     "Savepoint.__str__": lambda n: str(read_savepoint(savepoint_folder(1, n))),
     "routing_inference.infer_routing": lambda n: infer_routing(enumerate(range(n)), 32_700),

@@ -7,17 +7,16 @@ functions, the processor time and the memory of each are bounded by a multiple o
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
 import time
-import tracemalloc
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from growth import count_bytes
+from hostile_savepoints import watched
 from random_savepoints import Files, Maker
 
 from keygroups.errors import KeyGroupsError
@@ -33,38 +32,10 @@ MEMORY, MORE_MEMORY = 4 << 20, 100  # bytes, likewise
 SECONDS = 5.0  # of processor time, of which these savepoints of some kB take thousandths
 GROWTH = 100 << 20  # bytes of this process, from the first savepoint to the last
 
-WATCHED = ("open", "os.", "socket.", "subprocess.", "exec", "compile", "shutil.", "ctypes.")
-HARMLESS = ("os.listdir", "os.scandir", "os.putenv", "os.unsetenv")
 
-
-class Watch:
-    """Collects the audit events of what a stranger's file must not bring about."""
-
-    def __init__(self) -> None:
-        self.folder: str | None = None
-        self.seen: list[str] = []
-        sys.addaudithook(self._hook)  # for as long as this process lives
-
-    def _hook(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self.folder is None or not event.startswith(WATCHED) or event in HARMLESS:
-            return
-        if event == "open":
-            path = os.fsdecode(arguments[0]) if isinstance(arguments[0], (str, bytes)) else ""
-            if path.startswith(f"{self.folder}/") and "/" not in path[len(self.folder) + 1 :]:
-                return
-        self.seen.append(f"{event} {arguments!r:.200}")
-
-    @contextmanager
-    def on(self, folder: Path) -> Iterator[None]:
-        """Watch what happens but in the files of a folder."""
-        self.folder = str(folder)
-        try:
-            yield
-        finally:
-            self.folder = None
-
-
-WATCH = Watch()
+def is_own(folder: Path, event: str, shown: str) -> bool:
+    """Tell whether an event is that a file of a savepoint is opened."""
+    return event == "open" and str(Path(shown).parent) == str(folder)
 
 
 def parts(savepoint: Savepoint, operator: Operator) -> Iterator[object]:
@@ -130,16 +101,6 @@ def calls(folder: Path, counts: Counter[str]) -> int:
     return steps
 
 
-def memory(folder: Path, counts: Counter[str]) -> int:
-    """Read all, and return the most memory that this took."""
-    tracemalloc.start()
-    try:
-        read_all(folder, counts)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize(
     ("seed", "cases"),
     [(1, CASES), *(pytest.param(n, 50_000, marks=pytest.mark.slow) for n in range(2, 12))],
@@ -159,14 +120,16 @@ def test_nothing_but_its_own_files(seed: int, cases: int, tmp_path: Path) -> Non
     for number in range(cases):
         size = write(folder, maker.files())
         start = time.process_time()
-        with WATCH.on(folder):
+        with watched() as seen:
             read_all(folder, counts)
-        assert not WATCH.seen, (number, WATCH.seen)
+        assert not [event for event in seen if not is_own(folder, *event)], number
         assert time.process_time() - start < SECONDS, number
         if number % MEASURED == 0:
             assert calls(folder, counts) < CALLS + MORE_CALLS * size, number
         if number % MEASURED == 1:
-            assert memory(folder, counts) < MEMORY + MORE_MEMORY * size, number
+            assert count_bytes(lambda: read_all(folder, counts)) < MEMORY + MORE_MEMORY * size, (
+                number
+            )
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before << 10
     print(f"{cases} savepoints: {dict(counts)}, {grown:,} bytes more")
     assert grown < GROWTH

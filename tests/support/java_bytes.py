@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from savepoint_bytes import i64, utf
 
@@ -60,3 +61,62 @@ def logical_type(root: str, *numbers: tuple[str, int], nullable: bool = True) ->
     kind = enum("org.apache.flink.table.types.logical.LogicalTypeRoot", root)
     fields += [("Z", "isNullable", bytes([nullable])), ("L", "typeRoot", kind)]
     return instance("org.apache.flink.table.types.logical.SomeType", fields)
+
+
+def reference(handle: int) -> bytes:
+    """What has been written before: classes, texts, objects and constants count from 0."""
+    return b"\x71" + (0x7E0000 + handle).to_bytes(4, "big")
+
+
+class TypeGraph:
+    """A logical type as a graph of lists: a list that is there again is written as a reference.
+
+    `["INTEGER"]` and the like; `["ARRAY", type]`; `["ROW", [type, ...]]`, where the inner list is
+    a java.util.ArrayList. What a ROW has after it is written in the place of an element type,
+    where no reader looks.
+    """
+
+    def __init__(self, root: list[Any]) -> None:
+        self._handles: dict[int | str, int] = {}
+        self._count = 0
+        self.data = stream(self._type(root))
+
+    def _handle(self, of: int | str) -> None:
+        self._handles[of] = self._count
+        self._count += 1
+
+    def _class(self, name: str, *fields: str, flags: int = 2) -> bytes:
+        if name in self._handles:
+            return reference(self._handles[name])
+        self._handle(name)
+        self._count += len(fields)  # for the text that names the class of each
+        return class_of(name, [("L", field) for field in fields], flags=flags)
+
+    def _type(self, of: list[Any]) -> bytes:
+        if id(of) in self._handles:
+            return reference(self._handles[id(of)])
+        start = b"\x73" + self._class("T", "elementType", "fields", "typeRoot")
+        self._handle(id(of))
+        element = self._type(of[1]) if of[0] == "ARRAY" else self._list(of[2]) if of[2:] else NULL
+        members = self._list(of[1]) if of[0] == "ROW" else NULL
+        return start + element + members + self._root(of[0])
+
+    def _list(self, members: list[Any]) -> bytes:
+        if id(members) in self._handles:
+            return reference(self._handles[id(members)])
+        data = b"\x73" + self._class("java.util.ArrayList", flags=3)
+        self._handle(id(members))
+        data += b"\x77\4" + len(members).to_bytes(4, "big")
+        for member in members:
+            data += b"\x73" + self._class("F", "type")
+            self._count += 1
+            data += self._type(member)
+        return data + END
+
+    def _root(self, constant: str) -> bytes:
+        if constant in self._handles:
+            return reference(self._handles[constant])
+        data = b"\x7e" + self._class("R")
+        self._handle(constant)
+        self._count += 1  # for the text of its name
+        return data + text(constant)

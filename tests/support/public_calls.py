@@ -103,8 +103,13 @@ def savepoint_folder(entries: int = 100, operators: int = 1) -> str:
     offsets = [len(start) + 4 * number for number in range(entries)]
     elements = sb.inline(start + sb.i32(*range(entries)))
     source = sb.subtask(managed_operator=sb.operator_state([("list", 0, offsets)], elements))
-    written = [sb.operator([task], uid="by-int"), sb.operator([source], uid="source")]
-    written += [sb.operator([], uid=str(number)) for number in range(operators - 1)]
+    written = [
+        sb.operator(tasks, uid=uid, operator_id=number.to_bytes(16, "big"))
+        for number, (uid, tasks) in enumerate(
+            [("by-int", [task]), ("source", [source])]
+            + [(str(number), []) for number in range(operators - 1)]
+        )
+    ]
     sb.write(Path(folder.name), written)
     return folder.name
 
