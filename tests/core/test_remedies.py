@@ -44,7 +44,7 @@ from keygroups import (
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
-from keygroups.savepoint import convert_to_canonical, read_savepoint
+from keygroups.savepoint import change_max_parallelism, convert_to_canonical, read_savepoint
 from keygroups.state_keys import BYTES, CompositeKeySerializer
 from keygroups.testing import keys
 from keygroups.types import (
@@ -236,6 +236,11 @@ def converted(name: str) -> int:
         convert_to_canonical(point(name).read(), f"{folder}/new")
         found = read_savepoint(f"{folder}/new")
         return sum(1 for operator in found.operators for _ in operator.entries())
+
+
+def rewritten(name: str, max_parallelism: int) -> None:
+    with TemporaryDirectory() as folder:
+        change_max_parallelism(point(name).read(), max_parallelism, f"{folder}/new")
 
 
 def kryo_values(canonical: bool) -> list[object]:
@@ -532,6 +537,13 @@ OF_STATE = [
         "savepoint/_rewriter",
         "in-flight data of an unaligned checkpoint: take a savepoint instead",
         lambda: converted("2.3.0-unaligned-checkpoint"),
+        lambda: converted("2.3.0-heap-canonical"),
+        put("2.3.0-heap-canonical"),
+    ),
+    Remedy(
+        "savepoint/_rewriter",
+        "changes nothing, as {}: use convert_to_canonical to write a savepoint anew as it is",
+        lambda: rewritten("2.3.0-heap-canonical", 128),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
     ),
