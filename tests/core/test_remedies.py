@@ -44,7 +44,13 @@ from keygroups import (
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
-from keygroups.savepoint import change_max_parallelism, convert_to_canonical, read_savepoint
+from keygroups.savepoint import (
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
 from keygroups.state_keys import BYTES, CompositeKeySerializer
 from keygroups.testing import keys
 from keygroups.types import (
@@ -236,6 +242,19 @@ def converted(name: str) -> int:
         convert_to_canonical(point(name).read(), f"{folder}/new")
         found = read_savepoint(f"{folder}/new")
         return sum(1 for operator in found.operators for _ in operator.entries())
+
+
+def last_access(time: int, allow_any: bool) -> int | None:
+    """Write a value with a time to live, and return the time that is read."""
+    states = [ValueStateDescriptor("seen", LONG, has_ttl=True)]
+    with TemporaryDirectory() as folder:
+        with SavepointWriter(f"{folder}/new") as writer:
+            operator = writer.add_operator(
+                *("uid", STRING, states, 128, 1), allow_any_last_access=allow_any
+            )
+            operator.write("seen", "a", 1, last_access=time)
+        (entry,) = read_savepoint(f"{folder}/new").operators[0].entries()
+        return entry.last_access
 
 
 def rewritten(name: str, max_parallelism: int) -> None:
@@ -518,6 +537,16 @@ OF_STATE = [
         lambda: CompositeKeySerializer(128, BYTES).serialize(b"a"),
         lambda: CompositeKeySerializer(128, BYTES).serialize(b"a", key_group=5),
         b"\5" + b"\0\0\0\1a" + b"\0",  # the key group, the length and the byte, VoidNamespace
+    ),
+    Remedy(
+        "savepoint/_entry_encoder",
+        "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
+        lambda: last_access(1_700_000_000, allow_any=False),
+        lambda: [
+            last_access(1_700_000_000, allow_any=True),
+            last_access(1_700_000_000_000, allow_any=False),
+        ],
+        [1_700_000_000, 1_700_000_000_000],
     ),
     Remedy(
         "savepoint/_key_group_streams",
