@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -25,6 +26,8 @@ _Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
 _VOID = b"\0"  # the namespace of state without windows
 _NOT_NULL, _NULL = b"\0", b"\1"  # before a value in a MAP
 _DELIMITER = b","  # between the elements of a LIST
+_EARLIEST = 10**12  # 2001-09-09 as epoch milliseconds; as seconds a time of year 33658
+_DAY = 86_400_000
 
 
 class EncodedEntry(NamedTuple):
@@ -39,10 +42,13 @@ class EncodedEntry(NamedTuple):
 class EntryEncoder:
     """Writes the entries of an operator as bytes; it is made where it is used, from a header.
 
-    `states` are the operator's, a state's number is its place there.
+    `states` are the operator's, a state's number is its place there. `allow_any_last_access` is
+    that of `SavepointWriter.add_operator`.
     """
 
-    def __init__(self, header: bytes, max_parallelism: int) -> None:
+    def __init__(
+        self, header: bytes, max_parallelism: int, allow_any_last_access: bool = False
+    ) -> None:
         found = _read(header)
         key = found.key_serializer
         if key.key_type is None or key.write is None:
@@ -51,7 +57,7 @@ class EntryEncoder:
         self._header = header
         self._max_parallelism = max_parallelism
         self._key_type, self._write_key = key.key_type, key.write
-        self._encoders = [_encoder(state) for state in found.states]
+        self._encoders = [_encoder(state, allow_any_last_access) for state in found.states]
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self._header, self._max_parallelism)
@@ -129,7 +135,7 @@ def _read(header: bytes) -> KeyedHeader:
     return read_keyed_header(stream, stream.size)
 
 
-def _encoder(state: StateDescriptor) -> _Encode:
+def _encoder(state: StateDescriptor, allow_any_last_access: bool) -> _Encode:
     name, has_ttl = f"{state.kind} state {state.name!r}", state.has_ttl
     value_name, user_key_name = f"value of {name}", f"user key of {name}"
     serializer, key_serializer = state.value_serializer, state.user_key_serializer
@@ -150,8 +156,10 @@ def _encoder(state: StateDescriptor) -> _Encode:
                 f"last_access must be {'epoch milliseconds' if has_ttl else 'None'}, as the "
                 f"{name} has {'a' if has_ttl else 'no'} time to live, got {show(last_access)}"
             )
-        time = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
-        return i64(time) + _write(value_name, serializer, value)
+        millis = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
+        if not allow_any_last_access:
+            _check_time(millis)
+        return i64(millis) + _write(value_name, serializer, value)
 
     def encode_value(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
         _check_no_user_key(user_key, name)
@@ -162,11 +170,11 @@ def _encoder(state: StateDescriptor) -> _Encode:
         _check_no_user_key(user_key, name)
         written = []
         for element in check_class(value_name, value, list, "a list"):
-            time = last_access
+            millis = last_access
             if isinstance(element, TtlValue):
-                time, element = element
+                millis, element = element
             _check_not_none(value_name, element)
-            written.append(write(element, time))
+            written.append(write(element, millis))
         if not written:
             raise InvalidValueError(f"{value_name} must have elements: an empty list is no entry")
         return _VOID, _DELIMITER.join(written)
@@ -183,6 +191,16 @@ def _encoder(state: StateDescriptor) -> _Encode:
         return rest, _NULL if is_null else _NOT_NULL + written
 
     return encode_map
+
+
+def _check_time(last_access: int) -> None:
+    """Refuse seconds and microseconds, by which Flink hides a value, or never does."""
+    latest = int(time.time() * 1000) + _DAY
+    if not _EARLIEST <= last_access <= latest:
+        raise InvalidValueError(
+            f"last_access must be epoch milliseconds, from {_EARLIEST}, in 2001, to {latest}, "
+            f"tomorrow, got {last_access}: pass allow_any_last_access=True if that is meant"
+        )
 
 
 def _write(name: str, serializer: Serializer, value: Any) -> bytes:

@@ -42,7 +42,8 @@ def change_max_parallelism(
     other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
     unaligned checkpoints, changelog checkpoints, damaged files; ParallelismError for a
     parallelism above the new max parallelism; InvalidValueError for operators that are not in
-    the savepoint and an output that is there or is inside it; InvalidTypeError.
+    the savepoint, where all have that max parallelism and parallelism already, and for an output
+    that is there or is inside it; InvalidTypeError.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from keygroups._checks import check_bounds, check_str, iterate
+from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint._keyed_header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._metadata import (
@@ -123,11 +123,16 @@ class SavepointRewriter(FolderWriter):
             )
         chosen = _chosen(savepoint, operators)
         self._savepoint = savepoint
+        news = [
+            _planned(operator, old, new_max_parallelism, parallelism)
+            if operator.operator_id in chosen
+            else old
+            for operator, old in zip(savepoint.operators, metadata.operators)
+        ]
+        if new_max_parallelism is not None:
+            _check_change(savepoint, news, chosen, new_max_parallelism, parallelism)
         self._plans: list[_Plan] = []
-        for operator, old in zip(savepoint.operators, metadata.operators):
-            new = old
-            if operator.operator_id in chosen:
-                new = _planned(operator, old, new_max_parallelism, parallelism)
+        for operator, old, new in zip(savepoint.operators, metadata.operators, news):
             _check_movable(operator, old, new)
             keyed = None
             if _has_keyed_state(old):
@@ -251,6 +256,29 @@ def _planned(
     # Where they change, the old ones have keyed state alone, of which the files come anew.
     kept = old.subtasks if subtasks == old.parallelism else ()
     return replace(old, max_parallelism=groups, parallelism=subtasks, subtasks=kept)
+
+
+def _check_change(
+    savepoint: Savepoint,
+    news: Iterable[OperatorMetadata],
+    chosen: set[str],
+    new_max_parallelism: int,
+    parallelism: int | None,
+) -> None:
+    """Refuse to write a savepoint with a new max parallelism that is the one it has."""
+    if any(
+        (old.max_parallelism, old.parallelism) != (new.max_parallelism, new.parallelism)
+        for old, new in zip(savepoint.operators, news)
+    ):
+        return
+    labels = [one.label for one in savepoint.operators if one.operator_id in chosen]
+    why = f"{show(labels)} have it already" if labels else "no operator is chosen"
+    if labels and parallelism is not None:
+        why += f", and parallelism {parallelism} changes none of them"
+    raise InvalidValueError(
+        f"new_max_parallelism {new_max_parallelism} changes nothing, as {why}: use "
+        "convert_to_canonical to write a savepoint anew as it is"
+    )
 
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:

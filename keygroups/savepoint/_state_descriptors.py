@@ -63,6 +63,8 @@ class ListStateDescriptor(_OfOneType):
 class MapStateDescriptor:
     """A MapState: the types of the keys in a map and of their values; else like a ValueState.
 
+    An entry whose user key is None is refused when it is written; Flink keeps no null there.
+
     >>> from keygroups.types import LONG, STRING
     >>> MapStateDescriptor("cities", STRING, LONG)
     MapStateDescriptor(name='cities', user_key_type=STRING, value_type=LONG, has_ttl=False)

@@ -41,10 +41,11 @@ class WriteTask:
     max_parallelism: int
     key_groups: KeyGroupRange
     header: bytes
+    allow_any_last_access: bool = False
 
     def encoder(self) -> EntryEncoder:
         """Return what makes entries from keys and values."""
-        return EntryEncoder(self.header, self.max_parallelism)
+        return EntryEncoder(self.header, self.max_parallelism, self.allow_any_last_access)
 
     def write(
         self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
@@ -96,6 +97,7 @@ class OperatorFiles:
         header: bytes,
         max_parallelism: int,
         parallelism: int,
+        allow_any_last_access: bool = False,
     ) -> None:
         self.operator_id = operator_id
         self.max_parallelism = max_parallelism
@@ -103,12 +105,21 @@ class OperatorFiles:
         self.written: dict[int, WrittenFile] = {}
         self._folder = folder
         self._header = header
+        self._allow_any_last_access = allow_any_last_access
 
     def task(self, subtask: int) -> WriteTask:
         """Return what writes the file of a subtask."""
         groups = self.max_parallelism
         key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
-        return WriteTask(self._folder, self.operator_id, subtask, groups, key_groups, self._header)
+        return WriteTask(
+            self._folder,
+            self.operator_id,
+            subtask,
+            groups,
+            key_groups,
+            self._header,
+            self._allow_any_last_access,
+        )
 
     def add(self, written: WrittenFile) -> None:
         """Take what a task wrote into the savepoint.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from keygroups._checks import check_parallelisms, check_str, iterate, show
+from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
 from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
@@ -34,7 +34,7 @@ _MOST_STATES = 32767
 class SavepointWriter(FolderWriter):
     """Writes a savepoint in the canonical format, which Flink 1.17 to 2.3 reads.
 
-    Jobs of 1.20.5 and 2.3.0 have restored what it wrote, entry by entry.
+    Jobs of 1.17.2, 1.19.3, 1.20.5, 2.1.3 and 2.3.0 have restored what it wrote, entry by entry.
 
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
     when the `with` block ends; if that raises, it never is. The job that restores it has to set
@@ -67,13 +67,16 @@ class SavepointWriter(FolderWriter):
         states: Iterable[NewState],
         max_parallelism: int,
         parallelism: int,
+        *,
+        allow_any_last_access: bool = False,
     ) -> OperatorWriter:
         """Add an operator with keyed state, and return what writes its entries.
 
         `uid` is the one set in the job, `key_type` that of its keyed stream, `states` the
         descriptors of its states. `max_parallelism`, 1..32768, has to be the job's;
         `parallelism`, 1..max_parallelism, is how many files are written: the job may run with
-        any other.
+        any other. `allow_any_last_access` takes times of last access before September 2001, as
+        which seconds are refused, and more than a day from now, as which microseconds are.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name,
         UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
@@ -99,7 +102,8 @@ class SavepointWriter(FolderWriter):
         if not 1 <= len(names) <= _MOST_STATES:
             raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
         header = write_keyed_header(write_serializer(key), state_bytes)
-        operator = OperatorWriter(self._folder, operator_id, header, groups, subtasks)
+        allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        operator = OperatorWriter(self._folder, operator_id, header, groups, subtasks, allow)
         self._operators.append(operator)
         return operator
 
@@ -130,9 +134,12 @@ class OperatorWriter(OperatorFiles):
         header: bytes,
         max_parallelism: int,
         parallelism: int,
+        allow_any_last_access: bool = False,
     ) -> None:
-        super().__init__(folder, operator_id, header, max_parallelism, parallelism)
-        self._encoder = EntryEncoder(header, max_parallelism)
+        super().__init__(
+            *(folder, operator_id, header, max_parallelism, parallelism, allow_any_last_access)
+        )
+        self._encoder = EntryEncoder(header, max_parallelism, allow_any_last_access)
         self.states = self._encoder.states
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1
@@ -158,8 +165,9 @@ class OperatorWriter(OperatorFiles):
         `state` is a state's name. Key groups come in ascending order, within one the order is
         free; the entries of one are held until the next. A `value` is that of a VALUE or
         REDUCING state, a list of at least one element, or one value in a MAP, which may be None
-        if it is a STRING. `last_access` is the epoch milliseconds at which a state with a time to
-        live was last used; elements of a LIST may each have theirs, as a TtlValue.
+        if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
+        milliseconds at which a state with a time to live was last used; elements of a LIST may
+        each have theirs, as a TtlValue.
 
         Raises InvalidValueError for a state that is not the operator's, a key group after a
         higher one, the same entry twice, which is found when its key group ends, and values

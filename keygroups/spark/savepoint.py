@@ -198,7 +198,7 @@ def write_savepoint(
     `max_parallelism`, 1..32768, has to be the job's, which sets it explicitly; `parallelism`,
     1..max_parallelism, is how many files an operator has, each written by one task: the job may
     run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all,
-    which jobs of 1.20.5 and 2.3.0 have restored.
+    which jobs of 1.17.2, 1.19.3, 1.20.5, 2.1.3 and 2.3.0 have restored.
 
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
@@ -294,7 +294,10 @@ def _plan(
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
     has_ttl = keyed.ttl is not None
     states = [described(name, state, has_ttl) for name, state in keyed.states.items()]
-    operator = writer.add_operator(uid, keyed.key_type, states, max_parallelism, parallelism)
+    operator = writer.add_operator(
+        *(uid, keyed.key_type, states, max_parallelism, parallelism),
+        allow_any_last_access=keyed.allow_any_last_access,
+    )
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None

@@ -390,6 +390,8 @@ def test_savepoint_that_cannot_be_moved(run: Any, tmp_path: Path) -> None:
         refused(run("savepoint", SAVEPOINT, *arguments), "max_parallelism must be from 1 to 32768")
     inside = ("--set-max-parallelism", "64", "--output", f"{SAVEPOINT}/new")
     refused(run("savepoint", SAVEPOINT, *inside), "output must be outside the savepoint")
+    same = ("--set-max-parallelism", "128", "--output", path)
+    refused(run("savepoint", SAVEPOINT, *same), "128 changes nothing, as ['Sink: sink', 'by-stri")
     assert not list(tmp_path.iterdir())
 
 

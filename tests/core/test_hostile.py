@@ -45,6 +45,7 @@ STREAMS = {"keys", "entries", "names", "observed"}
 
 VALID: dict[str, list[Any]] = {
     "allow": [(), ["/a", "s3://b"]],
+    "allow_any_last_access": [True, False],
     "arguments": [["default", "24"]],
     "at_least": [1, 3],
     "batch_size": [3],
@@ -69,7 +70,7 @@ VALID: dict[str, list[Any]] = {
     "key_types": [None, [INT]],
     "keys": [[1, 2, 3], KeyGroupLoad(8, [1] * 8)],
     "kind": ["+I", "-U"],
-    "last_access": [None, 1],
+    "last_access": [None, 1_700_000_000_000],
     "limit": [40, None],
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],

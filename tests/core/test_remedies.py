@@ -44,7 +44,13 @@ from keygroups import (
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
-from keygroups.savepoint import convert_to_canonical, read_savepoint
+from keygroups.savepoint import (
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
 from keygroups.state_keys import BYTES, CompositeKeySerializer
 from keygroups.testing import keys
 from keygroups.types import (
@@ -236,6 +242,24 @@ def converted(name: str) -> int:
         convert_to_canonical(point(name).read(), f"{folder}/new")
         found = read_savepoint(f"{folder}/new")
         return sum(1 for operator in found.operators for _ in operator.entries())
+
+
+def last_access(time: int, allow_any: bool) -> int | None:
+    """Write a value with a time to live, and return the time that is read."""
+    states = [ValueStateDescriptor("seen", LONG, has_ttl=True)]
+    with TemporaryDirectory() as folder:
+        with SavepointWriter(f"{folder}/new") as writer:
+            operator = writer.add_operator(
+                *("uid", STRING, states, 128, 1), allow_any_last_access=allow_any
+            )
+            operator.write("seen", "a", 1, last_access=time)
+        (entry,) = read_savepoint(f"{folder}/new").operators[0].entries()
+        return entry.last_access
+
+
+def rewritten(name: str, max_parallelism: int) -> None:
+    with TemporaryDirectory() as folder:
+        change_max_parallelism(point(name).read(), max_parallelism, f"{folder}/new")
 
 
 def kryo_values(canonical: bool) -> list[object]:
@@ -543,6 +567,16 @@ OF_STATE = [
         [7],
     ),
     Remedy(
+        "savepoint/_entry_encoder",
+        "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
+        lambda: last_access(1_700_000_000, allow_any=False),
+        lambda: [
+            last_access(1_700_000_000, allow_any=True),
+            last_access(1_700_000_000_000, allow_any=False),
+        ],
+        [1_700_000_000, 1_700_000_000_000],
+    ),
+    Remedy(
         "savepoint/_key_group_streams",
         "take a savepoint in canonical format",
         lambda: kryo_values(canonical=False),
@@ -560,6 +594,13 @@ OF_STATE = [
         "savepoint/_rewriter",
         "in-flight data of an unaligned checkpoint: take a savepoint instead",
         lambda: converted("2.3.0-unaligned-checkpoint"),
+        lambda: converted("2.3.0-heap-canonical"),
+        put("2.3.0-heap-canonical"),
+    ),
+    Remedy(
+        "savepoint/_rewriter",
+        "changes nothing, as {}: use convert_to_canonical to write a savepoint anew as it is",
+        lambda: rewritten("2.3.0-heap-canonical", 128),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
     ),

@@ -59,7 +59,7 @@ def written(folder: Path, lists: list[EncodedEntry]) -> list[StateEntry]:
         operator = operator_of(writer)
         task = operator.task(0)
         encoder = task.encoder()
-        others = [encoder.encode(0, KEY, 7), encoder.encode(1, KEY, 7, "Rome", 5)]
+        others = [encoder.encode(0, KEY, 7), encoder.encode(1, KEY, 7, "Rome", 1_700_000_000_000)]
         operator.add(task.write([*others, *lists], {2}))
     return list(read_savepoint(folder).operator("by-key").entries())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -103,7 +104,7 @@ REFUSED: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("notes", "a", None, "k", 5), InvalidValueError, A_TIME),
     (("seen", "a", 1), InvalidValueError, NO_TIME),
     (("visits", "a", ["b"]), InvalidValueError, NO_TIME),
-    (("visits", "a", [TtlValue(5, "b"), "c"]), InvalidValueError, NO_TIME),
+    (("visits", "a", [TtlValue(1_700_000_000_000, "b"), "c"]), InvalidValueError, NO_TIME),
     (("last", "a", None, "k"), InvalidValueError, NO_TIME),
     (("seen", "a", None, None, 5), InvalidValueError, "value of VALUE state 'seen' must not be"),
     (("seen", "a", 1, None, 2**63), InvalidValueError, "last_access must be from -92.*got 92"),
@@ -128,6 +129,72 @@ def test_entries(
     entries = read_savepoint(folder).operators[0].entries()
     found = [(one.state, one.key, one.value) for one in entries]
     assert found == [("count", "a", 7), ("short", "a", 8)]
+
+
+NOW = 1_700_000_000_123  # as the clock says in the test below
+DAY = 86_400_000
+LATEST = NOW + DAY
+UNIT = (
+    "last_access must be epoch milliseconds, from 1000000000000, in 2001, to {}, tomorrow, got {}"
+)
+
+
+@pytest.mark.parametrize("time", [10**12, NOW, LATEST])
+def test_times_of_last_access(time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: NOW / 1000)
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+        operator.write("seen", "a", 1, last_access=time)
+        operator.write("visits", "a", [TtlValue(time, "b")])
+        operator.write("last", "a", None, "k", time)
+    entries = {
+        one.state: one for one in read_savepoint(tmp_path / "savepoint").operators[0].entries()
+    }
+    assert entries["seen"].last_access == entries["last"].last_access == time
+    assert entries["visits"].value == [TtlValue(time, "b")]
+
+
+@pytest.mark.parametrize(
+    "time",
+    [NOW // 1000, NOW * 1000, 0, -1, 10**12 - 1, LATEST + 1, 2**63 - 1],
+    ids=["seconds", "microseconds", "0", "-1", "2001", "tomorrow", "for ever"],
+)
+def test_times_that_are_no_milliseconds(
+    time: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By seconds Flink hides a value as expired, by microseconds never."""
+    monkeypatch.setattr("time.time", lambda: NOW / 1000)
+    message = f"{UNIT.format(LATEST, time)}: pass allow_any_last_access=True if that is meant"
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = writer.add_operator("by-string", STRING, STATES, 128, 3)
+        for arguments in (
+            ("seen", "a", 1, None, time),
+            ("visits", "a", ["b"], None, time),
+            ("visits", "a", [TtlValue(NOW, "b"), TtlValue(time, "b")]),
+            ("last", "a", "v", "k", time),
+        ):
+            with pytest.raises(InvalidValueError, match=re.escape(message)):
+                operator.write(*arguments)
+        for encoder in (
+            operator.task(0).encoder(),
+            pickle.loads(pickle.dumps(operator.task(0))).encoder(),
+        ):
+            with pytest.raises(InvalidValueError, match=re.escape(message)):
+                encoder.encode(8, "a", 1, last_access=time)
+        any_time = writer.add_operator("any", STRING, STATES, 128, 3, allow_any_last_access=True)
+        any_time.write("seen", "a", 1, last_access=time)
+        encoded = any_time.task(0).encoder().encode(8, "a", 1, last_access=time)
+        assert encoded.value[:8] == time.to_bytes(8, "big", signed=True)
+    (entry,) = read_savepoint(tmp_path / "savepoint").operator("any").entries()
+    assert entry.last_access == time
+
+
+def test_what_allows_any_last_access_is_a_bool(tmp_path: Path) -> None:
+    wrong: Any = "yes"
+    with pytest.raises(InvalidTypeError, match="allow_any_last_access must be a bool, got 'yes'"):
+        SavepointWriter(tmp_path / "s").add_operator(
+            "a", STRING, COUNTS, 128, 1, allow_any_last_access=wrong
+        )
 
 
 @pytest.mark.parametrize(

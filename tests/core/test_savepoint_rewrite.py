@@ -21,7 +21,7 @@ from savepoints import POINTS, Point, point
 from written_bytes import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
-from keygroups.errors import SavepointError
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
     Operator,
     RewriteReport,
@@ -145,7 +145,10 @@ def change(one: Point, max_parallelism: int, path: Path) -> int:
             and not any(subtask.is_finished for subtask in operator.subtasks)
         ]
     parallelism = max_parallelism if max_parallelism < least else None
-    report = change_max_parallelism(old, max_parallelism, path, parallelism, operators)
+    if {operator.max_parallelism for operator in old.operators} - {1} == {max_parallelism}:
+        report = convert_to_canonical(old, path)
+    else:
+        report = change_max_parallelism(old, max_parallelism, path, parallelism, operators)
     assert str(path) in str(report)
     assert digests(one.path.parent) == before
     return check(old, read_savepoint(path), report)
@@ -260,6 +263,47 @@ def test_there_and_back(name: str, tmp_path: Path) -> None:
 
 # Which operators, and how many files
 
+
+NOTHING_CHANGES: list[tuple[int, int | None, list[str] | None, str]] = [
+    (128, None, None, r"\['by-string', 'sink'\] have it already: use"),
+    (128, None, ["by-string"], r"\['by-string'\] have it already: use"),
+    (128, 2, ["by-string"], r"\['by-string'\] have it already, and parallelism 2 changes none"),
+    (64, None, [], "no operator is chosen: use"),
+    (1, None, ["all"], r"\['all'\] have it already: use"),
+]
+
+
+@pytest.mark.parametrize(("groups", "parallelism", "operators", "why"), NOTHING_CHANGES)
+def test_what_changes_nothing(
+    groups: int, parallelism: int | None, operators: list[str] | None, why: str, tmp_path: Path
+) -> None:
+    """Every operator that is chosen has it; another parallelism is a change."""
+    of_one = sb.operator([], max_parallelism=1, uid="all", operator_id=b"a" * 16)
+    sink = sb.operator([], parallelism=4, uid="sink", operator_id=b"t" * 16)
+    old = small(tmp_path / "old", [0, 100], of_one, sink)
+    new = tmp_path / "new"
+    message = f"new_max_parallelism {groups} changes nothing, as {why}"
+    with pytest.raises(InvalidValueError, match=message):
+        change_max_parallelism(old, groups, new, parallelism, operators)
+    with pytest.raises(InvalidValueError, match=message):
+        SavepointRewriter(old, new, groups, parallelism, operators)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    convert_to_canonical(old, new)
+    assert check(old, read_savepoint(new), convert_to_canonical(old, tmp_path / "again")) == 2
+
+
+def test_a_change_of_parallelism_alone(tmp_path: Path) -> None:
+    """Of one operator is enough."""
+    sink = sb.operator([], parallelism=2, uid="sink", operator_id=b"t" * 16)
+    old = small(tmp_path / "old", [0, 100], sink)
+    change_max_parallelism(old, 128, tmp_path / "three", parallelism=3)
+    assert [one.parallelism for one in read_savepoint(tmp_path / "three").operators] == [3, 3]
+    change_max_parallelism(old, 128, tmp_path / "one", 3, operators=["sink"])
+    assert [one.parallelism for one in read_savepoint(tmp_path / "one").operators] == [2, 3]
+    change_max_parallelism(old, 64, tmp_path / "64", operators=["sink"])
+    assert [one.max_parallelism for one in read_savepoint(tmp_path / "64").operators] == [128, 64]
+
+
 HEAP = point("2.3.0-heap-canonical")
 
 
@@ -305,8 +349,6 @@ def test_operators_that_cannot_be_parallel(tmp_path: Path) -> None:
     assert [op.max_parallelism for op in read_savepoint(tmp_path / "new").operators] == [256, 1]
     change_max_parallelism(old, 256, tmp_path / "all", operators=["all"])
     assert [op.max_parallelism for op in read_savepoint(tmp_path / "all").operators] == [128, 256]
-    change_max_parallelism(old, 256, tmp_path / "none", operators=[])
-    assert [op.max_parallelism for op in read_savepoint(tmp_path / "none").operators] == [128, 1]
 
 
 def header() -> bytes:

@@ -302,7 +302,7 @@ def test_times_of_list_elements(tmp_path: Path) -> None:
     """Each its own, or that of the entry."""
     states = [ListStateDescriptor("visits", STRING, has_ttl=True)]
     with SavepointWriter(tmp_path / "savepoint") as writer:
-        operator = writer.add_operator("uid", STRING, states, 128, 1)
+        operator = writer.add_operator("uid", STRING, states, 128, 1, allow_any_last_access=True)
         visits = [TtlValue(5, "a"), "b", TtlValue(-7, "c")]
         operator.write("visits", "ann", visits, last_access=9)
     (entry,) = read_savepoint(tmp_path / "savepoint").operators[0].entries()

@@ -80,6 +80,8 @@ def test_what_is_refused_leaves_nothing(spark: SparkSession, tmp_path: Path) -> 
         change_max_parallelism(spark, one.path, 64, new, operators=["nobody"])
     with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
         change_max_parallelism(spark, one.path, 64, one.path / "new")
+    with pytest.raises(InvalidValueError, match="new_max_parallelism 128 changes nothing"):
+        change_max_parallelism(spark, one.path, 128, new)
     with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
         change_max_parallelism(None, one.path, 64, new)  # type: ignore[arg-type]  # on purpose
     assert not list(tmp_path.iterdir())

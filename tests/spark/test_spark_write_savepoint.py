@@ -105,7 +105,9 @@ def written_alone(
 ) -> Savepoint:
     """Write entries of the operator `by-key` with the core alone."""
     with SavepointWriter(path) as writer:
-        operator = writer.add_operator("by-key", key_type, states, max_parallelism, parallelism)
+        operator = writer.add_operator(
+            *("by-key", key_type, states, max_parallelism, parallelism), allow_any_last_access=True
+        )
         for entry in sorted(entries, key=lambda entry: operator.key_group(entry[1])):
             operator.write(*entry)
     return read_savepoint(path)
@@ -310,8 +312,11 @@ def test_time_to_live(spark: SparkSession, tmp_path: Path, ttl: str) -> None:
         )
     )
     keyed = {
-        "by-key": KeyedState(df, "k", STRING, states, ttl),
-        "twice": KeyedState(None, "k", STRING, {"elements": states["elements"]}, F.col(ttl)),
+        "by-key": KeyedState(df, "k", STRING, states, ttl, allow_any_last_access=True),
+        "twice": KeyedState(
+            *(None, "k", STRING, {"elements": states["elements"]}, F.col(ttl)),
+            allow_any_last_access=True,
+        ),
     }
     ours = write_savepoint(later, tmp_path / "ours", keyed, 128, 2)
     entries = [
@@ -654,6 +659,12 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
         "key 'a': last_access must be epoch milliseconds, as the VALUE state 'count' has a time",
         "k string, n bigint, t bigint",
         [("a", 1, None)],
+        lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}, "t"),
+    ),
+    "a last access in seconds": (
+        "key 'a': last_access must be epoch milliseconds, from .*got 1700000000",
+        "k string, n bigint, t bigint",
+        [("a", 1, 1_700_000_000)],
         lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}, "t"),
     ),
 }

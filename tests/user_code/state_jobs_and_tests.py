@@ -54,7 +54,9 @@ def a_new_savepoint(path: str) -> None:
         savepoint.MapStateDescriptor("cities", types.STRING, types.LONG),
     ]
     with savepoint.SavepointWriter(path) as writer:
-        by_user = writer.add_operator("by-user", types.STRING, states, 128, parallelism=3)
+        by_user = writer.add_operator(
+            "by-user", types.STRING, states, 128, parallelism=3, allow_any_last_access=True
+        )
         assert_type(by_user, savepoint.OperatorWriter)
         for user in sorted(["ann", "bob"], key=by_user.key_group):
             by_user.write("count", user, 7, last_access=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -88,8 +88,9 @@ class ListState(State):
 class MapState(State):
     """A MapState: the columns of the keys in the maps and of their values, and their types.
 
-    Each row is one entry of the map of its key, but where the user key is null. A null value is
-    one where Flink writes such: in a column of STRING.
+    Each row is one entry of the map of its key, but where user key and value are both null. A
+    null user key with a value fails the query. A null value is one where Flink writes such: in a
+    column of STRING.
 
     >>> from keygroups.types import LONG, STRING
     >>> MapState("city", "n", STRING, LONG)
@@ -113,13 +114,14 @@ class KeyedState:
 
     `ttl` is the column of the time of last access of all these states: a bigint of epoch
     milliseconds, or a timestamp. The job's states have a time to live then, whatever it is;
-    without it, they have none.
+    without it, they have none. `allow_any_last_access` is that of `SavepointWriter.add_operator`:
+    a time before September 2001 or more than a day from now fails the query otherwise.
 
     >>> from keygroups.types import LONG, STRING
     >>> counts = spark.createDataFrame([("ann", 7)], "user string, n bigint")
     >>> KeyedState(counts, "user", STRING, {"count": ValueState("n", LONG)})
     KeyedState(df=DataFrame[user: string, n: bigint], key='user', key_type=STRING, \
-states={'count': ValueState(value='n', value_type=LONG)}, ttl=None)
+states={'count': ValueState(value='n', value_type=LONG)}, ttl=None, allow_any_last_access=False)
     """
 
     df: DataFrame | None
@@ -127,6 +129,7 @@ states={'count': ValueState(value='n', value_type=LONG)}, ttl=None)
     key_type: KeyType
     states: Mapping[str, State]
     ttl: ColumnOrName | None = None
+    allow_any_last_access: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.df is not None:
@@ -140,6 +143,7 @@ states={'count': ValueState(value='n', value_type=LONG)}, ttl=None)
             )
             for name, state in self.states.items()
         }
+        check_class("allow_any_last_access", self.allow_any_last_access, bool, "a bool")
         checked = {
             "key": map_key(self.key, partial(check_column_or_name, "key")),
             "states": states,
