@@ -146,8 +146,10 @@ def masked(kind: Kind) -> Kind:
     return Kind(kind.key_type, make)
 
 
-STEPS = {"W": (1, 3), "D": (1, 7), "h": (1, 6), "m": (1, 15), "s": (1, 25), "ms": (1, 10)}
-STEPS |= {"us": (1, 25, 3_600), "ns": (1, 10, 400, 1_000)}
+STEPS: dict[str, tuple[int, ...]] = {
+    **{"W": (1, 3), "D": (1, 7), "h": (1, 6), "m": (1, 15), "s": (1, 25), "ms": (1, 10)},
+    **{"us": (1, 25, 3_600), "ns": (1, 10, 400, 1_000)},
+}
 KINDS = {
     "?": Kind(BOOLEAN, numbers("?", "?")),
     "i1": Kind(BYTE, numbers("i1", "b")),
