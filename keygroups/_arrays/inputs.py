@@ -39,9 +39,7 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
         return _struct([_column(i, column, depth) for i, column in enumerate(key)], name)
     if isinstance(key, (pa.RecordBatch, pa.Table)):
-        return _struct([_one(column) for column in key.columns], name)
-    if isinstance(key, (pa.Array, pa.ChunkedArray)):
-        return _one(key)
+        return _struct([to_array(column, name) for column in key.columns], name)
     if isinstance(key, np.ndarray):
         return _from_numpy(key, name)
     if _is_pandas(key):
@@ -50,12 +48,14 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
         hasattr(type(key), f"__arrow_c_{kind}__") for kind in ("array", "stream")
     )
     try:
+        if isinstance(key, (pa.Array, pa.ChunkedArray)):
+            return _one(key)
         if is_stream:
             return _one(pa.chunked_array(key))
         if is_array:
             return _one(pa.array(key))
     except _REFUSED as error:
-        raise _refused(name, key, error) from None
+        raise refused(name, key, error) from None
     raise InvalidTypeError(
         f"{name} must be an array of NumPy, pandas, Polars or Arrow, or a list of such columns, "
         f"got {show(key)} of class {type(key).__name__}"
@@ -69,7 +69,8 @@ def _column(index: int, column: object, depth: int) -> pa.Array:
         raise error.at(error.row, f"field {index}: ") from None
 
 
-def _refused(name: str, key: object, error: Exception) -> InvalidTypeError:
+def refused(name: str, key: object, error: Exception) -> InvalidTypeError:
+    """Return the error for an array that Arrow cannot make, or take apart."""
     said = " ".join(str(error).split())[:200]
     return InvalidTypeError(f"{name} is no array that Arrow takes, got {show(key)}: {said}")
 
@@ -124,7 +125,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     try:
         return _one(pa.array(key, mask=mask, from_pandas=False))
     except _REFUSED as error:
-        raise _refused(name, key, error) from None
+        raise refused(name, key, error) from None
 
 
 def _has_inner_nul(key: Array) -> bool:
@@ -149,9 +150,11 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     times, arrow_type = _OF_UNITS[unit]
     step *= times
     is_date = pa.types.is_date32(arrow_type)
+    nulls = np.isnat(key)
+    if mask is not None:  # with one Arrow takes NaT for a value
+        nulls |= mask
     if step == 1 and not is_date:
-        return _one(pa.array(key, mask=mask))
-    nulls = np.isnat(key) if mask is None else np.isnat(key) | mask
+        return _one(pa.array(key, mask=nulls))
     values = key.view(np.int64)
     least, most = (INT_MIN, INT_MAX) if is_date else (LONG_MIN, LONG_MAX)
     low, high = -(-least // step), most // step
@@ -175,7 +178,7 @@ def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) 
     try:
         return _one(pa.array(key, pa.string(), mask=mask, from_pandas=from_pandas))
     except _REFUSED as error:
-        raise _refused(name, key, error) from None
+        raise refused(name, key, error) from None
 
 
 def _is_pandas(key: object) -> bool:
@@ -198,10 +201,14 @@ def _from_pandas(key: Any, name: str) -> pa.Array:
                 "value: pass its to_numpy() if they are numbers, else convert_dtypes() first"
             )
         return found
+    if dtype.name == "category":
+        codes = key.cat.codes.to_numpy()
+        values = _from_pandas(dtype.categories.to_series(), name)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
     try:
         return _one(pa.array(key))
     except _REFUSED as error:
-        raise _refused(name, key, error) from None
+        raise refused(name, key, error) from None
 
 
 def infer_key_type(array: pa.Array) -> types.KeyType:

@@ -123,7 +123,7 @@ def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array],
 def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Rows], None]) -> None:
     """Do something with the values that are not null and what selects their rows, if any is."""
     rows: Rows = slice(None) if nulls is None else np.flatnonzero(~nulls)
-    values = array if nulls is None else array.drop_null()
+    values = array if nulls is None else _without_nulls(array, nulls)
     if not len(values):
         return
     try:
@@ -132,13 +132,24 @@ def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Row
         raise error.at(error.row if nulls is None else int(rows[error.row])) from None
 
 
+def _without_nulls(array: pa.Array, nulls: Nulls) -> pa.Array:
+    try:
+        return array.drop_null()
+    except pa.ArrowNotImplementedError:  # of structs and lists that have views or runs in them
+        runs = np.flatnonzero(np.diff(nulls, prepend=True, append=True)).reshape(-1, 2)
+        slices = [array.slice(start, end - start) for start, end in runs.tolist()]
+        return pa.concat_arrays([array.slice(0, 0), *slices])
+
+
 def elements_of(array: pa.Array, what: object) -> tuple[pa.Array, Array]:
     """Return the elements of lists without nulls, and the offsets of each list in them."""
     if pa.types.is_fixed_size_list(array.type):
-        array = array.cast(pa.large_list(array.type.value_type))
+        size = array.type.list_size
+        offsets: Array = np.arange(len(array) + 1, dtype=np.int64) * size
+        return array.values.slice(array.offset * size, len(array) * size), offsets
     is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
     check_type(is_list, what, "lists", array)
-    offsets: Array = array.offsets.to_numpy().astype(np.int64)
+    offsets = array.offsets.to_numpy().astype(np.int64)
     first = int(offsets[0])
     offsets -= first
     return array.values.slice(first, int(offsets[-1])), offsets

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from keygroups._arrays.compound import Hashed, check_key_type, hash_array
-from keygroups._arrays.inputs import infer_key_type, to_array
+from keygroups._arrays.inputs import infer_key_type, refused, to_array
 from keygroups._arrays.kernels import BLOCK, Codes, Nulls
 from keygroups._arrays.rows import RowError, bytes_of, null_rows, numbers, on_values, plain, refuse
 from keygroups._checks import check_choice
@@ -119,6 +119,8 @@ def _blocks(
                 raise RowError(row, InvalidValueError("assigned key must not be null"))
         except RowError as error:
             raise _at(name, start + error.row, error) from None
+        except pa.ArrowException as error:  # of layouts in one another that it does not know yet
+            raise refused(name, array, error) from None
         yield start, codes, missing
 
 
