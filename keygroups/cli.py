@@ -537,6 +537,6 @@ def _parser() -> argparse.ArgumentParser:
     add("url", metavar="URL", help="http or https")
     add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")
     add("--vertex", metavar="NAME", help="only this vertex: its name, part of it, or id")
-    seconds = "seconds to wait for each answer (default: 10)"
+    seconds = "seconds for each request, and three times as many for all (default: 10)"
     add("--timeout", type=_seconds, default=10.0, metavar="N", help=seconds)
     return parser

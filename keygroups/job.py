@@ -15,13 +15,14 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from keygroups._checks import (
+    LONG_MAX,
     UPPER_BOUND_MAX_PARALLELISM,
     check_str,
     show,
     to_number,
 )
 from keygroups._printable import printable
-from keygroups._rest import Rest, check_url, member, not_flink
+from keygroups._rest import JOB_OR_VERTEX_ID, Rest, check_url, member, not_flink
 from keygroups._skew_diagnosis import EVEN, TOO_FEW_KEYS
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.errors import InvalidValueError, JobError
@@ -34,6 +35,11 @@ __dir__ = __all__.copy
 HOT_SUBTASKS = "hot subtasks"
 NOT_KEYED = "uneven, and not keyed"
 NOTHING_READ = "nothing read"
+
+# What Flink can say of a job: of anything else it is not known what it means.
+_STATE = re.compile("[A-Z_]{1,32}")
+_SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
+_COUNTS = range(LONG_MAX + 1)
 
 _ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")  # of Flink's JobStatus
 
@@ -190,11 +196,14 @@ def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
 
     `url` is that of the REST API or of a page of the web UI, http or https. `job_id` is 32
     hexadecimal digits; None is the job of that page, else the only job that has not ended, else
-    the only one there is. `timeout` is in seconds, for each request, above 0 and at most 86400.
-    Counts that Flink does not know yet are waited for, three seconds at most.
+    the only one there is. `timeout` is in seconds, above 0 and at most 86400: a request has as
+    long from connecting to the last byte of its answer, and all of them together have three times
+    as long. Only the system's search for the host's address is not cut short. Counts that Flink
+    does not know yet are waited for, three seconds at most and no longer than `timeout`.
 
-    Raises InvalidValueError or InvalidTypeError for an argument, and where a `job_id` has to be
-    given; JobError, naming the URL, where no Flink answers, in time, or not of that job any more.
+    A proxy that the environment names is used, as by urllib; a redirect is not followed. Raises
+    InvalidValueError or InvalidTypeError for an argument, and where a `job_id` has to be given;
+    JobError, naming the URL, where no Flink answers, in time, or not of that job any more.
 
     Flink: the REST API's /jobs/overview, /jobs/:jobid and /jobs/:jobid/vertices/:vertexid.
 
@@ -204,35 +213,35 @@ def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
 http://localhost:8081, got 'ftp://localhost'
     """
     base, job_of_page = check_url(url)
-    rest = Rest(base, _check_timeout(timeout))
+    seconds = _check_timeout(timeout)
+    rest = Rest(base, seconds)
     if job_id is None:
         job_id = job_of_page or _only_job(rest)
     elif not re.fullmatch("[0-9a-fA-F]{32}", check_str("job_id", job_id)):
         raise InvalidValueError(f"job_id must be 32 hexadecimal digits, got {show(job_id)}")
     path = f"/jobs/{job_id.lower()}"
     answer, where = rest.get(path), base + path
-    inputs = _inputs(where, answer)
-    deadline = time.monotonic() + _PATIENCE
-    vertices = []
+    keyed = _keyed(where, answer)
+    deadline = time.monotonic() + min(_PATIENCE, seconds)
+    vertices: dict[str, Vertex] = {}
     for one in member(where, answer, "vertices", list):
-        vertex_id = member(where, one, "id", str)
-        if not re.fullmatch("[0-9a-f]{32}", vertex_id):
-            raise not_flink(where, vertex_id)
+        vertex_id = member(where, one, "id", str, JOB_OR_VERTEX_ID.fullmatch)
+        if vertex_id in vertices:
+            raise not_flink(where, f"vertex {vertex_id} twice")
         subtasks = _subtasks(rest, f"{path}/vertices/{vertex_id}", deadline)
         read = partial(member, where, one)
-        vertices.append(
-            Vertex(
-                vertex_id=vertex_id,
-                name=read("name", str),
-                status=read("status", str),
-                parallelism=read("parallelism", int),
-                max_parallelism=read("maxParallelism", int),
-                is_keyed="HASH" in inputs.get(vertex_id, ()),
-                subtasks=subtasks,
-            )
+        vertices[vertex_id] = Vertex(
+            vertex_id=vertex_id,
+            name=read("name", str),
+            status=read("status", str, _STATE.fullmatch),
+            parallelism=read("parallelism", int, _is_parallelism),
+            max_parallelism=read("maxParallelism", int, _is_parallelism),
+            is_keyed=vertex_id in keyed,
+            subtasks=subtasks,
         )
-    name, state = member(where, answer, "name", str), member(where, answer, "state", str)
-    return Job(base, job_id.lower(), name, state, tuple(vertices))
+    name = member(where, answer, "name", str)
+    state = member(where, answer, "state", str, _STATE.fullmatch)
+    return Job(base, job_id.lower(), name, state, tuple(vertices.values()))
 
 
 def _check_timeout(value: object) -> float:
@@ -248,7 +257,11 @@ def _only_job(rest: Rest) -> str:
     """Return the id of the only job that runs, or that there is."""
     where = f"{rest.url}/jobs/overview"
     jobs = [
-        (member(where, one, "jid", str), member(where, one, "name", str), one.get("state"))
+        (
+            member(where, one, "jid", str, JOB_OR_VERTEX_ID.fullmatch),
+            member(where, one, "name", str),
+            member(where, one, "state", str, _STATE.fullmatch),
+        )
         for one in member(where, rest.get("/jobs/overview"), "jobs", list)
     ]
     found = [one for one in jobs if one[2] not in _ENDED] or jobs
@@ -262,20 +275,22 @@ def _only_job(rest: Rest) -> str:
             f"job_id must be given, as {rest.url} has {len(found)} jobs: {listed}"
             f"{', ...' * (len(found) > _LISTED)}"
         )
-    if not re.fullmatch("[0-9a-f]{32}", found[0][0]):
-        raise not_flink(where, found[0][0])
     return found[0][0]
 
 
-def _inputs(where: str, answer: Any) -> dict[str, list[str]]:
-    """Return the ship strategies of the inputs of each vertex, from the plan."""
-    found: dict[str, list[str]] = {}
+def _is_parallelism(number: int) -> bool:
+    """Tell whether a vertex can have this parallelism: -1 is one that is not decided yet."""
+    return number == -1 or 1 <= number <= UPPER_BOUND_MAX_PARALLELISM
+
+
+def _keyed(where: str, answer: Any) -> set[str]:
+    """Return the ids of the vertices with an input that is sent by key group, from the plan."""
+    found = set()
     for node in member(where, member(where, answer, "plan", dict), "nodes", list):
         vertex_id = member(where, node, "id", str)
-        inputs = member(where, node, "inputs", list) if "inputs" in node else []
-        found[vertex_id] = [
-            str(one.get("ship_strategy")) for one in inputs if isinstance(one, dict)
-        ]
+        for one in member(where, node, "inputs", list) if "inputs" in node else []:
+            if isinstance(one, dict) and one.get("ship_strategy") == "HASH":
+                found.add(vertex_id)
     return found
 
 
@@ -285,6 +300,8 @@ def _subtasks(rest: Rest, path: str, deadline: float) -> tuple[SubtaskReads, ...
     while True:
         listed = member(where, rest.get(path), "subtasks", list)
         found = tuple(_subtask(where, one) for one in listed)
+        if len({one.subtask for one in found}) < len(found):
+            raise not_flink(where, "a subtask twice")
         waits = any(one.read_records is None and one.status == "RUNNING" for one in found)
         if not waits or time.monotonic() > deadline:
             return found
@@ -295,12 +312,12 @@ def _subtask(where: str, answer: Any) -> SubtaskReads:
     metrics = member(where, answer, "metrics", dict)
 
     def count(name: str) -> int | None:
-        number = member(where, metrics, name, int)
+        number = member(where, metrics, name, int, _COUNTS.__contains__)
         return number if metrics.get(f"{name}-complete") is True else None
 
     return SubtaskReads(
-        member(where, answer, "subtask", int),
-        member(where, answer, "status", str),
+        member(where, answer, "subtask", int, _SUBTASKS.__contains__),
+        member(where, answer, "status", str, _STATE.fullmatch),
         count("read-records"),
         count("read-bytes"),
     )

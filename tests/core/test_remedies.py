@@ -203,21 +203,23 @@ ANSWERS = {
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self.send_response(200)
+        path = self.path.removeprefix("/old")
+        self.send_response(200 if path == self.path else 302)
+        self.send_header("Location", path)
         self.end_headers()
-        self.wfile.write(json.dumps(ANSWERS[self.path]).encode())
+        self.wfile.write(json.dumps(ANSWERS[path]).encode())
 
     def log_message(self, *_: object) -> None:
         pass
 
 
-def job_of_two(job_id: str | None = None) -> str:
-    """Read a job from a cluster that runs two."""
+def job_of_two(job_id: str | None = None, path: str = "") -> str:
+    """Read a job from a cluster that runs two, and that redirects from /old."""
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            return read_job(f"http://127.0.0.1:{server.server_port}", job_id).name
+            return read_job(f"http://127.0.0.1:{server.server_port}{path}", job_id).name
         finally:
             server.shutdown()
             thread.join()
@@ -506,6 +508,13 @@ OF_PLANS = [
         # Keys that are their own hash, as in the docstring: 14 of 20 change their subtask.
         lambda: PLAN.compare_with_modulo(range(20), scramble=abs).moved_by_modulo,
         14,
+    ),
+    Remedy(
+        "_rest",
+        "it points to {}, which is not followed: pass the URL of the REST API itself",
+        lambda: job_of_two("2" * 32, "/old"),
+        lambda: job_of_two("2" * 32),
+        "job 2",
     ),
     Remedy(
         "job",

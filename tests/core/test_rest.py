@@ -1,0 +1,461 @@
+"""Servers that are broken or hostile: a call ends in time, in little memory, and in one line.
+
+No time passes in the tests of deadlines: a clock goes on when it is looked at, and the server
+sends its next piece then. So what does not look at it for each piece reads them all, to the end.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from keygroups import _rest
+from keygroups.errors import JobError
+from keygroups.job import read_job
+
+JOB_ID = "0" * 32
+TIMEOUT = 10
+PIECES = 40
+OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+Talk = Callable[[socket.socket, str], None]
+
+
+class Clock:
+    """Goes on by a step whenever it is looked at, and tells that to who waits for it."""
+
+    def __init__(self, step: float = 1.0) -> None:
+        self.seconds = 0.0
+        self.looked = threading.Semaphore(0)
+        self._step = step
+
+    def __call__(self) -> float:
+        self.seconds += self._step
+        self.looked.release()
+        return self.seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(_rest, "monotonic", made)
+    return made
+
+
+@contextmanager
+def peer(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Listen, and talk with each that connects, given the path that it asks for; yield the URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        over = threading.Event()
+
+        def serve() -> None:
+            while not over.is_set():
+                connection, _ = listening.accept()
+                with suppress(OSError), connection:
+                    if tls is not None:
+                        connection = tls.wrap_socket(connection, server_side=True)
+                    with connection:
+                        request = connection.recv(1 << 16).decode("latin-1")
+                        if not over.is_set():
+                            talk(connection, [*request.split(" "), ""][1])
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        host, port = listening.getsockname()
+        try:
+            yield f"{'https' if tls else 'http'}://{host}:{port}"
+        finally:
+            over.set()
+            with socket.socket() as last:
+                last.connect((host, port))
+            thread.join()
+
+
+def says(*answers: bytes) -> Talk:
+    return lambda connection, _: connection.sendall(b"".join(answers))
+
+
+@contextmanager
+def dripping(
+    clock: Clock, head: bytes, piece: bytes, tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """Send a head, and then a piece each time that the clock goes on, but for ever so many."""
+
+    def talk(connection: socket.socket, _: str) -> None:
+        connection.sendall(head)
+        for _piece in range(PIECES):
+            clock.looked.acquire(timeout=0.2)
+            connection.sendall(piece)
+
+    with peer(talk, tls) as url:
+        try:
+            yield url
+        finally:
+            clock.looked.release(PIECES)
+
+
+def refused(url: str, timeout: float = TIMEOUT) -> str:
+    """Return why a job cannot be read, which is one line that a terminal can show."""
+    with pytest.raises(JobError) as caught:
+        read_job(url, JOB_ID, timeout)
+    said = str(caught.value)
+    assert said.isprintable()
+    assert len(said) < 400
+    return said
+
+
+# --- deadlines ----------------------------------------------------------------------------
+
+DRIPS = {
+    "status line": (b"HTTP/1.1 200 ", b"x"),
+    "100-continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "headers of 100-continue": (b"HTTP/1.1 100 Continue\r\n", b"X: y\r\n"),
+    "header": (OK + b"X: ", b"y"),
+    "headers": (OK, b"X: y\r\n"),
+    "body": (OK + b"Content-Length: 100000\r\n\r\n", b" "),
+    "body without length": (OK + b"\r\n", b" "),
+    "size of a chunk": (CHUNKED, b"0"),
+    "extension of a chunk": (CHUNKED + b"2;", b"x"),
+    "chunk": (CHUNKED + b"fff\r\n", b" "),
+    "chunks": (CHUNKED, b"1\r\n \r\n"),
+    "trailer": (CHUNKED + b"2\r\n{}\r\n0\r\nX: ", b"y"),
+    "trailers": (CHUNKED + b"2\r\n{}\r\n0\r\n", b"X: y\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", DRIPS)
+def test_answer_that_drips(name: str, clock: Clock) -> None:
+    with dripping(clock, *DRIPS[name]) as url:
+        assert refused(url) == f"{url}/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
+    # One look for the call, one for the request, and ten: it is over, and nobody looks again.
+    assert clock.seconds == 2 + TIMEOUT
+
+
+@pytest.mark.parametrize("status", [404, 500, 302, 204, 304])
+@pytest.mark.parametrize("length", [b"", b"Content-Length: 100000\r\n"])
+def test_body_of_an_error_that_drips(status: int, length: bytes, clock: Clock) -> None:
+    """The status is known, so it is said; 204 and 304 have no body, whatever is sent."""
+    head = f"HTTP/1.1 {status} No\r\n".encode() + length + b"\r\n"
+    with dripping(clock, head, b" ") as url:
+        said = refused(url)
+    if status == 204:
+        assert said.startswith(f"{url}/jobs/{JOB_ID}: this is no answer of Flink's REST API")
+    else:
+        assert said == f"{url}/jobs/{JOB_ID}: status {status}"
+    if status in (404, 500, 302):
+        assert clock.seconds == 2 + TIMEOUT
+
+
+def test_nothing_is_read_of_a_redirect(clock: Clock) -> None:
+    asked: list[str] = []
+    with peer(lambda _, path: asked.append(path)) as other:
+        head = f"HTTP/1.1 302 No\r\nLocation: {other}/x\r\nContent-Length: 100000\r\n\r\n"
+        with dripping(clock, head.encode(), b" ") as url:
+            said = refused(url)
+    assert said.startswith(f"{url}/jobs/{JOB_ID}: status 302: it points to '{other}/x', which is")
+    assert asked == []
+    assert clock.seconds < 2 + TIMEOUT
+
+
+def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    with dripping(clock, b"HTTP/1.1 200 OK\r\nX: ", b"y") as url:
+        monkeypatch.setenv("https_proxy", url)
+        said = refused("https://flink.example")
+    assert said == f"https://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
+    assert clock.seconds == 2 + TIMEOUT
+
+
+def test_handshake_has_what_the_proxy_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    def shake(_: ssl.SSLContext, sock: socket.socket, **_options: object) -> ssl.SSLSocket:
+        left.append((sock.gettimeout(), 2 + TIMEOUT - clock.seconds))
+        raise ssl.SSLError("no")
+
+    left: list[tuple[float | None, float]] = []
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
+    monkeypatch.setenv("no_proxy", "")
+    with peer(says(b"HTTP/1.1 200 OK\r\n\r\n")) as url:
+        monkeypatch.setenv("https_proxy", url)
+        assert "no answer: SSLError('no')" in refused("https://flink.example")
+    ((seconds, expected),) = left
+    assert seconds == expected
+
+
+def test_handshake_that_drips() -> None:
+    """OpenSSL reads it, by the system's clock: a record of 16 KiB, of which too little comes."""
+    over = threading.Event()
+
+    def talk(connection: socket.socket, _: str) -> None:
+        connection.sendall(b"\x16\x03\x03\x40\x00")
+        for _piece in range(PIECES):
+            over.wait(0.02)
+            connection.sendall(b"\0")
+
+    with peer(talk) as url:
+        url = url.replace("http:", "https:")
+        said = refused(url, timeout=0.1)
+        over.set()
+    assert said == f"{url}/jobs/{JOB_ID}: no answer within 0.1 seconds (timeout)"
+
+
+def test_addresses_that_do_not_answer(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name may have many addresses; they have the time of the request together."""
+    tried: list[float | None] = []
+
+    def connect(self: socket.socket, _: object) -> None:
+        tried.append(self.gettimeout())
+        clock.seconds += 4
+        raise TimeoutError
+
+    address = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("192.0.2.1", 8081))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [address] * 5)
+    monkeypatch.setattr(_rest._Socket, "connect", connect)
+    said = refused("http://flink.example")
+    assert said == f"http://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
+    assert tried == [9, 4]
+
+
+def test_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is of a family that no system has, and nobody listens at the second."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = closed.getsockname()
+    with peer(says(b"HTTP/1.1 404 No\r\n\r\n")) as url:
+        there = ("127.0.0.1", int(url.rpartition(":")[2]))
+        listed = [
+            (family, socket.SOCK_STREAM, 0, "", where)
+            for family, where in ((-7, there), (socket.AF_INET, nobody), (socket.AF_INET, there))
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: listed)
+        assert refused("http://flink.example").endswith(": status 404")
+
+
+def test_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [])
+    assert refused("http://flink.example").endswith("no answer: OSError('no address')")
+
+
+def job_of(vertices: int) -> Talk:
+    """Answer as a Flink whose job has so many vertices."""
+    listed = [
+        {"id": f"{number:032x}", "name": "v", "status": "RUNNING"}
+        | {"parallelism": 1, "maxParallelism": 128}
+        for number in range(vertices)
+    ]
+    job = {"name": "job", "state": "RUNNING", "plan": {"nodes": []}, "vertices": listed}
+
+    def talk(connection: socket.socket, path: str) -> None:
+        answer = {"subtasks": []} if "/vertices/" in path else job
+        connection.sendall(OK + b"\r\n" + json.dumps(answer).encode())
+
+    return talk
+
+
+def test_all_requests_have_a_deadline_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No request is late here, but each vertex is one."""
+    clock = Clock(step=0.05)
+    monkeypatch.setattr(_rest, "monotonic", clock)
+    with peer(job_of(500)) as url:
+        said = refused(url)
+    assert said.endswith(
+        ": no answer within the 30 seconds that all requests have together (3 times timeout)"
+    )
+    assert 30 <= clock.seconds < 30.1
+    with peer(job_of(3)) as url:
+        assert len(read_job(url, JOB_ID).vertices) == 3
+
+
+def test_counts_are_waited_for_no_longer_than_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not known in the end, which is no error."""
+    counts = {"read-records": 0, "read-bytes": 0}
+    unknown = {"subtasks": [{"subtask": 0, "status": "RUNNING", "metrics": counts}]}
+    asked: list[str] = []
+
+    def talk(connection: socket.socket, path: str) -> None:
+        asked.append(path)
+        if "/vertices/" in path:
+            connection.sendall(OK + b"\r\n" + json.dumps(unknown).encode())
+        else:
+            job_of(1)(connection, path)
+
+    seconds = iter(range(1000))
+    timer = SimpleNamespace(monotonic=lambda: next(seconds), sleep=lambda _: None)
+    monkeypatch.setattr("keygroups.job.time", timer)
+    for timeout, times in ((1, 2), (2, 3), (3, 4), (10, 4)):
+        asked.clear()
+        with peer(talk) as url:
+            found = read_job(url, JOB_ID, timeout)
+        assert found.vertices[0].read_records is None
+        assert len(asked) == 1 + times
+
+
+# --- sizes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ((OK, b"X: y\r\n" * 101), "got more than 100 headers"),
+        ((OK, b"X: ", b"y" * 70_000), "LineTooLong"),
+        ((b"HTTP/1.1 200 ", b"x" * 70_000), "LineTooLong"),
+        ((b"HTTP/1.1 9999 No\r\n\r\n",), "BadStatusLine"),
+        ((b"\x00\x1b[1m\r\n\r\n",), "BadStatusLine"),
+        ((b"SSH-2.0-x\r\n",), "BadStatusLine"),
+        ((), "RemoteDisconnected"),
+        ((OK, b"Content-Length: 1000000000000000\r\n\r\n{}"), "breaks off after 2 bytes"),
+        ((CHUNKED, b"fffffffffffffff\r\n{}"), "IncompleteRead"),
+        ((CHUNKED, b"f" * 5_000, b"\r\n{}"), "IncompleteRead"),
+        ((CHUNKED, b"f" * 70_000, b"\r\n{}"), "LineTooLong"),
+        ((CHUNKED, b"x\r\n{}"), "IncompleteRead"),
+    ],
+)
+def test_answer_that_is_no_http(answer: tuple[bytes, ...], reason: str) -> None:
+    with peer(says(*answer)) as url:
+        said = refused(url)
+    assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer: ")
+    assert reason in said
+
+
+def test_body_that_is_compressed_is_not_unpacked() -> None:
+    """It was not asked for; a bomb would be one of 1,000 times its bytes."""
+    body = b"\x1f\x8b\x08\0"
+    with peer(says(OK, b"Content-Encoding: gzip\r\n\r\n", body)) as url:
+        assert refused(url).endswith(r"this is no answer of Flink's REST API: b'\x1f\x8b\x08\x00'")
+
+
+def endless(connection: socket.socket, _: str) -> None:
+    connection.sendall(OK + b"\r\n")
+    while True:
+        connection.sendall(b" " * (1 << 20))
+
+
+def test_answer_of_more_than_64_mib() -> None:
+    with peer(endless) as url:
+        assert refused(url, 60).endswith("the answer has more than 67108864 bytes")
+
+
+def test_answers_that_are_too_long_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_rest, "_MOST_BYTES", 1000)
+    monkeypatch.setattr(_rest, "_MOST_BYTES_OF_A_CALL", 1000)
+    with peer(endless) as url:
+        assert refused(url).endswith("the answer has more than 1000 bytes")
+    with peer(job_of(7)) as url:  # 905 bytes of the job, and 16 of each vertex
+        said = refused(url)
+    assert said.startswith(f"{url}/jobs/{JOB_ID}/vertices/")
+    assert said.endswith("with this answer there are more than 1000 bytes")
+
+
+@pytest.mark.parametrize("value", [b"[],", b"{},", b"0,"])
+def test_answer_of_too_many_values(value: bytes) -> None:
+    """As many lists took 20 times the memory of their text, and half a minute."""
+    with peer(says(OK, b'\r\n{"a":[', value * (1 << 21), b"0]}")) as url:
+        assert refused(url).endswith("the answer has more than 2097152 commas and brackets")
+
+
+# --- proxies and certificates ---------------------------------------------------------------
+
+
+def test_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def talk(connection: socket.socket, path: str) -> None:
+        asked.append(path)
+        job_of(0)(connection, path)
+
+    monkeypatch.setenv("no_proxy", "")
+    with peer(talk) as url:
+        monkeypatch.setenv("http_proxy", url)
+        assert read_job("http://flink.example:8081", JOB_ID).vertices == ()
+    assert asked == [f"http://flink.example:8081/jobs/{JOB_ID}"]
+
+
+def test_password_of_the_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    for proxy in ("http://me:secret@127.0.0.1:1", "gopher://me:secret@127.0.0.1:1"):
+        monkeypatch.setenv("http_proxy", proxy)
+        assert "secret" not in refused("http://flink.example:8081")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate of localhost that nobody else has signed, with its key."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl to make a certificate with")
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    files = ["-keyout", str(path), "-out", "-", "-days", "2"]
+    done = subprocess.run(
+        [openssl, "req", "-x509", *curve, *names, *files], capture_output=True, check=True
+    )
+    with path.open("ab") as file:
+        file.write(done.stdout)
+    return path
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+def test_certificate(
+    tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has to be signed by who is trusted, and of the host that was asked."""
+    with peer(job_of(2), tls) as url:
+        named = url.replace("127.0.0.1", "localhost")
+        assert "SSLCertVerificationError" in refused(named)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert len(read_job(named, JOB_ID).vertices) == 2
+        assert "SSLCertVerificationError" in refused(url)
+
+
+def test_certificate_is_verified_whatever_the_default_is(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssl, "_create_default_https_context", ssl._create_unverified_context)
+    with peer(job_of(0), tls) as url:
+        assert "SSLCertVerificationError" in refused(url)
+
+
+@pytest.mark.parametrize("name", ["status line", "body"])
+def test_answer_under_tls_that_drips(
+    name: str,
+    tls: ssl.SSLContext,
+    certificate: Path,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with dripping(clock, *DRIPS[name], tls) as url:
+        said = refused(url.replace("127.0.0.1", "localhost"))
+    assert said.endswith("no answer within 10 seconds (timeout)")
+    assert clock.seconds == 2 + TIMEOUT
+
+
+def test_no_http_where_https_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "")
+    with peer(job_of(0)) as url:
+        assert "no answer: SSLError" in refused(url.replace("http:", "https:"))
+
+
+def test_answers_are_plain_values() -> None:
+    """What `member` finds is of the class alone, and no bool where a number is."""
+    answer: Any = {"a": True, "b": 5}
+    assert _rest.member("u", answer, "b", int) == 5
+    with pytest.raises(JobError):
+        _rest.member("u", answer, "a", int)
