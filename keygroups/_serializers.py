@@ -164,19 +164,18 @@ def exact_type(serializer: Serializer) -> str:
 
 
 def maker(make: Callable[P, Serializer]) -> Callable[P, Serializer]:
-    """Note in the serializers that a function makes that it does, and of which arguments.
+    """Note in the serializers that a function makes, each a new one, that it does, and of what.
 
     Any function that defines readers or writers of its own needs this: they have no name by
     which pickle could find them.
     """
-    parameters = signature(make)
+    parameters = [(one.name, one.default) for one in signature(make).parameters.values()]
 
     @wraps(make)
     def make_and_note(*args: P.args, **kwargs: P.kwargs) -> Serializer:
-        given = parameters.bind(*args, **kwargs)
-        given.apply_defaults()
-        made_of = tuple(tuple(one) if isinstance(one, list) else one for one in given.args)
-        made = replace(make(*args, **kwargs))
+        made = make(*args, **kwargs)
+        given = [*args, *(kwargs.get(*one) for one in parameters[len(args) :])]
+        made_of = tuple(tuple(one) if isinstance(one, list) else one for one in given)
         object.__setattr__(made, "_made_by", (make_and_note, made_of))
         return made
 
