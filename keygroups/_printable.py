@@ -19,3 +19,13 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def short(text: str, most: int) -> str:
+    """Return a text as `printable` does, of a longer one its start and its end.
+
+    In a table each line is as long as the longest name.
+    """
+    text = printable(text)
+    end = (most - 3) // 2 - 1
+    return text if len(text) <= most else f"{text[: most - 3 - end]}...{text[-end:]}"

@@ -21,7 +21,7 @@ from keygroups._checks import (
     show,
     to_number,
 )
-from keygroups._printable import printable
+from keygroups._printable import printable, short
 from keygroups._rest import JOB_OR_VERTEX_ID, Rest, check_url, member, not_flink
 from keygroups._skew_diagnosis import EVEN, TOO_FEW_KEYS
 from keygroups.assignment import compute_key_group_range_for_operator_index
@@ -37,6 +37,7 @@ NOT_KEYED = "uneven, and not keyed"
 NOTHING_READ = "nothing read"
 
 # What Flink can say of a job: of anything else it is not known what it means.
+_NAME = 32  # characters of a name in a line
 _STATE = re.compile("[A-Z_]{1,32}")
 _SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
 _COUNTS = range(LONG_MAX + 1)
@@ -115,7 +116,7 @@ class VertexSkew:
     def __str__(self) -> str:
         vertex = self.vertex
         texts = [
-            f"{_plain(vertex.name)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
+            f"{short(vertex.name, _NAME)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
             f"subtasks has {self.imbalance:.2f} times the mean",
             f"remedy: {self.remedy}",
         ]
@@ -179,7 +180,7 @@ class Job:
         for one in self.vertices:
             rows.append(
                 (
-                    _plain(one.name),
+                    short(one.name, _NAME),
                     f"{one.parallelism}",
                     f"{one.max_parallelism}",
                     _count(one.read_records),
@@ -187,7 +188,9 @@ class Job:
                     "keyed" if one.is_keyed else "",
                 )
             )
-        head = f"{_plain(self.name)}, {_plain(self.state)}, job {printable(self.job_id)}"
+        head = (
+            f"{short(self.name, _NAME)}, {short(self.state, _NAME)}, job {printable(self.job_id)}"
+        )
         return "\n".join([head, *_table(rows)])
 
 
@@ -388,11 +391,6 @@ def _sum(counts: list[int | None]) -> int | None:
 
 def _count(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
-
-
-def _plain(name: str) -> str:
-    text = printable(name)
-    return text if len(text) <= 32 else f"{text[:16]}...{text[-13:]}"
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keygroups._checks import show
 from keygroups._compound_serializers import list_of, map_of, ttl_of
 from keygroups._printable import printable
 from keygroups._serializers import VOID_NAMESPACE, Serializer, exact_type
@@ -89,7 +90,7 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
         start = cursor.pos
         name, options, snapshots, backend_type = read_state(cursor)
         if name in names:
-            raise cursor.error(f"the state {name!r} is there twice")
+            raise cursor.error(f"the state {show(name)} is there twice")
         names.add(name)
         states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
         state_bytes.append(cursor.data[start : cursor.pos])
@@ -150,16 +151,17 @@ def _descriptor(
     value = snapshots.get("VALUE_SERIALIZER")
     if backend_type == "PRIORITY_QUEUE":
         if value is None or value.name != "TIMER":
-            raise cursor.error(f"the timers {name!r} have no serializer of timers")
+            raise cursor.error(f"the timers {show(name)} have no serializer of timers")
         return StateDescriptor(name, backend_type, value.parts[0], value.parts[1], None)
     kind = options.get("KEYED_STATE_TYPE", "")
     namespace = snapshots.get("NAMESPACE_SERIALIZER")
     if backend_type != "KEY_VALUE" or kind not in _KINDS or value is None or namespace is None:
-        raise cursor.error(f"state {name!r} is of no known kind: {backend_type} {kind}".rstrip())
+        said = f"{backend_type} {kind[:100]}".rstrip()
+        raise cursor.error(f"state {show(name)} is of no known kind: {said}")
     user_key = None
     if kind in ("LIST", "MAP"):
         if value.name != kind:
-            raise cursor.error(f"{kind} state {name!r} has the serializer {value}")
+            raise cursor.error(f"{kind} state {show(name)} has the serializer {value}")
         *keys, value = value.parts
         user_key = keys[0] if keys else None
     has_ttl = value.name == "TTL"

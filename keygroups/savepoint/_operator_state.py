@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from keygroups._checks import show
 from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.errors import SavepointError
@@ -56,14 +57,14 @@ def read_operator_state(
             serializers, broadcast, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
-            if serializer is not None and (mode == "BROADCAST") != (name in broadcast):
-                raise SavepointError(
-                    f"{stream.name}: the mode of operator state {name!r} is {mode} in _metadata "
-                    "alone"
-                )
             if mode == "BROADCAST" and len(starts) > 1:
                 raise SavepointError(
-                    f"{stream.name}: broadcast state {name!r} starts at {len(starts)} offsets"
+                    f"{stream.name}: broadcast state {show(name)} starts at {len(starts)} offsets"
+                )
+            if serializer is not None and (mode == "BROADCAST") != (name in broadcast):
+                raise SavepointError(
+                    f"{stream.name}: the mode of operator state {show(name)} is {mode} in "
+                    "_metadata alone"
                 )
             values = []
             for start in starts:
@@ -104,11 +105,11 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
             name, _, snapshots, backend_type = read_state(cursor)
             value = snapshots.get("VALUE_SERIALIZER")
             if value is None:
-                raise cursor.error(f"operator state {name!r} has no serializer")
+                raise cursor.error(f"operator state {show(name)} has no serializer")
             if backend_type == "BROADCAST":
                 key = snapshots.get("KEY_SERIALIZER")
                 if key is None:
-                    raise cursor.error(f"broadcast state {name!r} has no serializer of keys")
+                    raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
                 broadcast.add(name)
                 value = list_of(tuple_of([key, value]))  # unlike a Map, without marks of null
             found[name] = value

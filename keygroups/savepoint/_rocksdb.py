@@ -38,20 +38,13 @@ def read_entries(
         meta = opened.enter_context(files.open(handle.meta))
         header = read_keyed_header(meta, meta.size)
         tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
-        ends: dict[str, int] = {}
-        files_of_state = (*handle.shared, *handle.private)
-        for name, stream in sorted(files_of_state, key=lambda file: file[1].start):
+        for name, stream in (*handle.shared, *handle.private):
             if not name.endswith(".sst"):
                 continue
-            if stream.data is None:
-                path = files.name_of(stream)
-                if stream.start < ends.get(path, 0):
-                    raise SavepointError(f"{path}: two SST files are of the same bytes")
-                ends[path] = stream.start + stream.size
             table = SstFile(opened.enter_context(files.open(stream)))
             family = table.column_family.decode("utf-8", "replace")
             if family not in tables:
-                raise SavepointError(f"{files.name_of(stream)}: {family!r} is no state")
+                raise SavepointError(f"{files.name_of(stream)}: {show(family)} is no state")
             tables[family].append(table)
         # The bytes before which keys of key groups that follow one another start and end.
         runs = [

@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
-from keygroups._printable import printable
+from keygroups._printable import printable, short
 from keygroups._restore_advice import restore_advice
 from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
@@ -34,6 +34,7 @@ from keygroups.savepoint._operator_id import operator_id_of
 from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._read_task import ReadTask
 
+_LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
@@ -379,7 +380,7 @@ def _row(operator: Operator) -> tuple[str, ...]:
             imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
     size = sum(one.bytes for one in operator.subtasks)
     return (
-        printable(operator.label),
+        short(operator.label, _LABEL),
         str(operator.parallelism),
         str(operator.max_parallelism),
         f"{size:,}",

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from keygroups import _compound_serializers as compounds
 from keygroups import _serializers as serializers
-from keygroups._checks import MAX_DEPTH
+from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers import Serializer
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint._cursor import Cursor
@@ -78,7 +78,7 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
         return _SIMPLE[name]
     if name not in _OTHERS:
         cursor.pos = start
-        raise cursor.error(f"the serializer with the snapshot {name!r} is not known")
+        raise cursor.error(f"the serializer with the snapshot {show(name)} is not known")
     versions, read = _OTHERS[name]
     cursor.expect(f"version of {name}", version, *versions)
     return read(cursor, version, depth)

@@ -341,6 +341,14 @@ def test_a_broadcast_state_twice(tmp_path: Path) -> None:
         elements(operator)
 
 
+def test_a_list_state_that_metadata_calls_broadcast(tmp_path: Path) -> None:
+    """Its elements are no entries; RegisteredOperatorStateBackendMetaInfo keeps the mode too."""
+    operator = with_elements(tmp_path, 0, mode=2)
+    message = "the mode of operator state 's' is BROADCAST in _metadata alone"
+    with pytest.raises(SavepointError, match=message):
+        elements(operator)
+
+
 # Key groups
 
 

@@ -86,7 +86,7 @@ class Maker:
         indexes = list(range(parallelism))
         if self._rarely():
             indexes = [self._random.choice(indexes) for _ in range(self._count(1, 40))]
-        name = self._random.choice(("", "a", "\x1b[2J\u202e", "n" * 300))
+        name = self._random.choice(("", "a", "a", "\x1b[2J\u202e", "n" * 20_000))
         return sb.operator(
             [self._subtask(index, parallelism, groups) for index in indexes],
             parallelism=parallelism,
@@ -127,7 +127,8 @@ class Maker:
         key_snapshot, key = self._type(1)
         header, entries = self._header_and_entries(key_snapshot, key)
         is_canonical = make < 7
-        data, offsets = header, []
+        data = header
+        offsets: list[int] = []
         for key_group in range(first, first + min(max(count, 0), 32_768)):
             offsets.append(len(data) if len(offsets) < 3 else 0 if is_canonical else -1)
             if len(offsets) <= 3:
@@ -156,7 +157,7 @@ class Maker:
         return sb.rocksdb(first, count, self._stream(header), files, [])
 
     def _prefix(self, key_group: int, size: int) -> bytes:
-        return (key_group % 256**size).to_bytes(size, "big")
+        return key_group.to_bytes(4, "big", signed=True)[-size:]
 
     def _operator_state(self) -> bytes:
         snapshot, value = self._type(2)
