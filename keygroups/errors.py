@@ -7,7 +7,7 @@ error is one line: whatever in a name, a key or a path cannot be printed is esca
 
 from __future__ import annotations
 
-from keygroups._printable import printable
+from keygroups._printable import short
 
 __all__ = [
     "AmbiguousKeyTypeError",
@@ -24,12 +24,14 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
+_LONGEST = 3_000  # characters of a message, which may have names from a file in it
+
 
 class KeyGroupsError(Exception):
-    """Whatever keygroups refuses."""
+    """Whatever keygroups refuses; `str()` is one line that can be printed, of some length."""
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        return short(super().__str__(), _LONGEST)
 
 
 class InvalidValueError(KeyGroupsError, ValueError):
