@@ -9,6 +9,7 @@ from posixpath import normpath
 from typing import TypeVar
 from urllib.parse import unquote
 
+from keygroups._checks import show
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._java_stream import JavaEnum, JavaObject, read_java_object
@@ -183,7 +184,9 @@ class _Reader:
         )
         for (path, _, end), (following, start, _) in pairwise(spans):
             if path == following and start < end:
-                raise self._cursor.error(f"two handles name the same bytes of the file {path!r}")
+                raise self._cursor.error(
+                    f"two handles name the same bytes of the file {show(path)}"
+                )
 
     def _operator(self) -> OperatorMetadata:
         cursor = self._cursor
@@ -200,6 +203,8 @@ class _Reader:
             cursor.i32()  # the length of its chain
         else:
             coordinator = self._stream()
+            if coordinator is not None:
+                self._own.append(coordinator)
         is_finished = cursor.i32() == -1
         subtasks: tuple[SubtaskState, ...] = ()
         if not is_finished:
@@ -352,7 +357,7 @@ class _Reader:
         for _ in range(cursor.count(7)):
             name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
             if name in names:
-                raise cursor.error(f"operator state {name!r} is there twice")
+                raise cursor.error(f"operator state {show(name)} is there twice")
             names.add(name)
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == 17:

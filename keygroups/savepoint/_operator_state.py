@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from keygroups._checks import show
 from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.errors import SavepointError
@@ -57,7 +58,7 @@ def read_operator_state(
             serializer = serializers.get(name)
             if mode == "BROADCAST" and len(starts) > 1:
                 raise SavepointError(
-                    f"{stream.name}: broadcast state {name!r} starts at {len(starts)} offsets"
+                    f"{stream.name}: broadcast state {show(name)} starts at {len(starts)} offsets"
                 )
             values = []
             for start in starts:
