@@ -205,6 +205,8 @@ class _Reader:
             cursor.i32()  # the length of its chain
         else:
             coordinator = self._stream()
+            if coordinator is not None:
+                self._own.append(coordinator)
         is_finished = cursor.i32() == -1
         subtasks: tuple[SubtaskState, ...] = ()
         if not is_finished:

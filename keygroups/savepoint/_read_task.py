@@ -31,8 +31,8 @@ _DECODED = EntryReaders(entry_decoder, native_entries)
 class ReadTask:
     """Reads some key groups of what one subtask wrote; it may be pickled.
 
-    `handles` are those of its keyed state, each with whether it is raw; `states` are the names
-    of those that are wanted, all if None.
+    `handles` are those of its keyed state, each with whether it is raw. `key_groups` are the ones
+    that are wanted, in order; `states` the names of the states, all if None.
     """
 
     files: Files

@@ -89,6 +89,11 @@ def deep(depth: int) -> list[Any]:
     return ["ROW", [arrays[-1]], arrays]
 
 
+def known_at_each_depth(depth: int) -> list[Any]:
+    """Arrays of the ones before, in few enough types, as there are other bytes besides."""
+    return [*one_in_another(depth), [["INTEGER"] for _ in range(300)]]
+
+
 def rows_of_one_list(count: int) -> list[Any]:
     members = [["INTEGER"]] * count
     return ["ROW", [["ROW", members] for _ in range(count)]]
@@ -104,6 +109,7 @@ def rows_of_one_list(count: int) -> list[Any]:
         (one_in_another(200), "bytes has more types than that in it"),
         (deep(101), "logical types nest more than 100 deep"),
         (deep(1000), "logical types nest more than 100 deep"),
+        (known_at_each_depth(100), "logical types nest more than 100 deep"),
         (rows_of_one_list(150), "bytes has more types than that in it"),
     ],
 )
@@ -493,6 +499,13 @@ TWICE = [
             sb.subtask(1, managed_operator=OWN.replace(b"\0\4file", b"\0\x08././file")),
         ),
         "two handles name the same bytes of the file 'file'",
+    ),
+    (
+        [
+            sb.operator([], coordinator=sb.absolute("file:/a%20b", 3)),
+            sb.operator([], coordinator=sb.absolute("file:/a b", 3), operator_id=b"b" * 16),
+        ],
+        "two handles name the same bytes of the file 'file:/a b'",
     ),
     (
         of_tasks(
