@@ -30,7 +30,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, count
+from itertools import chain
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -158,16 +158,17 @@ def _lines() -> Iterator[tuple[int, str]]:
     if sys.stdin is None:
         raise InvalidValueError("key - is read from standard input, which is closed")
     _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
-    for number in count(1):
-        try:
-            line = sys.stdin.readline(_LONGEST_LINE + 1)
-        except OSError as error:
-            raise InvalidValueError(f"standard input cannot be read: {error.strerror}") from None
+    for number, line in enumerate(iter(_line, ""), 1):
         if len(line) > _LONGEST_LINE:
             raise InvalidValueError(f"line {number}: it has more than {_LONGEST_LINE} characters")
-        if not line:
-            return
         yield number, line.removesuffix("\n")
+
+
+def _line() -> str:
+    try:
+        return sys.stdin.readline(_LONGEST_LINE + 1)
+    except OSError as error:
+        raise InvalidValueError(f"standard input cannot be read: {error.strerror}") from None
 
 
 def _reconfigure(stream: object, errors: str) -> None:

@@ -776,6 +776,25 @@ def test_terminated() -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
+def test_terminated_where_nobody_reads() -> None:
+    """What was not written yet does not hold up the end."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "keygroups", "keys", "32768", "32768"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"0"  # and the pipe fills up behind it
+        process.terminate()
+        try:
+            assert process.wait(60) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_terminals_that_cannot_show_the_key(encoding: str) -> None:
     text = "caf\u00e9 \u20ac"

@@ -156,10 +156,8 @@ def hostile_folder(folder: Path) -> str:
                 [(NAME, 0, [len(start)])], sb.inline(start + sb.i32(5))
             ),
         )
-        operator_id = bytes([index]) * 16
-        operators.append(
-            sb.operator([task], max_parallelism=groups, operator_id=operator_id, uid=NAME)
-        )
+        uid, its_id = f"{NAME}{index}", bytes([index]) * 16
+        operators.append(sb.operator([task], max_parallelism=groups, operator_id=its_id, uid=uid))
     operators.append(sb.operator([], name=NAME, operator_id=bytes([2]) * 16))
     savepoint_format = java.instance("T", [("L", "formatType", java.enum("F", NAME))])
     properties = java.stream(java.instance("P", [("L", "checkpointType", savepoint_format)]))
@@ -333,7 +331,8 @@ def test_json_has_text_as_it_is(
     savepoint = data("savepoint", path)
     assert savepoint["path"] == path
     assert savepoint["kind"] == f"{NAME.lower()} savepoint"
-    assert [one["uid"] or one["name"] for one in savepoint["operators"]] == [NAME] * 3
+    labels = [f"{NAME}0", f"{NAME}1", NAME]
+    assert [one["uid"] or one["name"] for one in savepoint["operators"]] == labels
     for report in savepoint["reports"]:
         assert [one["key"] for one in report["heaviest_keys"]] == [NAME]
         assert report["states"] == [
@@ -344,7 +343,7 @@ def test_json_has_text_as_it_is(
         ]
     new = str(tmp_path / "new")
     written = data("savepoint", path, "--set-max-parallelism", "256", "--output", new)
-    assert [one["operator"] for one in written["operators"]] == [NAME] * 3
+    assert [one["operator"] for one in written["operators"]] == labels
     assert [one["states"][0]["state"] for one in written["operators"][:2]] == [NAME] * 2
     monkeypatch.setattr("keygroups.job.read_job", lambda *_: hostile_job())
     job = data("job", "http://localhost")

@@ -137,7 +137,7 @@ def test_paths_that_are_there(path: str) -> None:
     "path",
     [
         *("a\0b", "\ud800", "x" * 300, "no://where", "file:/proc/nothing", "/proc/savepoint"),
-        *("/dev/null/savepoint", "s3://", "ftp://127.0.0.1:9/x"),
+        *("/dev/null/savepoint", "s3://", "ftp://127.0.0.1:9/x", "\U000e0001" * 300),
     ],
 )
 def test_paths_that_cannot_be(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
