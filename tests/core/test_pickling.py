@@ -86,10 +86,6 @@ def operator() -> Operator:
     return read_savepoint(folder()).operator("by-pair")
 
 
-def writer() -> savepoint.OperatorWriter:
-    return operator_writer()
-
-
 def local_key_by() -> LocalKeyBy[str, int]:
     made: LocalKeyBy[str, int] = LocalKeyBy(3, max)
     made.process("a", 1)
@@ -186,9 +182,9 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.ListStateDescriptor("tags", types.STRING),
     lambda: savepoint.ReducingStateDescriptor("sum", types.DOUBLE),
     lambda: savepoint.MapStateDescriptor("cities", types.STRING, types.LONG),
-    lambda: writer().task(0),
-    lambda: writer().task(0).encoder(),
-    lambda: writer().task(0).encoder().encode(1, 5, 7),
+    lambda: operator_writer().task(0),
+    lambda: operator_writer().task(0).encoder(),
+    lambda: operator_writer().task(0).encoder().encode(1, 5, 7),
     written_file,
     *(
         lambda error=error: error("number must be 1, got 2")
