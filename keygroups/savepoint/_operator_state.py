@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._feed import StreamCursor, decompressed
+from keygroups.savepoint._feed import decompressed, header_cursor
 from keygroups.savepoint._files import Files
 from keygroups.savepoint._keyed_header import read_state
 from keygroups.savepoint._metadata import OperatorStateHandle
@@ -41,7 +41,7 @@ def read_operator_state(
         serializers: dict[str, Serializer] = {}
         is_compressed = False
         if not is_raw and stream.size:
-            header = StreamCursor(stream, header_size)
+            header = header_cursor(stream, header_size)
             serializers, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
