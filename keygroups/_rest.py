@@ -25,7 +25,7 @@ from keygroups.errors import InvalidValueError, JobError
 
 T = TypeVar("T")
 
-JOB_OR_VERTEX_ID = re.compile("[0-9a-f]{32}")
+_ID = re.compile("[0-9a-f]{32}")
 
 _REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all its vertices
 _MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of it
@@ -116,6 +116,11 @@ class Rest:
 def not_flink(url: str, found: object) -> JobError:
     """Build the error for an answer that is none of Flink's REST API."""
     return JobError(f"{url}: this is no answer of Flink's REST API: {show(found)}")
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text can be the id of a job or a vertex."""
+    return _ID.fullmatch(text) is not None
 
 
 def member(

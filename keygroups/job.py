@@ -22,7 +22,7 @@ from keygroups._checks import (
     to_number,
 )
 from keygroups._printable import printable, short
-from keygroups._rest import JOB_OR_VERTEX_ID, Rest, check_url, member, not_flink
+from keygroups._rest import Rest, check_url, is_id, member, not_flink
 from keygroups._skew_diagnosis import EVEN, TOO_FEW_KEYS
 from keygroups.assignment import compute_key_group_range_for_operator_index
 from keygroups.errors import InvalidValueError, JobError
@@ -228,7 +228,7 @@ http://localhost:8081, got 'ftp://localhost'
     deadline = time.monotonic() + min(_PATIENCE, seconds)
     vertices: dict[str, Vertex] = {}
     for one in member(where, answer, "vertices", list):
-        vertex_id = member(where, one, "id", str, JOB_OR_VERTEX_ID.fullmatch)
+        vertex_id = member(where, one, "id", str, is_id)
         if vertex_id in vertices:
             raise not_flink(where, f"vertex {vertex_id} twice")
         subtasks = _subtasks(rest, f"{path}/vertices/{vertex_id}", deadline)
@@ -261,7 +261,7 @@ def _only_job(rest: Rest) -> str:
     where = f"{rest.url}/jobs/overview"
     jobs = [
         (
-            member(where, one, "jid", str, JOB_OR_VERTEX_ID.fullmatch),
+            member(where, one, "jid", str, is_id),
             member(where, one, "name", str),
             member(where, one, "state", str, _STATE.fullmatch),
         )

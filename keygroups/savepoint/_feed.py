@@ -67,9 +67,14 @@ class Feed:
         return SavepointError(f"{self._name}, {self._what}{self._base + self.pos}: {message}")
 
 
-class StreamCursor(Cursor):
-    """Reads the first `size` bytes of a stream, of which it gets no more than it takes."""
+def header_cursor(stream: OpenStream, size: int) -> Cursor:
+    """Return a cursor on the first bytes of a stream; of many it gets as many as are read."""
+    if size > CHUNK:
+        return _StreamCursor(stream, size)
+    return Cursor(stream.read(0, size), stream.name)
 
+
+class _StreamCursor(Cursor):
     def __init__(self, stream: OpenStream, size: int) -> None:
         super().__init__(b"", stream.name)
         self._stream = stream

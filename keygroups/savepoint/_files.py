@@ -135,7 +135,14 @@ class Files:
         raise self._outside(stream, path)
 
     def _real(self, stream: StreamHandle, folder: Path, rest: str) -> str:
-        """Return the path of a local file without links, which may lead out of where it is."""
+        """Return the path of a local file in a folder; a link there may lead out of it."""
+        below = folder
+        for name in rest.split("/")[1:]:
+            below /= name
+            if os.path.islink(below):  # noqa: PTH114  # the method raises for a name too long
+                break
+        else:  # as of Flink's own files
+            return str(below)
         path = _resolved(folder / rest[1:])
         if not self._root_of(path, os.path.realpath):
             raise self._outside(stream, path)

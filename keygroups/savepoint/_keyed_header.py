@@ -11,7 +11,7 @@ from keygroups._printable import printable
 from keygroups._serializers import VOID_NAMESPACE, Serializer, exact_type
 from keygroups.savepoint._cursor import Cursor
 from keygroups.savepoint._data_output import i32, u16, utf
-from keygroups.savepoint._feed import StreamCursor
+from keygroups.savepoint._feed import header_cursor
 from keygroups.savepoint._files import OpenStream
 from keygroups.savepoint._snapshots import read_serializer, write_serializer
 from keygroups.types import KeyType
@@ -79,7 +79,7 @@ class KeyedHeader:
 
 def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
     """Read the header, which is at most `size` bytes long, at the start of a stream."""
-    cursor = StreamCursor(stream, size)
+    cursor = header_cursor(stream, size)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
     start = cursor.pos

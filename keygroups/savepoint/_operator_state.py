@@ -12,7 +12,7 @@ from keygroups._compound_serializers import as_dict, list_of, tuple_of
 from keygroups._serializers import TRUNCATED, Serializer
 from keygroups.errors import SavepointError
 from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._feed import StreamCursor, decompressed
+from keygroups.savepoint._feed import decompressed, header_cursor
 from keygroups.savepoint._files import Files
 from keygroups.savepoint._keyed_header import read_state
 from keygroups.savepoint._metadata import OperatorStateHandle
@@ -53,7 +53,7 @@ def read_operator_state(
         broadcast: set[str] = set()
         is_compressed = False
         if not is_raw and stream.size:
-            header = StreamCursor(stream, header_size)
+            header = header_cursor(stream, header_size)
             serializers, broadcast, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)

@@ -248,11 +248,12 @@ def test_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "jobs").symlink_to(tmp_path / "job")
     for way in ("latest", "jobs/chk-1", tmp_path / "latest", (tmp_path / "jobs/chk-1").as_uri()):
         assert values(way) == [70]
-    # What the link itself is called makes no job's folder of the one it is in.
     (tmp_path / "point").mkdir()
-    (tmp_path / "chk-2").symlink_to(tmp_path / "point")
+    (tmp_path / "job" / "chk-2").symlink_to(tmp_path / "point")
+    assert at(tmp_path / "job" / "chk-2", shared) == [70]
+    assert at(tmp_path / "job" / "chk-2", put(tmp_path / "point" / "a")) == [70]
     with pytest.raises(SavepointError, match=f"{REFUSED}: pass"):
-        at(tmp_path / "chk-2", put(tmp_path / "shared" / "b"))
+        at(tmp_path / "point", shared)
 
 
 def test_links(tmp_path: Path) -> None:

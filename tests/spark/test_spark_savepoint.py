@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from savepoints import POINTS, Point, point
 from selections import first_by_default
 
-from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups._compound_serializers import (
     enum_of,
     list_of,
@@ -498,10 +498,12 @@ def elsewhere(tmp_path: Path) -> tuple[Path, Path]:
     """A savepoint with a file in another folder, and that folder."""
     folder, other = tmp_path / "point", tmp_path / "other"
     data = sb.keyed_header(sb.simple("String"), [sb.state("count", "VALUE", sb.simple("Long"))])
-    head, data = len(data), data + sb.canonical_key_group([(0, [(b"\x03\x02a\0", sb.i64(7))])])
+    group = assign_to_key_group("a", 128)
+    entries = [(bytes([group]) + b"\2a\0", sb.i64(7))]
+    head, data = len(data), data + sb.canonical_key_group([(0, entries)])
     other.mkdir()
     (other / "keyed").write_bytes(data)
-    keyed = sb.canonical(3, [head], sb.absolute(f"file:{other}/keyed", len(data)))
+    keyed = sb.canonical(group, [head], sb.absolute(f"file:{other}/keyed", len(data)))
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
     return folder, other
 
