@@ -29,10 +29,9 @@ _PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 _DATA_SIZE = b"rocksdb.data.size"
 _FAMILY = b"rocksdb.column.family.name"
 _INDEX_TYPE = b"rocksdb.block.based.table.index.type"
-_IS_USER_KEY = b"rocksdb.index.key.is.user.key"
 _IS_DELTA_ENCODED = b"rocksdb.index.value.is.delta.encoded"
 _GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
-_KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_USER_KEY, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
+_KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
 _MAX_SHARING = 256
 """How many times a block's bytes its keys may be: RocksDB writes each 16th in full, by default."""
 
@@ -129,7 +128,6 @@ class SstFile:
             raise self._error(0, "the properties do not say where the data ends") from None
         self.column_family = properties.get(_FAMILY, b"")
         self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
-        self._has_marks = not any(properties.get(_IS_USER_KEY, b""))
 
     def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
         if place is None:
@@ -144,7 +142,10 @@ class SstFile:
             yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
 
     def _data_blocks(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield a key that is not below the last of each data block, and the block's place."""
+        """Yield a key that is not below the last of each data block, and the block's place.
+
+        That is a user key, or has a mark behind it, which makes it no lower.
+        """
         free = 0
         for key, (offset, size) in (
             self._delta_index() if self._has_deltas else self._plain_index()
@@ -153,7 +154,7 @@ class SstFile:
                 message = f"the index is damaged: a block of {size} bytes at {offset}"
                 raise self._error(self._index[0], message)
             free = offset + size + _TRAILER
-            yield key[:-8] if self._has_marks else key, offset, size
+            yield key, offset, size
 
     def _plain_index(self) -> Iterator[tuple[bytes, Place]]:
         for key, value in self._entries(*self._index):

@@ -173,8 +173,8 @@ def test_footers_that_rocksdb_does_not_write() -> None:
     meta_size = len(block([(b"rocksdb.properties", bytes(3))]))
     index_size = len(delta_index([b"a", b"b"], [data, data]))
     meta = len(content) - 53 - 5 - meta_size, meta_size
-    index = meta[0] - 5 - index_size, index_size
-    properties = 2 * (data[1] + 5), index[0] - 5 - 2 * (data[1] + 5)
+    index = 2 * (data[1] + 5), index_size
+    properties = sum(index) + 5, meta[0] - 5 - sum(index) - 5
     assert with_footer(content, *meta, *index) == content
     for damaged, message in (
         (with_footer(content, *meta, *index, rest=b"\0\1"), "the footer is damaged$"),
@@ -270,17 +270,17 @@ HOSTILE = {
         ),
         "the index is damaged: a block of",
     ),
-    "a block of -1 bytes": (
+    "a block of -4 bytes": (
         sst_of_blocks(
-            [(b"\1" * 8, DATA)],
+            [(b"\1" * 8, DATA), (b"\1" * 9, DATA)],
             "s",
-            index=b"\0\2\1\1\0"
-            + varint(len(DATA))
+            index=b"\0\2\1\1"
+            + place(DATA)
             + b"\1\1\1"
-            + varint(2 * len(DATA) + 1)
+            + varint(2 * len(DATA) + 7)
             + struct.pack("<II", 0, 1),
         ),
-        "the index is damaged: a block of -1 bytes",
+        "the index is damaged: a block of -4 bytes",
     ),
     "an index entry that ends beyond its block": (
         sst_of_blocks([(KEY, DATA)], "s", index=b"\0\1a\0" + struct.pack("<II", 0, 1)),
@@ -366,11 +366,11 @@ def test_each_byte_is_read_once() -> None:
 
 
 def test_metaindex_that_names_a_block_again_and_again() -> None:
-    """It is read once."""
+    """It is read once; a filter's block, not at all."""
     properties = block([(b"rocksdb.data.size", b"\0"), (b"x", bytes(10_000))])
     named = (b"rocksdb.properties", place(properties))
-    index, meta = block([]), block([named] * 1_000)
-    content = b"".join(one + trailer(one) for one in (properties, index, meta))
+    index, meta = block([]), block([(b"fullfilter.x", b"\0\7"), *[named] * 1_000])
+    content = b"".join(block + trailer(block) for block in (properties, index, meta))
     numbers = (len(content) - len(meta) - 5, len(meta), len(properties) + 5, len(index))
     places = b"".join(map(varint, numbers))
     content += bytes([CRC32C]) + places.ljust(40, b"\0") + sst([], "s")[-12:]

@@ -108,10 +108,9 @@ def sst_of_blocks(
         **(properties or {}),
     }
     named = [(name.encode(), value) for name, value in sorted(found.items())]
-    meta = {b"rocksdb.properties": add(block(named, share=False))}
-    if deletions:
-        meta[b"rocksdb.range_del"] = add(deletions)
     index_place = add(index)
+    meta = {b"rocksdb.range_del": add(deletions)} if deletions else {}
+    meta[b"rocksdb.properties"] = add(block(named, share=False))
     meta_entries = [(name, varint(at) + varint(size)) for name, (at, size) in sorted(meta.items())]
     meta_place = add(block(meta_entries, share=False))
     place_bytes = b"".join(varint(number) for number in (*meta_place, *index_place))
