@@ -42,8 +42,9 @@ def change_max_parallelism(
     other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
     unaligned checkpoints, changelog checkpoints, damaged files; ParallelismError for a
     parallelism above the new max parallelism; InvalidValueError for operators that are not in
-    the savepoint, where all have that max parallelism and parallelism already, and for an output
-    that is there or is inside it; InvalidTypeError.
+    the savepoint, where all have that max parallelism and parallelism already, for an output that
+    is inside it, and what SavepointWriter takes for no path; InvalidTypeError. It warns of what
+    killed writers left as that does.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor

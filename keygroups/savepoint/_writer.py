@@ -40,8 +40,12 @@ class SavepointWriter(FolderWriter):
     when the `with` block ends; if that raises, it never is. The job that restores it has to set
     its max parallelism explicitly, to the one given here.
 
-    Raises InvalidValueError where the folder is there, InvalidTypeError for what is no path,
-    SavepointError where it cannot be written.
+    A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
+    renamed. One that a killed writer left is a LeftoverWarning, which names it.
+
+    Raises InvalidValueError where the folder is there, and for URLs of several parts (::) or of
+    what is no store, such as http; InvalidTypeError for what is no path; SavepointError where it
+    cannot be written.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint

@@ -184,6 +184,15 @@ def test_inside_the_savepoint(spelled: str, tmp_path: Path) -> None:
     assert sorted(HEAP.path.iterdir()) == before
 
 
+def test_a_link_that_leads_below_the_savepoint(tmp_path: Path) -> None:
+    write(tmp_path / "savepoint")
+    (tmp_path / "savepoint" / "below").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "savepoint" / "below")
+    with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
+        change_max_parallelism(tmp_path / "savepoint", 256, tmp_path / "link" / "new")
+    change_max_parallelism(tmp_path / "savepoint", 256, tmp_path / "savepoint-new")
+
+
 def test_a_local_url(tmp_path: Path) -> None:
     """As a path, it is written beside its place."""
     with SavepointWriter(f"local://{tmp_path}/savepoint") as writer:
