@@ -227,8 +227,8 @@ class CompositeKeySerializer:
             raise InvalidValueError(f"data must be a key of the state: {error}") from None
         if left is not None:
             raise InvalidValueError(
-                f"data must have parts that can be told apart, got {show(data)}: of {self._key} "
-                "the bytes do not say where it ends"
+                f"data must have parts that can be told apart, got {show(data)}: only the job can "
+                "read all of them"
             )
         if end != len(data):
             raise InvalidValueError(f"data must end after {end} bytes, got {len(data)}")

@@ -137,6 +137,11 @@ def test_a_namespace_that_only_the_job_reads() -> None:
         *("a", None, None, b"\2a\2any\3\2b", 9),
     )
     assert timer_key_reader(STRING, KRYO)(b"\2aany", 0, 5) == ("a", b"any", None, None, 5)
+    pojo, of_subclass = pojo_of("a.P", ["n"], [INT]), b"\4\0\3a.Qany"
+    read = composite_key_reader(INT, pojo, None)
+    seven = b"\0\0\0\7"
+    assert read(seven + of_subclass, 0, 13) == (7, of_subclass, None, None, 13)
+    assert read(seven + b"\2\1", 0, 6) == (7, {"n": None}, None, None, 6)
 
 
 @pytest.mark.parametrize(
