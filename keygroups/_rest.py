@@ -30,7 +30,7 @@ _ID = re.compile("[0-9a-f]{32}")
 _REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all its vertices
 _MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of it
 _MOST_BYTES_OF_A_CALL = 1 << 28
-_MOST_MARKS = 1 << 21  # one comma or bracket a value, whose memory is 20 times that of "[],"
+_MOST_MARKS = 1 << 21  # commas and brackets of an answer: "[]," takes 20 times its own bytes
 _CHUNK = 1 << 16
 _LONG_DIGITS = 20  # with the sign
 _JOB_OF_PAGE = re.compile(r"/job/[a-z]+/([0-9a-f]{32})(/|$)")
@@ -211,7 +211,7 @@ class _TlsSocket(_Socket, ssl.SSLSocket):
 
 
 def _connect(deadline: float, address: tuple[str, int], *_: object) -> _Socket:
-    """Return a socket that is connected to the first address of a host and port that answers."""
+    """Return a socket that is connected to a host and port, in place of create_connection."""
     failed = OSError("no address")
     for family, kind, protocol, _name, where in socket.getaddrinfo(
         *address, type=socket.SOCK_STREAM
@@ -231,6 +231,8 @@ def _connect(deadline: float, address: tuple[str, int], *_: object) -> _Socket:
 
 
 class _Connection(HTTPConnection):
+    """Connects to the first address that answers, by the deadline."""
+
     deadline: float
 
     def connect(self) -> None:

@@ -36,8 +36,9 @@ HOT_SUBTASKS = "hot subtasks"
 NOT_KEYED = "uneven, and not keyed"
 NOTHING_READ = "nothing read"
 
-# What Flink can say of a job: of anything else it is not known what it means.
 _NAME = 32  # characters of a name in a line
+
+# What Flink can say; anything else is no answer of Flink's.
 _STATE = re.compile("[A-Z_]{1,32}")
 _SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
 _COUNTS = range(LONG_MAX + 1)

@@ -60,7 +60,7 @@ class Files:
         self._allowed = (*self._moved.values(), *allow)
 
     def __repr__(self) -> str:
-        return f"<Files {self.base}>"
+        return f"<Files {printable(self.base)}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Files) and vars(self) == vars(other)

@@ -40,6 +40,7 @@ _NO_STORES = (
     *("http", "https", "libarchive", "reference", "simplecache", "tar", "zip"),
 )
 _LEFT = 3600  # seconds without a write, after which nobody is taken to be at work in a folder
+_LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{32}\.writing", re.DOTALL)
 
 
 class OutputFolder:
@@ -115,12 +116,13 @@ class OutputFolder:
         """Return the folders of writers to this place that were killed, or are still at work."""
         if self._local is None:
             return []
-        name = re.compile(rf"\.{re.escape(self._local.name)}\.[0-9a-f]{{32}}\.writing")
         with suppress(OSError), os.scandir(self._local.parent) as entries:
             return sorted(
                 Path(entry.path)
                 for entry in entries
-                if name.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False)
+                if (name := _LEFTOVER.fullmatch(entry.name))
+                and name[1] == self._local.name
+                and entry.is_dir(follow_symlinks=False)
             )
         return []
 

@@ -11,6 +11,7 @@ import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from hashlib import md5
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ REFUSED = "is not in the savepoint"
 def canonical(stream: bytes) -> bytes:
     """Return an operator with keyed state in a stream of the bytes of `CONTENT`."""
     keyed = sb.canonical(GROUP, [len(HEADER)], stream)
-    return sb.operator([sb.subtask(managed_keyed=keyed)])
+    return sb.operator([sb.subtask(managed_keyed=keyed)], operator_id=md5(keyed).digest())
 
 
 def at(folder: Path | str, path: str, **given: Any) -> list[object]:

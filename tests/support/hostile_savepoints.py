@@ -6,6 +6,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ PLACES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def _subtask(**state: Any) -> bytes:
-    return sb.operator([sb.subtask(**state)], uid="hostile")
+    """Return an operator with an id of its own, as no savepoint has one twice."""
+    operator_id = md5(repr(state).encode()).digest()
+    return sb.operator([sb.subtask(**state)], operator_id=operator_id, uid="hostile")
 
 
 def hostile_paths(folder: Path, secret: Path, port: int) -> list[str]:
