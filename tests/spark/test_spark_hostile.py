@@ -93,6 +93,7 @@ def valid(
             "substitute_type": [INT, STRING],
             "top": [3],
             "ttl": [None, "b"],
+            "allow_any_last_access": [True, False],
             "user_key": ["s"],
             "user_key_type": [STRING],
             "value": ["b", F.col("b")],
