@@ -255,7 +255,7 @@ def _resolved(path: Path, resolve: Resolve = os.path.realpath) -> str:
 
 
 def check_place(name: str, path: object) -> str:
-    """Return the path or URL of a folder or file, which may not be all of a file system's."""
+    """Return the path or URL of a folder or file; one that names none may mean all there is."""
     text = check_path(name, path)
     if not text or ("://" in text and text.rstrip("/").endswith(":")):
         raise InvalidValueError(f"{name} must name a folder or file, got {show(text)}")

@@ -353,6 +353,14 @@ def test_allow(tmp_path: Path) -> None:
             at(folder, handle, allow=["/"])
 
 
+def test_chains_are_never_allowed(tmp_path: Path) -> None:
+    """What `_metadata` names is one place, whatever the caller reads it through."""
+    for chain in ("zip://a::memory://b", "simplecache::memory://b", "dir://a::/b", "file:/a::b"):
+        for allow in (chain, chain.replace("file:", ""), f"{chain}/c"):
+            with pytest.raises(SavepointError, match=f"{REFUSED}$"):
+                at(tmp_path, f"{chain}/c", allow=[allow])
+
+
 def test_allow_of_the_command(tmp_path: Path) -> None:
     """What it prints and what it writes anew take the same option, once for each folder."""
     folder, new = tmp_path / "point", tmp_path / "new"
