@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 try:
@@ -152,7 +153,19 @@ class Steps:
         self._take(lambda char: char != chr(code))
 
     def _any(self, _: None) -> None:
-        self._take(lambda char: char != "\n")
+        self._take(lambda char: char != "\n" or bool(self._flags & re.DOTALL))
+
+    def _assert_not(self, argument: Any) -> None:
+        """Add a look ahead, whose own steps are a few, as it has no loops."""
+        ahead = copy(self)
+        ahead._program = []
+        ahead._add(argument[1])
+        assert not any(
+            isinstance(one, Jump) and one.to < at for at, one in enumerate(ahead._program)
+        )
+        self._program.append(
+            At(lambda text, at: ahead._run(text, at, whole=False, most=_MOST)[1] is None)
+        )
 
     def _in(self, members: list[tuple[Any, Any]]) -> None:
         negated = str(members[0][0]) == "NEGATE"
