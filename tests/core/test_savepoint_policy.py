@@ -163,7 +163,7 @@ def test_a_hostile_handle_and_the_command(tmp_path: Path, server: Server) -> Non
             for arguments in ((), ("--json",), rewrite):
                 with pytest.raises(SavepointError, match=REFUSED) as caught:
                     command(str(folder), *arguments)
-                assert str(caught.value).count("\n") == 1
+                assert caught.value.args[0].count("\n") == 1
         assert {one for _, one in seen} == {f"{folder}/_metadata"}
         assert not new.exists()
     assert server.calls == 0
