@@ -10,10 +10,10 @@ values decides where it leaves no doubt, as in `keygroups.spark.infer_key_type`;
 if none is from -2^31 to -1, where Integer and Long differ.
 
 NumPy's text of a fixed width ends before the NULs behind it, as NumPy reads it; arrays of objects
-and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or of
-hours to nanoseconds. Years, months and what is finer than Java's nanoseconds are refused, and so
-are a date beyond 2^31 days of 1970 and text of Arrow that is no UTF-8. SQL_TIMESTAMP takes instants,
-of the years in which the core takes the wall-clock time of its zone.
+and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or
+of hours to nanoseconds. Years, months and what is finer than Java's nanoseconds are refused, and
+so are dates beyond 2^31 days of 1970, and text of Arrow that is no UTF-8. SQL_TIMESTAMP takes
+instants, of the years in which the core takes the wall-clock time of its zone.
 
 A null key raises InvalidValueError with its index; with `nulls="mask"` the result is a
 `numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW count as in

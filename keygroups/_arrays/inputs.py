@@ -167,9 +167,10 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
     """Return Python's texts; other objects need a dtype that says what they are."""
     # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
-    missing = ("NoneType", "float", "NAType") if from_pandas else ("NoneType",)
-    classes = set(map(type, key.tolist())) - {str, np.str_}
-    other = {cls.__name__ for cls in classes} - {*missing}
+    known = {str, np.str_, type(None), *([float] if from_pandas else [])}
+    other = {cls.__name__ for cls in set(map(type, key.tolist())) - known}
+    if from_pandas:
+        other.discard("NAType")
     if other:
         raise InvalidTypeError(
             f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str is "

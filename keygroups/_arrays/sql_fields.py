@@ -154,11 +154,11 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
     precision, scale = logical_type.precision or 0, logical_type.scale or 0
     wanted = pa.decimal128(precision, scale)
 
-    def fitted(some: pa.Array) -> pa.Array:
-        if some.type != wanted:
-            return some.cast(wanted)
-        some.validate(full=True)  # a cast takes them as they are, and sums may have more digits
-        return some
+    def fitted(decimals: pa.Array) -> pa.Array:
+        if decimals.type != wanted:
+            return decimals.cast(wanted)
+        decimals.validate(full=True)  # no cast does; sums of some Arrows have more digits
+        return decimals
 
     try:
         found: Array = limbs(fitted(array))[0]
