@@ -12,7 +12,7 @@ if none is from -2^31 to -1, where Integer and Long differ.
 NumPy's text of a fixed width ends before the NULs behind it, as NumPy reads it; arrays of objects
 and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or
 of hours to nanoseconds. Years, months and what is finer than Java's nanoseconds are refused, and
-so are a date beyond 2^31 days of 1970 and text of Arrow that is no UTF-8. SQL_TIMESTAMP takes
+so are dates beyond 2^31 days of 1970, and text of Arrow that is no UTF-8. SQL_TIMESTAMP takes
 instants, of the years in which the core takes the wall-clock time of its zone.
 
 A null key raises InvalidValueError with its index; with `nulls="mask"` the result is a

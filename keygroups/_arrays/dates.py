@@ -120,9 +120,10 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
         (moment.replace(tzinfo=key_type.zone) - UTC_EPOCH) // dt.timedelta(seconds=1)
         for moment in (first, last)
     )
-    refuse(
-        (seconds < low) | (seconds > high),
-        numbers(array),
-        f"key of type {key_type} must be from {first.date()} to {last.date()} in its zone",
-    )
+    if seconds.min() < low or seconds.max() > high:
+        outside = (seconds < low) | (seconds > high)
+        message = (
+            f"key of type {key_type} must be from {first.date()} to {last.date()} in its zone"
+        )
+        refuse(outside, numbers(array), message)
     return fold_long(seconds * 1_000 + nanos // 1_000_000)

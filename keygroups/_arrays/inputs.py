@@ -21,6 +21,7 @@ from keygroups.errors import (
 )
 
 _MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
+_ROWS = 16_384  # of text at a time, which the caches hold
 _OF_UNITS = {
     "W": (7, pa.date32()),
     "D": (1, pa.date32()),
@@ -131,13 +132,16 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
 def _has_inner_nul(key: Array) -> bool:
     """Return whether a text goes on behind a NUL, where Arrow ends it."""
     width = key.dtype.itemsize // 4
-    if not key.size or not width:
+    if not width:
         return False
-    is_nul = (key.view(np.uint32) == 0).reshape(-1, width)
-    flat = is_nul.ravel()
-    # A text may only end with some, and the next one begin with another character.
-    between = np.count_nonzero(is_nul[:-1, -1] > is_nul[1:, 0])
-    return bool(np.count_nonzero(flat[:-1] > flat[1:]) > between)
+    for start in range(0, len(key), _ROWS):
+        is_nul = (key[start : start + _ROWS].view(np.uint32) == 0).reshape(-1, width)
+        flat = is_nul.ravel()
+        # A text may only end with some, and the next one begin with another character.
+        between = np.count_nonzero(is_nul[:-1, -1] > is_nul[1:, 0])
+        if np.count_nonzero(flat[:-1] > flat[1:]) > between:
+            return True
+    return False
 
 
 def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
@@ -167,9 +171,10 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
     """Return Python's texts; other objects need a dtype that says what they are."""
     # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
-    missing = ("NoneType", "float", "NAType") if from_pandas else ("NoneType",)
-    classes = set(map(type, key.tolist())) - {str, np.str_}
-    other = {cls.__name__ for cls in classes} - {*missing}
+    known = {str, np.str_, type(None), *([float] if from_pandas else [])}
+    other = {cls.__name__ for cls in set(map(type, key.tolist())) - known}
+    if from_pandas:
+        other.discard("NAType")
     if other:
         raise InvalidTypeError(
             f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str is "
