@@ -123,12 +123,13 @@ PLACES = [(3, b"\x03\x02a\0"), (100, b"\x64\x02a\0")]
 def state_of(folder: str, *states: tuple[bytes, bytes]) -> str:
     """Write a savepoint in which each subtask has a value of a type of its own."""
     tasks = []
-    for (key_group, key), (serializer, value) in zip(PLACES, states):
+    for index, ((key_group, key), (serializer, value)) in enumerate(zip(PLACES, states)):
         header = sb.keyed_header(STRINGS, [sb.state("v", "VALUE", serializer)])
         content = sb.canonical_key_group([(0, [(key, value)])])
         stream = sb.inline(header + content)
-        tasks.append(sb.subtask(managed_keyed=sb.canonical(key_group, [len(header)], stream)))
-    return str(sb.write(Path(folder), [sb.operator(tasks, uid="by-key")]))
+        keyed = sb.canonical(key_group, [len(header)], stream)
+        tasks.append(sb.subtask(index, managed_keyed=keyed))
+    return str(sb.write(Path(folder), [sb.operator(tasks, parallelism=2, uid="by-key")]))
 
 
 def in_columns(*states: tuple[bytes, bytes]) -> object:
