@@ -232,11 +232,15 @@ class Operator:
         last = self.max_parallelism - 1
         if key_groups is None:
             return KeyGroupRanges.of([(0, last)])
-        checked = {
-            check_int("key group", one, 0, last)
-            for one in iterate("key_groups", "ints", key_groups)
-        }
-        return KeyGroupRanges.of((one, one) for one in checked)
+        checked = set()
+        for count, key_group in enumerate(iterate("key_groups", "ints", key_groups)):
+            if count > last:
+                raise InvalidValueError(
+                    f"key_groups must be at most {last + 1} ints, all that {self.label} has, "
+                    "got more"
+                )
+            checked.add(check_int("key group", key_group, 0, last))
+        return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
 
 
 class Savepoint:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from selections import first_by_default
 
 from keygroups.savepoint import read_savepoint
 
@@ -28,7 +27,8 @@ bootstrap_job = importlib.import_module("bootstrap_job")
 sys.path.pop(0)
 
 
-@pytest.mark.parametrize(("groups", "parallelism"), first_by_default(1, [(128, 4), (720, 1)]))
+@pytest.mark.parametrize(("groups", "parallelism"), [(128, 4), (720, 1)])
+@pytest.mark.slow
 def test_the_state_is_what_was_counted(
     flight_rows: list[tuple[int, Row]],
     tmp_path: Path,

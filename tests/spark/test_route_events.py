@@ -390,6 +390,7 @@ def check_hot_keys(
             assert int(group) == assign_to_key_group(key, max_parallelism, key_type)
 
 
+@pytest.mark.slow
 def test_looks_at_the_subtask_that_is_asked_for(flights: dict[str, Keys], report: Report) -> None:
     out = report("--key", "carrier", "--parallelism", 32, "--subtask", 17)
     own = {
@@ -409,6 +410,7 @@ def test_refuses_a_subtask_that_there_is_not(refusal: Report, subtask: int) -> N
     assert says == f"--subtask: subtask must be from 0 to 3, got {subtask}"
 
 
+@pytest.mark.slow
 def test_names_a_better_parallelism(flights: dict[str, Keys], report: Report) -> None:
     out = report("--key", "carrier", "--parallelism", 4)
     weights = expected_key_groups(flights["carrier"], 128, STRING)
@@ -428,6 +430,7 @@ def test_rescales_by_one_subtask_unless_told(report: Report) -> None:
     assert "\n2 key groups, parallelism 2 -> 2: 0 move (0.0%), 2 stay\n" in out
 
 
+@pytest.mark.slow
 def test_csv_is_read_as_flink_reads_it(report: Report, tmp_path: Path) -> None:
     """All columns are text, and an empty field is an empty string and not a null."""
     long_key = "x" * 100
@@ -654,6 +657,7 @@ def fill(folder: Path, files: Mapping[str, bytes]) -> Path:
 TWO = b"k,v\na,1\nb,2\n"
 
 
+@pytest.mark.slow
 def test_folder_of_csv(report: Report, tmp_path: Path) -> None:
     files = {
         "1.csv": TWO,
@@ -785,6 +789,7 @@ def test_parquet_files_of_other_columns(
         ("key array<int>", [([1],)], "key column key of type array<int> has no key type"),
     ],
 )
+@pytest.mark.slow
 def test_refuses_tables(
     spark: SparkSession,
     refusal: Report,
@@ -849,6 +854,7 @@ def test_script_says_that_pyspark_is_missing(tmp_path: Path) -> None:
         ("origin", "too few keys"),
     ],
 )
+@pytest.mark.slow
 def test_verdict(report: Report, key: str, verdict: str) -> None:
     assert header(report("--key", key))["verdict"] == verdict
 

@@ -218,7 +218,7 @@ def test_operator_index(
 ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata"]
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", first_by_default(3, ZONES))
 def test_sql_date(spark: SparkSession, ansi: None, path: None, zone: str) -> None:
     dates = [dt.date(1970, 1, 1) + dt.timedelta(RANDOM.randrange(365 * 66)) for _ in range(300)]
     certain = [date for date in dates if is_certain(date, SQL_DATE(zone))]
@@ -355,7 +355,11 @@ def test_plan_shows_the_path(spark: SparkSession, capsys: pytest.CaptureFixture[
         assert "to_number" not in shown, "the checks of types are folded away"
 
 
-@pytest.mark.parametrize(("key_type", "ddl", "keys"), COLUMNS, ids=[ddl for _, ddl, _ in COLUMNS])
+@pytest.mark.parametrize(
+    ("key_type", "ddl", "keys"),
+    first_by_default(2, COLUMNS[::-1]),
+    ids=[ddl for _, ddl, _ in COLUMNS[::-1]],
+)
 def test_only_strings_take_a_lambda(
     spark: SparkSession, capsys: pytest.CaptureFixture[str], key_type: KeyType, ddl: str, keys: Any
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
+from pyspark import __version__
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -48,7 +49,10 @@ QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter thr
 PARALLELISMS = first_by_default(2, [(7, 128), (200, 4096), (1, 128), (3, 10), (85, 128)])
 
 
-@pytest.fixture(params=["by number", "by hash"])
+WAYS = ["by hash", "by number"] if __version__ < "4.1" else ["by number", "by hash"]
+
+
+@pytest.fixture(params=first_by_default(1, WAYS))
 def way(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     """Both ways that rows get to their partition: Spark 4.1's and the one for older ones."""
     methods = [c for c in type(spark.range(1)).__mro__ if "repartitionById" in vars(c)]

@@ -171,7 +171,9 @@ def keyed(one: Point) -> Iterator[Operator]:
 
 @pytest.mark.parametrize(
     ("flink", "step"),
-    first_by_default(1, [("2.3.0", 4), ("2.3.0", 1), ("1.20.5", 1), ("1.17.2", 1), ("1.14.6", 1)]),
+    first_by_default(
+        1, [("2.3.0", 12), ("2.3.0", 1), ("1.20.5", 1), ("1.17.2", 1), ("1.14.6", 1)]
+    ),
 )
 def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     """The operators of points, those whose columns are alike in one query."""
@@ -345,7 +347,9 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("serializer", "spark_type", "values"), VALUES, ids=lambda one: str(one))
+@pytest.mark.parametrize(
+    ("serializer", "spark_type", "values"), first_by_default(9, VALUES), ids=lambda one: str(one)
+)
 def test_values(
     spark: SparkSession, serializer: Serializer, spark_type: str, values: list[tuple[Any, Any]]
 ) -> None:
@@ -524,6 +528,7 @@ def test_files_elsewhere(
     assert [one.value for one in read_savepoint(tmp_path / "new").operators[0].entries()] == [7]
 
 
+@pytest.mark.slow
 def test_files_elsewhere_for_the_data_source(
     formatted: SparkSession, elsewhere: tuple[Path, Path]
 ) -> None:

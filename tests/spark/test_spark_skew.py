@@ -265,6 +265,7 @@ def test_columns_that_hold_no_null(spark: SparkSession, ansi: None, ddl: str) ->
         assert sorted(found) == keys  # Rows are tuples
 
 
+@pytest.mark.slow
 def test_uuid_in_either_case(spark: SparkSession) -> None:
     text = "123e4567-e89b-12d3-a456-42661417400a"
     df = spark.createDataFrame([(text,), (text.upper(),)], "id string").coalesce(1)
@@ -275,6 +276,7 @@ def test_uuid_in_either_case(spark: SparkSession) -> None:
     assert skew_report(df, "id", 128, 4).distinct_keys == 2
 
 
+@pytest.mark.slow
 def test_kinds_of_keys(spark: SparkSession) -> None:
     df = spark.sql("select named_struct('id', 7) as user, cast(null as int) as n, -1 as m")
     for key, key_type, shown in (
@@ -291,6 +293,7 @@ def test_kinds_of_keys(spark: SparkSession) -> None:
         assert hot.subtask == assign_key_to_parallel_operator(shown, 128, 4, key_type)
 
 
+@pytest.mark.slow
 def test_two_passes_and_few_rows(spark: SparkSession, collected: list[int]) -> None:
     """However many the keys, the driver gets a row per key group, and the top of the hot ones."""
     even = spark.range(50_000)
@@ -370,6 +373,7 @@ def test_keys_that_are_null_in_part_are_no_null_keys(spark: SparkSession) -> Non
 
 
 @pytest.mark.parametrize("subtask", first_by_default(1, [17, 0, 22]))
+@pytest.mark.slow
 def test_the_subtask_that_is_asked_for(
     flights: DataFrame, rows: list[tuple[int, Any]], subtask: int
 ) -> None:

@@ -54,7 +54,7 @@ SCALARS = [column for column in COLUMNS if column[0] is not BIG_DEC]
 
 @pytest.mark.parametrize(
     ("key_type", "ddl", "keys"),
-    first_by_default(4, SCALARS[::-1]),
+    first_by_default(2, SCALARS[::-1]),
     ids=[ddl for _, ddl, _ in SCALARS[::-1]],
 )
 def test_scalar(
@@ -188,12 +188,14 @@ CALLS = first_by_default(1, TO_SUBTASK)
 
 
 @pytest.mark.parametrize("function", CALLS)
+@pytest.mark.slow
 def test_where_spark_takes_them(spark: SparkSession, texts: None, function: str) -> None:
     for query, expected in ALLOWED:
         assert ask(spark, query.replace("{f}", function)) == sorted(expected), query
 
 
 @pytest.mark.parametrize("function", CALLS)
+@pytest.mark.slow
 def test_where_spark_refuses_them(spark: SparkSession, texts: None, function: str) -> None:
     """Its docstring says so: if one of these works some day, it says too little."""
     literal = re.sub(r"\bkey\b", "'5'", function)
@@ -215,6 +217,7 @@ def test_argument_with_a_lambda(spark: SparkSession, texts: None, function: str)
             spark.sql(query).collect()
 
 
+@pytest.mark.slow
 def test_temporary_views_and_functions(spark: SparkSession, texts: None) -> None:
     spark.sql(
         "CREATE OR REPLACE TEMPORARY VIEW sql_routed AS "
@@ -242,6 +245,7 @@ def test_from_python(spark: SparkSession, texts: None, function: str) -> None:
 # --- strings without a lambda --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_spark_that_hashes_otherwise(
     spark: SparkSession, functions: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

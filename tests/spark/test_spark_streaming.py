@@ -43,6 +43,7 @@ def wait_for(commits: Path, count: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_every_record_is_routed_once_across_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     source, sink, checkpoint = (tmp_path / name for name in ("source", "sink", "checkpoint"))
     source.mkdir()

@@ -137,6 +137,7 @@ def test_parallelisms(spark: SparkSession) -> None:
             rebalance_keys(spark.range(1), "id", max_parallelism, parallelism)
 
 
+@pytest.mark.slow
 def test_every_flight_gets_the_key_of_the_core(spark: SparkSession) -> None:
     keyed = spark.read.parquet(str(FLIGHTS)).select("tailnum", "origin", "flight").distinct()
     keys: list[tuple[Any, KeyType]] = [

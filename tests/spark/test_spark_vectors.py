@@ -17,6 +17,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
+from selections import first_by_default
 from spark_paths import PATHS, skip_without
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
@@ -89,7 +90,7 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
         spark.conf.unset(name)
 
 
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("source", first_by_default(1, ["independent", "own"]))
 def test_scalars(spark: SparkSession, path: str, source: str) -> None:
     groups = held(SOURCES[source](), scalar=True)
     assert check(spark, groups, f"{source} {path} scalars") > (600 if source == "own" else 3000)

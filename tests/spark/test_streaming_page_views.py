@@ -191,6 +191,7 @@ def test_age_of_a_file_does_not_matter(
     check_counts(spark, output, totals)
 
 
+@pytest.mark.slow
 def test_files_that_spark_leaves_out(
     tmp_path: Path, run: Callable[..., tuple[str, str]], refusal: Callable[..., str]
 ) -> None:
@@ -262,6 +263,7 @@ def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
         ('{"app": "\udce9"}\n', "'utf-8' codec can't decode byte 0xe9"),
     ],
 )
+@pytest.mark.slow
 def test_bad_views(refusal: Callable[..., str], tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "bad.json").write_bytes(text.encode(errors="surrogateescape"))
     assert says in refusal("--input", tmp_path, "--output", tmp_path / "out")

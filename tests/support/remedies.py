@@ -44,10 +44,9 @@ class Remedy:
     needs: tuple[str, ...] = ()
     error: tuple[type[Exception], ...] = (KeyGroupsError, ImportError)
 
-    @property
-    def param(self) -> object:
-        """This as a parameter of a test, with its marks."""
-        marks = [pytest.mark.extras] if _EXTRAS & set(self.needs) else []
+    def param(self, *more: pytest.MarkDecorator) -> object:
+        """Return this as a parameter of a test, with its marks and more."""
+        marks = [pytest.mark.extras, *more] if _EXTRAS & set(self.needs) else more
         return pytest.param(self, marks=marks, id=f"{self.module}: {self.says[:40]}")
 
     def try_it(self) -> None:
