@@ -11,7 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -72,15 +72,21 @@ class Files:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"
         local = local_path(path)
-        file, _ = _open(path, None if local is None else _resolved(local))
-        with file:
+        with _opened(path, path if local is None else _resolved(local)) as file:
             return file.read(), path
+
+    def path_of(self, stream: StreamHandle) -> str:
+        """Return the path or URL of a stream's file; SavepointError for one that may not be read.
+
+        Nothing is looked up for that, on any disk or host.
+        """
+        return _joined(*self._place(stream))
 
     def name_of(self, stream: StreamHandle) -> str:
         """Return what a message calls a stream."""
         if stream.data is not None:
             return f"{self.base}/{METADATA} (inline)"
-        return _joined(*self._place(stream))
+        return self.path_of(stream)
 
     @contextmanager
     def open(self, stream: StreamHandle) -> Iterator[OpenStream]:
@@ -91,8 +97,8 @@ class Files:
         root, rest = self._place(stream)
         name = _joined(root, rest)
         folder = local_path(root)
-        file, size = _open(name, None if folder is None else self._real(stream, folder, rest))
-        with file:
+        with _opened(name, name if folder is None else self._real(stream, folder, rest)) as file:
+            size = _size_of(file)
             end = stream.start + stream.size
             if size is not None and (size < end if stream.is_segment else size != end):
                 start = f" from {stream.start} on" if stream.is_segment else ""
@@ -102,10 +108,7 @@ class Files:
             yield OpenStream(stream, file, name)
 
     def _place(self, stream: StreamHandle) -> tuple[str, str]:
-        """Return a folder that may be read, and where in it the file of a stream is.
-
-        Nothing that the handle says is looked up for that, on any disk or host.
-        """
+        """Return a folder that may be read, and where in it the file of a stream is."""
         if stream.is_relative:
             root, rest = self.base, f"/{stream.path}"
         else:
@@ -290,28 +293,33 @@ def import_fsspec(path: str) -> ModuleType:
     return cast("ModuleType", fsspec)
 
 
-def _open(path: str, local: str | None) -> tuple[BinaryIO, int | None]:
-    """Open a local file, else that of a URL; return its size too, None where nothing tells it."""
+def _opened(name: str, path: str) -> BinaryIO:
+    """Open a file by its path or URL, which an error calls `name`."""
     try:
-        if local is not None:
-            return _open_regular(local)
-        filesystem, inner = import_fsspec(path).core.url_to_fs(path)
-        file = cast("BinaryIO", filesystem.open(inner, "rb"))
-        size = getattr(file, "size", None)
-        return file, size if isinstance(size, int) else None
+        return _open(path)
     except (OSError, ValueError, ImportError) as error:
-        raise file_error(path, "opened", error) from None
+        raise file_error(name, "opened", error) from None
 
 
-def _open_regular(path: str) -> tuple[BinaryIO, int]:
+def _open(path: str) -> BinaryIO:
     """Open a file that ends; a pipe or a device is not opened, or closed if it came just now."""
+    if local_path(path) is None:
+        filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+        return cast("BinaryIO", filesystem.open(inner, "rb"))
     _check_regular(os.lstat(path))
     with ExitStack() as opened:
         file = opened.enter_context(open(path, "rb", opener=_opener))
-        info = os.fstat(file.fileno())
-        _check_regular(info)
+        _check_regular(os.fstat(file.fileno()))
         opened.pop_all()
-        return file, info.st_size
+        return file
+
+
+def _size_of(file: BinaryIO) -> int | None:
+    """Return how many bytes an open file has, None where its store does not tell."""
+    with suppress(OSError, AttributeError):
+        return os.fstat(file.fileno()).st_size
+    size = getattr(file, "size", None)
+    return size if isinstance(size, int) else None
 
 
 def _opener(path: str, flags: int) -> int:
