@@ -359,13 +359,15 @@ def show_weight(value: float) -> str:
 
 def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:
     """Return the weights of a mapping by key group."""
-    ordered: dict[int, float] = {}
+    ordered: list[float] = [0] * groups
+    seen = set()
     for key_group, weight in weights.items():
         group = check_int("key group of weights", key_group, 0, groups - 1)
-        if group in ordered:
+        if group in seen:
             raise InvalidValueError(f"key groups of weights must differ, got {group} twice")
+        seen.add(group)
         ordered[group] = weight
-    return [ordered.get(group, 0) for group in range(groups)]
+    return ordered
 
 
 def _check_weight(key_group: int, weight: object) -> float:
