@@ -30,6 +30,7 @@ def pytest_configure() -> None:
     flink_jar()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Have one process take all tests of Spark, which is one JVM; others go by their files."""
     for item in items:

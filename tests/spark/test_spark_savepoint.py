@@ -466,9 +466,9 @@ def test_keys_that_only_the_job_can_tell(spark: SparkSession, tmp_path: Path) ->
         (lambda spark: read_heap(spark, key_groups=[128]), InvalidValueError, "from 0 to 127"),
         (lambda spark: read_heap(spark, key_groups="1"), InvalidTypeError, "key_groups must be"),
         (
-            lambda spark: read_heap(spark, key_groups=[0] * 40_000),
+            lambda spark: read_heap(spark, key_groups=[0] * 129),
             InvalidValueError,
-            "at most 32768",
+            "at most 128",
         ),
         (
             lambda spark: register_data_source(cast("Any", 5)),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, iterate, show
+from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, ReadTask, StateDescriptor
 
@@ -28,20 +28,12 @@ def read_tasks(
     names = None if states is None else frozenset(states)
     if names is not None and not names:
         return []
-    groups = None if key_groups is None else _bounded(key_groups)
+    groups = None if key_groups is None else key_groups
     return [
         part
         for task in operator.tasks(None, groups)
         for part in replace(task, states=names).split(TASK_BYTES)
     ]
-
-
-def _bounded(key_groups: Iterable[int]) -> Iterator[int]:
-    """Yield key groups, and no more than there can be."""
-    for count, key_group in enumerate(iterate("key_groups", "ints", key_groups)):
-        if count == UPPER_BOUND_MAX_PARALLELISM:
-            raise InvalidValueError(f"key_groups must be at most {count}, got more")
-        yield key_group
 
 
 def parse_key_groups(text: str) -> list[int]:
