@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,14 +31,23 @@ def pytest_configure() -> None:
     flink_jar()
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process take all tests of Spark, which is one JVM; others go by their files."""
-    for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        item.add_marker(
-            pytest.mark.xdist_group("spark" if "spark" in fixtures else item.path.name)
-        )
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have one of several processes take all that needs Spark, which is one JVM.
+
+    Other tests go by their files. `--dist loadfile` has each process start Spark.
+    """
+    if config.getvalue("dist") != "load":
+        return None
+    scheduler = import_module("xdist.scheduler").LoadScopeScheduling(config, log)
+
+    def scope_of(nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        needs_spark = path.startswith(("tests/spark/", "tests/flink/", "tests/test_docs.py"))
+        return "spark" if needs_spark else path
+
+    scheduler._split_scope = scope_of
+    return scheduler
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -28,10 +28,9 @@ def read_tasks(
     names = None if states is None else frozenset(states)
     if names is not None and not names:
         return []
-    groups = None if key_groups is None else key_groups
     return [
         part
-        for task in operator.tasks(None, groups)
+        for task in operator.tasks(None, key_groups)
         for part in replace(task, states=names).split(TASK_BYTES)
     ]
 
