@@ -226,6 +226,7 @@ def test_what_is_no_dataframe(df: Any) -> None:
             call()
 
 
+@pytest.mark.slow
 def test_fields_that_differ_in_case_only(spark: SparkSession, ansi: None) -> None:
     """Spark finds no field by such a name; a key has them by their places."""
     ddl = "s struct<a:string,A:int,b:struct<c:bigint,C:string>>, x int"

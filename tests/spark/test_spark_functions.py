@@ -418,6 +418,7 @@ def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.Mo
             KF.hash_code("a", STRING)
 
 
+@pytest.mark.slow
 def test_arrow_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Keys of every shape in one query, by a UDF."""
     skip_without("arrow")
@@ -604,6 +605,7 @@ def test_key_too_deep(spark: SparkSession, depth: int) -> None:
 NAMES = ["x0", "X1", "key", "c0", "a b", "a`b", "x.y", "${x}", "\u00e9", "1", "select"]
 
 
+@pytest.mark.slow
 def test_names_of_columns(spark: SparkSession, path: None) -> None:
     """Whatever a column is called, and however its expression is sent, it is that column."""
     keys = [Decimal("1.50"), Decimal("-12345678901234567890.25"), None]

@@ -334,6 +334,7 @@ def test_pre_aggregate_with_a_salt(spark: SparkSession) -> None:
     assert {row.key: row.n for row in counts} == Counter(keys)
 
 
+@pytest.mark.slow
 def test_pre_aggregate_by_nested_and_computed_keys(spark: SparkSession) -> None:
     df = spark.range(50).selectExpr("id as n", "named_struct('a`b.c', id % 5, 'd', 'x') as user")
     number = F.col("n").cast("string")

@@ -131,6 +131,7 @@ def test_weights_that_are_no_integers(spark: SparkSession) -> None:
     assert report.weight_before == [1.75]
 
 
+@pytest.mark.slow
 def test_declared_and_compound_keys(spark: SparkSession) -> None:
     text = "123e4567-e89b-12d3-a456-426614174000"
     df = spark.createDataFrame([(text, -1)], "id string, n int")

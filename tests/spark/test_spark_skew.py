@@ -338,6 +338,7 @@ def test_text(flights: DataFrame) -> None:
     assert "SkewReport(key_type=STRING, parallelism=4" in repr(report)
 
 
+@pytest.mark.slow
 def test_null_keys(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
     for batch_size in (None, 5):
@@ -363,6 +364,7 @@ def test_null_keys_that_are_dropped(flights: DataFrame, rows: list[tuple[int, An
     assert "2,512 records with a null key are left out: Flink would fail" in str(dropped)
 
 
+@pytest.mark.slow
 def test_keys_that_are_null_in_part_are_no_null_keys(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", None), (None, None)], "a string, b int")
     report = skew_report(df, ["a", "b"], 128, 3, nulls="drop")

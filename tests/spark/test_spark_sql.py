@@ -233,6 +233,7 @@ def test_temporary_views_and_functions(spark: SparkSession, texts: None) -> None
 
 
 @pytest.mark.parametrize("function", CALLS)
+@pytest.mark.slow
 def test_from_python(spark: SparkSession, texts: None, function: str) -> None:
     df = spark.table("sql_texts")
     rows = df.select("n", F.expr(function)).collect()
@@ -283,6 +284,7 @@ def test_names(functions: list[str]) -> None:
     assert not any("big_dec" in name for name in functions)
 
 
+@pytest.mark.slow
 def test_key_types(spark: SparkSession, functions: list[str]) -> None:
     drop(spark, functions)
     numbers = {"flink_key_group_for_key_hash", "flink_operator_index"}

@@ -187,6 +187,7 @@ def test_words_that_rotate_to_themselves(spark: SparkSession, path: None) -> Non
     assert [tuple(row) for row in found] == [(k, hash_code((k,), SQL_ROW("BIGINT"))) for k in keys]
 
 
+@pytest.mark.slow
 def test_rows_that_begin_alike(spark: SparkSession, path: None) -> None:
     """Spark computes what they have in common once; a buffer that is changed it must not be."""
     keys = [tuple(range(17)), tuple(None if i % 3 else -i for i in range(17))]

@@ -240,6 +240,7 @@ def test_file_of_a_broken_batch_that_is_gone(
     check_counts(spark, output, totals)
 
 
+@pytest.mark.slow
 def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
     out, _ = run()
     header, *lines, last = out.splitlines()
