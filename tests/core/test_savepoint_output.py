@@ -608,6 +608,7 @@ def test_an_interrupt_while_a_url_is_claimed(memory: Any, monkeypatch: pytest.Mo
     monkeypatch.setattr(memory, "ls", failing(memory.ls, 0, KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         write(URL)
+    monkeypatch.undo()
     assert not memory.find("/bucket")
 
 
