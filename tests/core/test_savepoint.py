@@ -288,9 +288,10 @@ def test_moved(tmp_path: Path) -> None:
     one = point("2.3.0-merged-checkpoint")
     expected = len(list(one.read().operator("by-string").entries()))
     assert expected > 0
-    with pytest.raises(SavepointError, match=r"is not in the savepoint: pass allow=\['/tmp/sp/"):
-        list(read_savepoint(one.path).operator("by-string").entries())
     ((old, new),) = one.moved.items()
+    message = rf"is not in the savepoint: pass allow=\['{re.escape(old)}"
+    with pytest.raises(SavepointError, match=message):
+        list(read_savepoint(one.path).operator("by-string").entries())
     for prefix in (old, f"{old}/", f"file:{old}"):
         for place in (new, f"{new}/", Path(new), Path(new).as_uri()):
             moved: Any = {"/other": str(tmp_path), prefix: place}
