@@ -81,11 +81,12 @@ sys.path.pop(0)
 
 
 def test_the_job_goes_on_with_the_counts(
-    flight_rows: list[tuple[int, Row]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     jar, jdk = flink_jar(), jdk_folder()
     if jar is None or jdk is None:
         pytest.skip("apache-flink-libraries or a JDK is not here")
+    flight_rows: list[tuple[int, Row]] = request.getfixturevalue("flight_rows")  # not if skipped
     savepoint = tmp_path / "savepoint"
     bootstrap_job.main(["--output", str(savepoint)])
     said = capsys.readouterr().out

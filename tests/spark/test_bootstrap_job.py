@@ -57,6 +57,7 @@ def test_the_state_is_what_was_counted(
     assert f"flink run -s {output}`" in said
 
 
+@pytest.mark.slow
 def test_without_arguments(
     flight_rows: list[tuple[int, Row]], capsys: pytest.CaptureFixture[str]
 ) -> None:
