@@ -597,16 +597,19 @@ def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({}, "needs the option operator"),
-        ({"operator": "nope"}, "operator must be an operator's uid"),
-        ({"operator": "by-string", "state": "nope"}, "states must be of by-string"),
-        ({"operator": "by-string", "keyGroups": "a"}, "keyGroups must be such as 0-63,70"),
-        ({"operator": "by-string", "moved": "[]"}, "moved must be a JSON object of paths"),
-        ({"operator": "by-string", "allow": "/a"}, "allow must be a JSON list of paths"),
-        ({"operator": "by-string", "allow": "[5]"}, "allow must be a JSON list of paths"),
-        ({"operator": "by-string", "group": "1"}, "has the options path, operator"),
-    ],
+    first_by_default(  # Spark starts a process for each
+        2,
+        [
+            ({}, "needs the option operator"),
+            ({"operator": "by-string", "allow": "/a"}, "allow must be a JSON list of paths"),
+            ({"operator": "nope"}, "operator must be an operator's uid"),
+            ({"operator": "by-string", "state": "nope"}, "states must be of by-string"),
+            ({"operator": "by-string", "keyGroups": "a"}, "keyGroups must be such as 0-63,70"),
+            ({"operator": "by-string", "moved": "[]"}, "moved must be a JSON object of paths"),
+            ({"operator": "by-string", "allow": "[5]"}, "allow must be a JSON list of paths"),
+            ({"operator": "by-string", "group": "1"}, "has the options path, operator"),
+        ],
+    ),
 )
 def test_options_are_checked(
     formatted: SparkSession, options: dict[str, str], message: str
@@ -621,6 +624,7 @@ def test_a_schema_of_ones_own_is_refused(formatted: SparkSession) -> None:
         reader.load(str(HEAP.path)).collect()
 
 
+@pytest.mark.slow
 def test_filters_leave_out_bytes(formatted: SparkSession, damaged: tuple[Path, int]) -> None:
     """With the filter pushed down, damage in what it leaves out is not met."""
     folder, last = damaged

@@ -95,7 +95,7 @@ def sent_by_local_key_by(
     return sent
 
 
-@pytest.mark.parametrize(("by", "key_type"), first_by_default(2, BY), ids=str)
+@pytest.mark.parametrize(("by", "key_type"), first_by_default(1, BY), ids=str)
 @pytest.mark.parametrize(
     "parallelism",
     [pytest.param(1, marks=pytest.mark.slow), 4, pytest.param(32, marks=pytest.mark.slow)],
@@ -139,7 +139,7 @@ def test_flights(
 @pytest.mark.parametrize(
     ("by", "parallelism", "diagnosis", "says"),
     first_by_default(
-        2,
+        1,
         [
             # B6, the top key of subtask 0, has 0.65 times the mean of one; 16 keys reach all.
             ("carrier", 4, UNLUCKY, "the best up to 8 is 7, and still has "),

@@ -237,7 +237,7 @@ KEYS: dict[KeyType, tuple[str, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("key_type", first_by_default(3, [*reversed(KEYS)]), ids=repr)
+@pytest.mark.parametrize("key_type", first_by_default(2, [*reversed(KEYS)]), ids=repr)
 def test_key_types(spark: SparkSession, tmp_path: Path, key_type: KeyType) -> None:
     """Each as a key, a value, the elements of both kinds of list, and as a user key."""
     spark_type, keys = KEYS[key_type]
@@ -293,7 +293,7 @@ def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
     assert files_of(ours) == files_of(alone)
 
 
-@pytest.mark.parametrize("ttl", ["millis", "moment"])
+@pytest.mark.parametrize("ttl", first_by_default(1, ["moment", "millis"]))
 def test_time_to_live(spark: SparkSession, tmp_path: Path, ttl: str) -> None:
     rows = [
         (name, n, [name, "b"], 1_700_000_000_000 * (n % 2) - n) for n, name in enumerate(NAMES)

@@ -25,13 +25,13 @@ class EndlessRead(BaseException):
     """An endless iterator was read on and on."""
 
 
-_MOST_READ = 40_000  # past any bound that Flink sets
+MOST_READ = 40_000  # past any bound that Flink sets
 
 
 def endless(value: Any) -> Iterator[Any]:
     """Return an iterator that never ends, and tells if somebody waits for its end."""
     for read in itertools.count():
-        if read > _MOST_READ:
+        if read > MOST_READ:
             raise EndlessRead
         yield value(read) if callable(value) else value
 
