@@ -283,7 +283,9 @@ LISTS: list[tuple[KeyType, str, list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("key_type", "ddl", "keys"), first_by_default(2, LISTS), ids=[ddl for _, ddl, _ in LISTS])
+@pytest.mark.parametrize(
+    ("key_type", "ddl", "keys"), first_by_default(2, LISTS), ids=[ddl for _, ddl, _ in LISTS]
+)
 def test_list(
     spark: SparkSession, ansi: None, path: None, key_type: LIST, ddl: str, keys: list[Any]
 ) -> None:
