@@ -36,15 +36,11 @@ In PySpark, in a shell, in tests:
 """
 
 from keygroups.assignment import (
-    DEFAULT_LOWER_BOUND_MAX_PARALLELISM,
     UPPER_BOUND_MAX_PARALLELISM,
     KeyTrace,
     assign_key_to_parallel_operator,
     assign_to_key_group,
-    compute_default_max_parallelism,
     compute_key_group_for_key_hash,
-    compute_key_group_range_for_operator_index,
-    compute_operator_index_for_key_group,
     trace_key,
 )
 from keygroups.errors import (
@@ -57,7 +53,13 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code, murmur_hash
-from keygroups.key_group_range import KeyGroupRange
+from keygroups.key_group_range import (
+    DEFAULT_LOWER_BOUND_MAX_PARALLELISM,
+    KeyGroupRange,
+    compute_default_max_parallelism,
+    compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+)
 from keygroups.load import KeyGroupLoad
 from keygroups.local_key_by import LocalKeyBy
 from keygroups.rescale import RescalePlan, check_restore

@@ -7,20 +7,22 @@ parts.
 
 from __future__ import annotations
 
+import datetime as dt
 import operator
 import struct
-from collections.abc import Callable, Collection
+import uuid
+from collections.abc import Callable, Collection, Iterable
+from decimal import Decimal
 from functools import lru_cache, partial
 from itertools import repeat
 from typing import Any
 
 from mmh3 import hash as _murmur3
 
-from keygroups import _java_lang, _java_time, types
-from keygroups._checks import (
-    INT_MAX,
-    INT_MIN,
-    check_int,
+from keygroups import types
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, check_int, show
+from keygroups._values import java_lang, java_time
+from keygroups._values.checks import (
     each,
     expect,
     expect_fields,
@@ -28,13 +30,16 @@ from keygroups._checks import (
     integer_checker,
     local_since_epoch,
     refused_key,
-    show,
 )
-from keygroups._inference import infer_key_type
-from keygroups._java_lang import fold, signed
-from keygroups._serializers import Row
+from keygroups._values.java_lang import fold, signed
+from keygroups._values.rows import Row
 from keygroups.binary_row import row_encoder
-from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.errors import (
+    AmbiguousKeyTypeError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedKeyTypeError,
+)
 from keygroups.types import KeyType, ScalarType
 
 __all__ = ["hash_code", "murmur_hash"]
@@ -154,7 +159,7 @@ def _row_hasher(key_type: types.ROW) -> Hasher:
     fields = [_deep(field) for field in key_type.fields]
     name = repr(key_type)
     start = 31 * key_type.kind_byte
-    name_codes = [31 + _java_lang.hash_string(name) for name in key_type.names or ()]
+    name_codes = [31 + java_lang.hash_string(name) for name in key_type.names or ()]
 
     def hash_row(key: object) -> int:
         codes = each("field", fields, expect_fields(name, len(fields), key))
@@ -285,22 +290,22 @@ _JAVA_VALUES: dict[KeyType, Callable[[Any], object]] = {
 }
 
 _SCALARS: dict[object, Hasher] = {
-    types.BOOLEAN: _java_lang.hash_boolean,
+    types.BOOLEAN: java_lang.hash_boolean,
     types.BYTE: integer_checker("BYTE", 8),
     types.SHORT: integer_checker("SHORT", 16),
     types.INT: integer_checker("INT", 32),
-    types.LONG: _java_lang.hash_long,
-    types.FLOAT: _java_lang.hash_float,
-    types.DOUBLE: _java_lang.hash_double,
-    types.CHAR: _java_lang.hash_char,
-    types.STRING: _java_lang.hash_string,
-    types.BIG_INT: _java_lang.hash_big_int,
-    types.BIG_DEC: _java_lang.hash_big_dec,
-    types.UUID: _java_lang.hash_uuid,
-    types.LOCAL_DATE: _java_time.hash_local_date,
-    types.LOCAL_TIME: _java_time.hash_local_time,
-    types.LOCAL_DATE_TIME: _java_time.hash_local_date_time,
-    types.INSTANT: _java_time.hash_instant,
+    types.LONG: java_lang.hash_long,
+    types.FLOAT: java_lang.hash_float,
+    types.DOUBLE: java_lang.hash_double,
+    types.CHAR: java_lang.hash_char,
+    types.STRING: java_lang.hash_string,
+    types.BIG_INT: java_lang.hash_big_int,
+    types.BIG_DEC: java_lang.hash_big_dec,
+    types.UUID: java_lang.hash_uuid,
+    types.LOCAL_DATE: java_time.hash_local_date,
+    types.LOCAL_TIME: java_time.hash_local_time,
+    types.LOCAL_DATE_TIME: java_time.hash_local_date_time,
+    types.INSTANT: java_time.hash_instant,
     types.NULL: _null_hasher,
 }
 
@@ -311,9 +316,9 @@ def _with_type(hash_key: Callable[[Any, object], int]) -> Callable[[Any], Hasher
 
 # What makes the hasher of each class of key types that have parameters.
 _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
-    types.SQL_DATE: _with_type(_java_time.hash_sql_date),
-    types.SQL_TIME: _with_type(_java_time.hash_sql_time),
-    types.SQL_TIMESTAMP: _with_type(_java_time.hash_sql_timestamp),
+    types.SQL_DATE: _with_type(java_time.hash_sql_date),
+    types.SQL_TIME: _with_type(java_time.hash_sql_time),
+    types.SQL_TIMESTAMP: _with_type(java_time.hash_sql_timestamp),
     types.TUPLE: _tuple_hasher,
     types.ROW: _row_hasher,
     types.SQL_ROW: _sql_row_hasher,
@@ -325,3 +330,83 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
         key_type, _nullable(key_type.key), _nullable(key_type.value), start=0
     ),
 }
+
+
+_INT = types.INT  # a name of this module's own, for the hot path
+_INFERRED: dict[type, ScalarType] = {
+    bool: types.BOOLEAN,
+    str: types.STRING,
+    float: types.DOUBLE,
+    Decimal: types.BIG_DEC,
+    dt.date: types.LOCAL_DATE,
+    dt.time: types.LOCAL_TIME,
+    uuid.UUID: types.UUID,
+}
+
+
+def infer_key_type(key: object, depth: int = 0) -> KeyType:
+    """Return the key type of a Python value, where the value leaves no doubt.
+
+    The class has to be exactly bool, int, str, float, Decimal, date, time, datetime,
+    UUID, tuple, list, set, frozenset or dict; a subclass (an enum, a namedtuple, a NumPy
+    scalar) has to be declared. The elements of a list, set or dict have to share one type.
+
+    `depth` is how many containers deep in a key the value is.
+
+    Raises AmbiguousKeyTypeError for an int from -2^31 to -1, whose hash differs between
+    Integer and Long, and UnsupportedKeyTypeError for any other class, for a mixed list
+    and for an int beyond 64 bits.
+
+    >>> infer_key_type(("a", 2**40))
+    TUPLE(STRING, LONG)
+    """
+    if type(key) is int:  # the hot path
+        return _INT if 0 <= key <= INT_MAX else _infer_wide_int(key)
+    cls = type(key)
+    if cls in _INFERRED:
+        return _INFERRED[cls]
+    if type(key) is dt.datetime:
+        return types.LOCAL_DATE_TIME if key.utcoffset() is None else types.INSTANT
+    if depth >= MAX_DEPTH and isinstance(key, (tuple, list, set, frozenset, dict)):
+        raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
+    if type(key) is tuple:
+        return types.TUPLE(*(_infer_field(field, depth) for field in key))
+    if type(key) is list:
+        return types.LIST(_infer_common("list", key, depth))
+    if isinstance(key, (set, frozenset)) and cls in (set, frozenset):
+        return types.SET(_infer_common("set", key, depth))
+    if type(key) is dict:
+        return types.MAP(
+            _infer_common("dict", key, depth), _infer_common("dict", key.values(), depth)
+        )
+    raise refused_key(key)
+
+
+def _infer_field(value: object, depth: int) -> KeyType:
+    return types.NULL if value is None else infer_key_type(value, depth + 1)
+
+
+def _infer_wide_int(key: int) -> ScalarType:
+    if INT_MIN <= key < 0:
+        raise AmbiguousKeyTypeError(
+            f"key {key} hashes differently as Integer and as Long: pass key_type=INT or "
+            "key_type=LONG (ints from 0 to 2147483647 hash alike)"
+        )
+    if LONG_MIN <= key <= LONG_MAX:
+        return types.LONG
+    raise UnsupportedKeyTypeError(
+        f"key {show(key)} is beyond Long's 64 bits: pass key_type=BIG_INT if it is a BigInteger"
+    )
+
+
+def _infer_common(what: str, values: Iterable[object], depth: int) -> KeyType:
+    """Return the one type of all values; nulls have every type, small ints are also Long."""
+    found = {_infer_field(value, depth) for value in values} - {types.NULL}
+    if found == {types.INT, types.LONG}:
+        return types.LONG
+    if len(found) > 1:
+        raise UnsupportedKeyTypeError(
+            f"key is a {what} of several types ({', '.join(sorted(map(repr, found)))}): "
+            "pass its key_type"
+        )
+    return found.pop() if found else types.NULL

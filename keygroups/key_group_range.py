@@ -1,4 +1,8 @@
-"""A contiguous range of key groups."""
+"""Ranges of key groups: what they are, and which subtask has which. They know no keys.
+
+The formulas are those of org.apache.flink.runtime.state.KeyGroupRangeAssignment. Where Flink
+leaves a bound unchecked (a key group or operator index out of range), these raise.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_class, check_int, to_int
+from keygroups._checks import (
+    UPPER_BOUND_MAX_PARALLELISM,
+    check_bounds,
+    check_class,
+    check_int,
+    check_parallelisms,
+    to_int,
+)
 from keygroups.errors import InvalidTypeError
 
-__all__ = ["KeyGroupRange"]
+__all__ = [
+    "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
+    "KeyGroupRange",
+    "compute_default_max_parallelism",
+    "compute_key_group_range_for_operator_index",
+    "compute_operator_index_for_key_group",
+]
 __dir__ = __all__.copy
 
 
@@ -98,3 +115,63 @@ def _empty() -> KeyGroupRange:
 
 
 KeyGroupRange.EMPTY = _empty()
+
+
+DEFAULT_LOWER_BOUND_MAX_PARALLELISM = 128
+"""The least max parallelism that Flink derives by itself."""
+
+
+def compute_key_group_range_for_operator_index(
+    max_parallelism: int, parallelism: int, operator_index: int
+) -> KeyGroupRange:
+    """Return the key groups of one subtask.
+
+    1 <= parallelism <= max_parallelism <= 32768 and 0 <= operator_index < parallelism.
+    Raises ParallelismError, and InvalidValueError or InvalidTypeError for the index.
+
+    Flink: KeyGroupRangeAssignment.computeKeyGroupRangeForOperatorIndex, which takes an
+    index past the parallelism and answers with key groups that do not exist.
+
+    >>> compute_key_group_range_for_operator_index(128, 3, 1)
+    KeyGroupRange(43, 85)
+    """
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
+    index = check_int("operator_index", operator_index, 0, parallelism - 1)
+    start = (index * max_parallelism + parallelism - 1) // parallelism
+    end = ((index + 1) * max_parallelism - 1) // parallelism
+    return KeyGroupRange(start, end)
+
+
+def compute_operator_index_for_key_group(
+    max_parallelism: int, parallelism: int, key_group_id: int
+) -> int:
+    """Return the index of the subtask that a key group belongs to.
+
+    1 <= parallelism <= max_parallelism <= 32768 and 0 <= key_group_id < max_parallelism.
+    Raises ParallelismError, and InvalidValueError or InvalidTypeError for the key group.
+
+    Flink: KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup.
+
+    >>> compute_operator_index_for_key_group(128, 3, 85)
+    1
+    """
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
+    key_group = check_int("key_group_id", key_group_id, 0, max_parallelism - 1)
+    return key_group * parallelism // max_parallelism
+
+
+def compute_default_max_parallelism(operator_parallelism: int) -> int:
+    """Return the max parallelism of a fresh job that sets none.
+
+    1 <= operator_parallelism <= 32768; the result is one and a half times that, rounded
+    up to a power of two and kept in 128..32768. A job restored from a savepoint keeps the
+    savepoint's instead. Raises ParallelismError.
+
+    Flink: KeyGroupRangeAssignment.computeDefaultMaxParallelism.
+
+    >>> compute_default_max_parallelism(85), compute_default_max_parallelism(86)
+    (128, 256)
+    """
+    parallelism = check_bounds("operator_parallelism", operator_parallelism)
+    power_of_two = 1 << (parallelism + parallelism // 2 - 1).bit_length()
+    return min(max(power_of_two, DEFAULT_LOWER_BOUND_MAX_PARALLELISM), UPPER_BOUND_MAX_PARALLELISM)

@@ -12,9 +12,8 @@ from itertools import chain, islice
 from typing import Any, Literal, TypeGuard, TypeVar, get_args
 
 from keygroups._checks import check_bounds, check_choice, check_str, iterate, show
+from keygroups._values.java_lang import hash_string
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.hashing import hash_code
-from keygroups.types import STRING
 
 __all__ = [
     "Mode",
@@ -129,7 +128,7 @@ def split_distribute_order(names: Iterable[str]) -> list[str]:
         name = check_str("name of a state", name)
         if name in hashes:
             raise InvalidValueError(f"names must be distinct, got {show(name)} twice")
-        hashes[name] = hash_code(name, STRING)
+        hashes[name] = hash_string(name)
     size = 16
     # computeIfAbsent looks at the load before it inserts, so a table holds one name more
     # than three quarters of its size until the next call.

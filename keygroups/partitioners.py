@@ -18,12 +18,12 @@ from keygroups._checks import (
     check_int,
     check_max_parallelism,
 )
-from keygroups.assignment import (
-    assign_key_to_parallel_operator,
+from keygroups.assignment import assign_key_to_parallel_operator
+from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.key_group_range import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.types import KeyType
 
 __all__ = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -19,16 +20,21 @@ from keygroups._checks import (
     show,
     to_int,
 )
-from keygroups._notebook import data_frame, html_table
-from keygroups._plots import plot_bands
-from keygroups._restore import check_restore
-from keygroups.assignment import (
+from keygroups._show.plots import plot_bands
+from keygroups._show.tables import data_frame, html_table
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    ParallelismError,
+    RestoreWarning,
+    printable,
+)
+from keygroups.hashing import hash_code, murmur_hash
+from keygroups.key_group_range import (
+    KeyGroupRange,
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.hashing import hash_code, murmur_hash
-from keygroups.key_group_range import KeyGroupRange
 from keygroups.load import KeyGroupLoad, show_weight
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
 from keygroups.types import KeyType
@@ -362,3 +368,51 @@ def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
     weight = "" if load is None else f"  {show_weight(load.weight_of(piece[2])):>19}"
     line = f"{piece[1]:>11}  {piece[0]:>11}  {piece[2]!s:>14}  {len(piece[2]):>6}{weight}"
     return f"{line}  moves" if piece.moves else line
+
+
+def restore_advice(max_parallelisms: Mapping[str, int]) -> str:
+    """Return the advice for operators with keyed state, by their max parallelisms.
+
+    Flink takes over the savepoint's only until a chained operator that is not in the savepoint
+    sets its chain back to the job's default: StateAssignmentOperation, seen in 1.17.2 to 2.3.0.
+    """
+    which = str(next(iter(max_parallelisms.values())))
+    if len(set(max_parallelisms.values())) > 1:
+        which = ", ".join(
+            f"{number} of {printable(name)}" for name, number in max_parallelisms.items()
+        )
+    return (
+        f"set max parallelism in the job, to {which}: where it is not set, a new operator in the "
+        "chain can make Flink lose keyed state"
+    )
+
+
+def check_restore(
+    savepoint_max_parallelism: int, parallelism: int, max_parallelism: int | None = None
+) -> int:
+    """Return the max parallelism that a job restored from a savepoint runs with.
+
+    `savepoint_max_parallelism` is the operator's in the savepoint or checkpoint, 1..32768;
+    `parallelism` and `max_parallelism` are those of the restored job. Where that sets None, the
+    savepoint's is kept, with a RestoreWarning: a chained operator that is not in the savepoint
+    may set it back, and keyed state is lost. One that is set must be the same, and the
+    parallelism at most that. Raises ParallelismError.
+
+    Flink: StateAssignmentOperation.checkParallelismPreconditions.
+
+    >>> check_restore(128, 90, 128)
+    128
+    >>> check_restore(128, 90, 256)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    keygroups.errors.ParallelismError: max_parallelism must be 128, that of the savepoint, ...
+    """
+    kept = check_bounds("savepoint_max_parallelism", savepoint_max_parallelism)
+    if max_parallelism is not None and check_max_parallelism(max_parallelism) != kept:
+        raise ParallelismError(
+            f"max_parallelism must be {kept}, that of the savepoint, got {show(max_parallelism)}: "
+            "keygroups.savepoint.change_max_parallelism writes a savepoint with another"
+        )
+    check_bounds("parallelism", parallelism, kept, "the max parallelism of the restored state")
+    if max_parallelism is None:
+        warnings.warn(restore_advice({"": kept}), RestoreWarning, stacklevel=2)
+    return kept

@@ -17,10 +17,9 @@ from keygroups._checks import (
     iterate,
     show,
 )
-from keygroups._inference import infer_key_type
-from keygroups.assignment import compute_default_max_parallelism
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
-from keygroups.hashing import finalise, hasher_of
+from keygroups.hashing import finalise, hasher_of, infer_key_type
+from keygroups.key_group_range import compute_default_max_parallelism
 from keygroups.types import KeyType
 
 __all__ = ["RoutingCandidate", "RoutingInference", "infer_routing"]

@@ -12,22 +12,21 @@ from contextlib import suppress
 from operator import add
 from typing import Any, NamedTuple
 
-from keygroups import _compound_serializers as compounds
-from keygroups import _serializers as serializers
 from keygroups import types
 from keygroups._checks import check_int, check_max_parallelism, show
-from keygroups._compound_serializers import checked_write
-from keygroups._serializers import (
+from keygroups._serializers import compounds
+from keygroups._serializers import scalars as serializers
+from keygroups._serializers.compounds import checked_write
+from keygroups._serializers.scalars import (
     BYTES,
     GLOBAL_WINDOW,
     TIME_WINDOW,
+    TRUNCATED,
     VOID_NAMESPACE,
-    GlobalWindow,
-    Row,
     Serializer,
-    TimeWindow,
     UnreadableError,
 )
+from keygroups._values.rows import GlobalWindow, Row, TimeWindow
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 
@@ -223,7 +222,7 @@ class CompositeKeySerializer:
             key_group = int.from_bytes(data[: self._prefix_bytes], "big")
             check_int("key group", key_group, 0, self._max_parallelism - 1)
             key, namespace, user_key, left, end = self._read(data, self._prefix_bytes, len(data))
-        except (*serializers.TRUNCATED, ValueError) as error:
+        except (*TRUNCATED, ValueError) as error:
             raise InvalidValueError(f"data must be a key of the state: {error}") from None
         if left is not None:
             raise InvalidValueError(
@@ -319,7 +318,7 @@ class _Splitter:
             return None, None, user_key, encoded, end
         fitting = []
         for key_end, first, stop in self._spans(encoded, start, last):
-            with suppress(*serializers.TRUNCATED, ValueError):
+            with suppress(*TRUNCATED, ValueError):
                 fitting.append((key_end, _whole(self._namespace, encoded[first:stop])))
         if not fitting:
             raise ValueError("no namespace behind a key")

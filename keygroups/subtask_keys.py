@@ -21,15 +21,8 @@ from itertools import chain, count, islice, takewhile
 from typing import Any
 
 from keygroups import types
-from keygroups._checks import (
-    INT_MAX,
-    check_class,
-    check_int,
-    check_parallelisms,
-    check_str,
-    expect,
-    show,
-)
+from keygroups._checks import INT_MAX, check_class, check_int, check_parallelisms, check_str, show
+from keygroups._values.checks import expect
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hasher_of

@@ -40,7 +40,7 @@ from soak_kinds import COMPOUNDS, SCALARS, Kind
 import keygroups
 from keygroups import arrays
 from keygroups.spark import with_routing
-from keygroups.spark._columns.path import SETTING
+from keygroups.spark._columns.backend import SETTING
 
 PATHS = ("scalar", "arrays", "fast", "portable")
 BLOCK = 500_000

@@ -12,27 +12,33 @@ is refused before it is opened; a link is taken for what it leads to, and chains
 is no regular file are refused in any case. Nothing is run, unpickled or instantiated.
 """
 
-from keygroups._row_reader import TimestampData
-from keygroups._serializers import GlobalWindow, Row, Serializer, TimeWindow, TtlValue
-from keygroups.savepoint._entries import StateEntry
-from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.savepoint._keyed_header import StateDescriptor
-from keygroups.savepoint._operator_state import OperatorStateEntry
-from keygroups.savepoint._read_task import ReadTask
+from keygroups._serializers.scalars import Serializer
+from keygroups._serializers.sql_rows import TimestampData
+from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
-from keygroups.savepoint._rewrite_report import RewriteReport, RewrittenOperator, RewrittenState
-from keygroups.savepoint._rewrite_task import RewriteTask
-from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
+from keygroups.savepoint._rewriter import (
+    OperatorRewriter,
+    RewriteReport,
+    RewrittenOperator,
+    RewrittenState,
+    SavepointRewriter,
+)
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
-from keygroups.savepoint._state_descriptors import (
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._write_task import WriteTask, WrittenFile
+from keygroups.savepoint._state.operator_state import OperatorStateEntry
+from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 from keygroups.savepoint._writer import OperatorWriter, SavepointWriter
 
 __all__ = [

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from keygroups._checks import check_class, check_int, check_str, iterate
-from keygroups._printable import printable
-from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups.errors import printable
+from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan

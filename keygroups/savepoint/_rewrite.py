@@ -8,12 +8,11 @@ from contextlib import closing
 from itertools import groupby
 
 from keygroups._checks import check_bounds
-from keygroups.assignment import compute_operator_index_for_key_group
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint._rewrite_report import RewriteReport
-from keygroups.savepoint._rewriter import OperatorRewriter, SavepointRewriter
+from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._rewriter import OperatorRewriter, RewriteReport, SavepointRewriter
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
-from keygroups.savepoint._spill import sorted_entries
+from keygroups.savepoint._state.spill import sorted_entries
 
 
 def change_max_parallelism(

@@ -3,26 +3,78 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
-from keygroups.errors import InvalidValueError, ParallelismError, SavepointError
-from keygroups.savepoint._keyed_header import StateDescriptor, write_keyed_header
-from keygroups.savepoint._metadata import (
+from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
+from keygroups.rescale import restore_advice
+from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
+from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
     StreamHandle,
     SubtaskState,
 )
-from keygroups.savepoint._metadata_writer import write_metadata
-from keygroups.savepoint._output_folder import FolderWriter, OutputFolder
-from keygroups.savepoint._rewrite_report import RewriteReport, RewrittenOperator, RewrittenState
-from keygroups.savepoint._rewrite_task import RewriteTask
+from keygroups.savepoint._metadata.writer import write_metadata
 from keygroups.savepoint._savepoint import Operator, Savepoint
-from keygroups.savepoint._write_task import OperatorFiles, WrittenFile
+from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
+from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+
+
+class RewrittenState(NamedTuple):
+    """How many entries of a state, in how many bytes, a subtask of the new savepoint has."""
+
+    state: str
+    subtask: int
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class RewrittenOperator:
+    """An operator with its old and new max parallelism; `states` are empty without keyed state."""
+
+    operator: str
+    old_max_parallelism: int
+    new_max_parallelism: int
+    parallelism: int
+    states: tuple[RewrittenState, ...]
+
+
+@dataclass(frozen=True)
+class RewriteReport:
+    """What was written; `str()` says how much of each state, and what the job has to set."""
+
+    path: str
+    operators: tuple[RewrittenOperator, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield f"canonical savepoint: {printable(self.path)}"
+        for operator in self.operators:
+            old, new = operator.old_max_parallelism, operator.new_max_parallelism
+            change = f"{old} -> {new}" if old != new else f"{old}, as it was"
+            yield f"{printable(operator.operator)}: max parallelism {change}"
+            by_state: dict[str, list[RewrittenState]] = {}
+            for one in operator.states:
+                by_state.setdefault(one.state, []).append(one)
+            for name, parts in by_state.items():
+                entries = sum(one.entries for one in parts)
+                size = sum(one.bytes for one in parts)
+                yield (
+                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in {len(parts)} "
+                    "subtasks"
+                )
+        keyed = {one.operator: one.new_max_parallelism for one in self.operators if one.states}
+        if keyed:
+            yield restore_advice(keyed)
+
 
 _CANONICAL = "canonical savepoint"
 _OLDEST_VERSION = 3

@@ -11,28 +11,25 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
-from keygroups._printable import printable, short
-from keygroups._restore_advice import restore_advice
-from keygroups.assignment import compute_operator_index_for_key_group
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.key_group_range import KeyGroupRange
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
+from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
-from keygroups.rescale import check_restore
-from keygroups.savepoint._entries import StateEntry
-from keygroups.savepoint._files import Files, check_path, check_place
-from keygroups.savepoint._key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._keyed_header import StateDescriptor
-from keygroups.savepoint._metadata import (
+from keygroups.rescale import check_restore, restore_advice
+from keygroups.savepoint._files.files import Files, check_path, check_place
+from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
     OperatorMetadata,
     SubtaskState,
-    read_metadata,
+    operator_id_of,
 )
-from keygroups.savepoint._operator_id import operator_id_of
-from keygroups.savepoint._operator_state import OperatorStateEntry, read_operator_state
-from keygroups.savepoint._read_task import ReadTask
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
+from keygroups.savepoint._tasks.read import ReadTask
 
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")

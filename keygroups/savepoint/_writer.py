@@ -8,23 +8,27 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
-from keygroups.assignment import compute_operator_index_for_key_group
+from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
-from keygroups.savepoint._entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.savepoint._keyed_header import write_keyed_header, write_state
-from keygroups.savepoint._keyed_state_file import KeyedStateFile
-from keygroups.savepoint._metadata import Metadata, OperatorMetadata, SubtaskState
-from keygroups.savepoint._metadata_writer import write_metadata
-from keygroups.savepoint._operator_id import operator_id_of
-from keygroups.savepoint._output_folder import FolderWriter, OutputFolder
-from keygroups.savepoint._snapshots import write_serializer
-from keygroups.savepoint._state_descriptors import (
+from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
+from keygroups.savepoint._metadata.handles import (
+    Metadata,
+    OperatorMetadata,
+    SubtaskState,
+    operator_id_of,
+)
+from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.header import write_keyed_header, write_state
+from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._state.new_states import (
     NEW_STATES,
     NewState,
     described,
     serializer_to_write,
 )
-from keygroups.savepoint._write_task import OperatorFiles, WriteTask
+from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed

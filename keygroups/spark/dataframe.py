@@ -20,10 +20,10 @@ from keygroups.spark._columns.arguments import (
     is_connect,
     map_key,
 )
+from keygroups.spark._columns.backend import PORTABLE, build
 from keygroups.spark._columns.binary_row import SQL_TYPES
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
-from keygroups.spark._columns.path import PORTABLE, build
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
 from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType

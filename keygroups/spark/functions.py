@@ -37,9 +37,9 @@ from pyspark.sql import Column
 from keygroups._checks import check_max_parallelism, check_parallelism, check_parallelisms, show
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.spark._columns.arguments import check_column, check_key_type, check_text, map_key
+from keygroups.spark._columns.backend import build
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
-from keygroups.spark._columns.path import build
 from keygroups.spark._columns.portable import Portable
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import INT, KeyType

@@ -13,9 +13,9 @@ from keygroups._checks import check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type, is_column
+from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
-from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType

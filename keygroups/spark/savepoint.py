@@ -32,10 +32,10 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
-from keygroups.spark._state.arrow_map import map_in_arrow
-from keygroups.spark._state.batches import SAME, Layout, batches, layout_of
-from keygroups.spark._state.entry_files import ENTRIES, write_entries
-from keygroups.spark._state.new_states import (
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
+from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
+from keygroups.spark._savepoint.new_states import (
     KeyedState,
     ListState,
     MapState,
@@ -43,10 +43,10 @@ from keygroups.spark._state.new_states import (
     ValueState,
     described,
 )
-from keygroups.spark._state.rewriting import rekeyed_entries
-from keygroups.spark._state.row_encoder import RowEncoder
-from keygroups.spark._state.state_columns import rows_of
-from keygroups.spark._state.tasks import read_tasks, wanted_states
+from keygroups.spark._savepoint.rewriting import rekeyed_entries
+from keygroups.spark._savepoint.row_encoder import RowEncoder
+from keygroups.spark._savepoint.state_columns import rows_of
+from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
 
 __all__ = [
     "KeyedState",
@@ -153,7 +153,7 @@ def register_data_source(spark: SparkSession) -> str:
             f"a data source in Python needs Spark 4.0, this is {spark.version}: use "
             "read_keyed_state in a classic session"
         )
-    from keygroups.spark._state.data_source import FORMAT, FlinkStateDataSource
+    from keygroups.spark._savepoint.data_source import FORMAT, FlinkStateDataSource
 
     spark.dataSource.register(FlinkStateDataSource)
     return FORMAT

@@ -14,9 +14,9 @@ from keygroups.load import HOT, KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport, diagnose, subtask_detail, subtask_rows
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
+from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import contains, key_fields
-from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
 

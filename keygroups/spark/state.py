@@ -45,13 +45,13 @@ from pyspark.sql import types as T
 from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.spark._columns.arguments import check_df
+from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
-from keygroups.spark._columns.path import PORTABLE
 from keygroups.spark._columns.portable import Portable
-from keygroups.spark._keyed_state.aggregates import AGGREGATES
-from keygroups.spark._keyed_state.group import RETRACTS, ROW_KINDS, Change, Group
-from keygroups.spark._keyed_state.landing import lands_on
-from keygroups.spark._keyed_state.retention import check_retention
+from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Group
+from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.retention import check_retention
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 

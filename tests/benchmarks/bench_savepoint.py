@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import large_savepoints
 
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._metadata import read_metadata
+from keygroups.savepoint._metadata.reader import read_metadata
 
 ROUNDS, ENTRIES, SUBTASKS = 5, 512_000, 1_000
 SMALL, LARGE = 1_024_000, 10_240_000

@@ -34,7 +34,7 @@ from java_udf import add_java_class
 
 from keygroups import assign_to_key_group
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.path import SETTING
+from keygroups.spark._columns.backend import SETTING
 from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 
 MAX_PARALLELISM = 128

@@ -34,8 +34,8 @@ from keygroups import (
     UnsupportedKeyTypeError,
     arrays,
 )
-from keygroups._arrays.rows import bytes_of
-from keygroups._java_time import instant_code
+from keygroups._values.java_time import instant_code
+from keygroups.arrays._rows import bytes_of
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -622,7 +622,7 @@ def test_tables_and_structs() -> None:
 
 
 def test_chunks_beyond_offsets_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups._arrays.inputs._MOST_BYTES", 1)
+    monkeypatch.setattr("keygroups.arrays._inputs._MOST_BYTES", 1)
     for chunks in ([TEXTS, TEXTS], [NUMBERS, NUMBERS]):
         array = pa.chunked_array(chunks)
         assert arrays.hash_code(array).tolist() == one_by_one(chunks[0] * 2, None)

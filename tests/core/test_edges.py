@@ -28,7 +28,7 @@ from keygroups import (
     types,
 )
 from keygroups._checks import MAX_DEPTH
-from keygroups._heaviest import Heaviest, heaviest_subtasks
+from keygroups.load import Heaviest, heaviest_subtasks
 from keygroups.operator_state import split_distribute_order
 from keygroups.partitioners import subtask_state_mapping
 from keygroups.types import (

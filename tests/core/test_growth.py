@@ -267,10 +267,10 @@ GROWING: dict[str, Callable[[int], object]] = {
 """What grows: the name, and a call for a size."""
 CONSTANT = {
     # A number to a number, or an object of a few fields.
-    "assignment.compute_default_max_parallelism",
+    "key_group_range.compute_default_max_parallelism",
     "assignment.compute_key_group_for_key_hash",
-    "assignment.compute_key_group_range_for_operator_index",
-    "assignment.compute_operator_index_for_key_group",
+    "key_group_range.compute_key_group_range_for_operator_index",
+    "key_group_range.compute_operator_index_for_key_group",
     "cli.main",
     "job.read_job",
     *(name for name in CALLS if name.startswith("Job.")),  # one vertex, with its few subtasks

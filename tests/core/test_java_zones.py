@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from keygroups import InvalidValueError, hash_code
-from keygroups._java_zones import ZONE_NAMES, doubtful_spans
+from keygroups._values.java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
 SQL_TYPES = [SQL_DATE, SQL_TIME, SQL_TIMESTAMP]

@@ -25,7 +25,7 @@ from keygroups import (
     hash_code,
     types,
 )
-from keygroups._key_text import CHOICES, check_text, parse_key, parse_key_type
+from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 UTC = dt.timezone.utc

@@ -11,7 +11,7 @@ from decimal import Decimal
 import pytest
 
 from keygroups import hash_code, types
-from keygroups._inference import infer_key_type
+from keygroups.hashing import infer_key_type
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

@@ -44,15 +44,15 @@ from keygroups import (
     state_keys,
     types,
 )
-from keygroups import _serializers as serializers
-from keygroups._compound_serializers import list_of, tuple_of
+from keygroups._serializers import scalars as serializers
+from keygroups._serializers.compounds import list_of, tuple_of
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.snapshots import _OTHERS, _SIMPLE, read_versioned_snapshot
 from keygroups.job import Job
 from keygroups.logical_types import parse_logical_type
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._files import Files, OpenStream
-from keygroups.savepoint._snapshots import _OTHERS, _SIMPLE, read_versioned_snapshot
+from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.state_keys import CompositeKeySerializer, Serializer
 
 COUNTS = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])

@@ -34,9 +34,9 @@ from keygroups import (
     types,
 )
 from keygroups._checks import show
-from keygroups._notebook import html_table
-from keygroups._printable import printable
+from keygroups._show.tables import html_table
 from keygroups.cli import main
+from keygroups.errors import printable
 from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.logical_types import parse_logical_type
 from keygroups.reports import HotKey, RescaleReport, SkewReport, diagnose, subtask_rows

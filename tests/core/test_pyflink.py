@@ -26,7 +26,7 @@ from keygroups import (
     hash_code,
     trace_key,
 )
-from keygroups._java_time import instant_code
+from keygroups._values.java_time import instant_code
 from keygroups.types import (
     BIG_INT,
     CHAR,

@@ -16,7 +16,7 @@ import pytest
 from regex_steps import Steps, TooManyStepsError
 
 import keygroups
-from keygroups import _key_text
+from keygroups.cli import _key_text
 
 ROOT = Path(keygroups.__file__).parent
 SIZE, TIMES = 40, 4
@@ -38,7 +38,7 @@ ISO = (
     f"{_key_text._DATE}[T ]{_key_text._TIME}",
     f"{_key_text._DATE}[T ]{_key_text._TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})",
 )
-GIVEN = {("_key_text", "pattern"): ISO}
+GIVEN = {("cli/_key_text", "pattern"): ISO}
 """The patterns that are arguments of a function: where, the expression, and what it may be."""
 
 
@@ -139,7 +139,12 @@ def test_where_regexes_are() -> None:
     """The search finds some, in modules that have several."""
     found = {(regex.module, regex.pattern) for regex in REGEXES}
     assert len(found) >= 20
-    assert {module for module, _ in found} >= {"_key_text", "explain", "job", "logical_types"}
+    assert {module for module, _ in found} >= {
+        "cli/_key_text",
+        "explain",
+        "job/__init__",
+        "logical_types",
+    }
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ from keygroups.types import (
 
 ROOT = Path(__file__).parents[2]
 ADVICE = [
-    ("_skew_diagnosis", "key by a column of more values"),
+    ("reports/_diagnosis", "key by a column of more values"),
     ("job", "key by more values"),
 ]
 """What reports advise; nothing failed."""
@@ -347,84 +347,84 @@ ARRAYS = ("numpy", "pyarrow")
 
 OF_KEYS = [
     Remedy(
-        "_checks",
+        "_values/checks",
         "compute_key_group_for_key_hash takes a hash of your own",
         hashes(object()),
         lambda: compute_key_group_for_key_hash(97, 128),  # of the String "a"
         compute_key_group_for_key_hash(hash_code("a"), 128),
     ),
     Remedy(
-        "_checks",
+        "_values/checks",
         "key the job by its name (STRING)",
         hashes(Color.RED),
         hashes(Color.RED.name, STRING),
         82 * 31**2 + 69 * 31 + 68,
     ),
     Remedy(
-        "_checks",
+        "_values/checks",
         "a subclass may stand for another Java class: pass key_type",
         hashes(Text("A")),
         hashes(Text("A"), STRING),
         65,
     ),
     Remedy(
-        "_checks",
+        "_values/checks",
         "it may stand for several Java classes, such as Integer and Long: pass key_type",
         hashes(Seven()),
         hashes(Seven(), INT),
         7,
     ),
     Remedy(
-        "_checks",
+        "_values/checks",
         "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type",
         hashes(Pair("A", 7)),
         hashes(Pair("A", 7), TUPLE(STRING, INT)),
         31 * 65 + 7,
     ),
     Remedy(
-        "_checks",
+        "_values/checks",
         "round it first, for instance with struct.unpack('f', struct.pack('f', key))[0]",
         hashes(0.1, FLOAT),
         hashes(struct.unpack("f", struct.pack("f", 0.1))[0], FLOAT),
         0x3DCCCCCD,  # Float.floatToIntBits(0.1f)
     ),
     Remedy(
-        "_inference",
+        "hashing",
         "pass key_type=BIG_INT if it is a BigInteger",
         hashes(2**70),
         hashes(2**70, BIG_INT),
         64 * 31**2,  # of the ints 64, 0 and 0
     ),
     Remedy(
-        "_inference",
+        "hashing",
         "pass key_type=INT or key_type=LONG",
         hashes(-1),
         lambda: (hash_code(-1, INT), hash_code(-1, LONG)),
         (-1, 0),
     ),
     Remedy(
-        "_inference",
+        "hashing",
         "of several types ({}): pass its key_type",
         hashes([[1], [2**40]]),
         hashes([[1], [2**40]], LIST(LIST(LONG))),
         31 * (31 + 31 + 1) + 31 + 2**8,
     ),
     Remedy(
-        "_row_values",
+        "binary_row",
         "cut it in the first case, and declare {}, which gives the same bytes, in the other",
         hashes((LONG_TEXT,), VARCHAR_2),
         lambda: (hash_code(("x",), VARCHAR_2), hash_code((LONG_TEXT,), SQL_ROW("STRING"))),
         (1579225906, 598535031),
     ),
     Remedy(
-        "_row_values",
+        "binary_row",
         "Flink keeps no more of a key: drop the rest",
         hashes((FINE_TIME,), TIME_3),
         hashes((FINE_TIME.replace(microsecond=971_000),), TIME_3),
         87171055,
     ),
     Remedy(
-        "_row_values",
+        "binary_row",
         "drop it in the first case, and declare {}({}), which gives the same bytes, in the other",
         hashes((ONE_MS,), SECONDS),
         lambda: (
@@ -441,22 +441,24 @@ OF_KEYS = [
         62 + 7,
     ),
     Remedy(
-        "_java_zones",
+        "_values/java_zones",
         "; write {} if that is meant",
         lambda: SQL_DATE("EST"),
         lambda: repr(SQL_DATE("America/Panama")),
         "SQL_DATE('America/Panama')",
     ),
     Remedy(
-        "_java_zones",
+        "_values/java_zones",
         "; write {}",
         lambda: SQL_DATE("europe/berlin"),
         lambda: repr(SQL_DATE("Europe/Berlin")),
         "SQL_DATE('Europe/Berlin')",
     ),
-    Remedy("_java_zones", "update its tzdata", with_old_data, in_berlin, IN_BERLIN, ("tzdata",)),
     Remedy(
-        "_java_zones",
+        "_values/java_zones", "update its tzdata", with_old_data, in_berlin, IN_BERLIN, ("tzdata",)
+    ),
+    Remedy(
+        "_values/java_zones",
         "install the package tzdata",
         without_data,
         with_the_package,
@@ -464,14 +466,14 @@ OF_KEYS = [
         ("tzdata",),
     ),
     Remedy(
-        "_key_text",
+        "cli/_key_text",
         "may be text or a compound key: give its type, STRING or such as TUPLE(STRING, INT)",
         lambda: trace("('a', 1)"),
         lambda: trace("('a', 1)", "--type", "TUPLE(STRING, INT)"),
         31 * 97 + 1,
     ),
     Remedy(
-        "_key_text",
+        "cli/_key_text",
         "may be a STRING or {}: give its type",
         lambda: trace("42"),
         lambda: (trace("42", "--type", "INT"), trace("42", "--type", "STRING")),
@@ -510,7 +512,7 @@ OF_PLANS = [
         14,
     ),
     Remedy(
-        "_rest",
+        "job/_rest",
         "it points to {}, which is not followed: pass the URL of the REST API itself",
         lambda: job_of_two("2" * 32, "/old"),
         lambda: job_of_two("2" * 32),
@@ -562,21 +564,21 @@ OF_STATE = [
         b"\5" + b"\0\0\0\1a" + b"\0",  # the key group, the length and the byte, VoidNamespace
     ),
     Remedy(
-        "savepoint/_files",
+        "savepoint/_files/files",
         ": pass allow=[{}] if it is to be read there, or moved to say where it is now",
         elsewhere,
         lambda: elsewhere(allow=lambda folder: [folder]),
         [7],
     ),
     Remedy(
-        "savepoint/_files",
+        "savepoint/_files/files",
         ", or moved to say where it is now",
         elsewhere,
         lambda: elsewhere(moved=lambda folder: {folder: folder}),
         [7],
     ),
     Remedy(
-        "savepoint/_entry_encoder",
+        "savepoint/_state/entry_encoder",
         "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
         lambda: last_access(1_700_000_000, allow_any=False),
         lambda: [
@@ -586,14 +588,14 @@ OF_STATE = [
         [1_700_000_000, 1_700_000_000_000],
     ),
     Remedy(
-        "savepoint/_key_group_streams",
+        "savepoint/_state/key_group_streams",
         "take a savepoint in canonical format",
         lambda: kryo_values(canonical=False),
         lambda: kryo_values(canonical=True),
         [b"kryo"],
     ),
     Remedy(
-        "savepoint/_read_task",
+        "savepoint/_tasks/read",
         "take a canonical savepoint, which has none",
         lambda: entries("2.3.0-changelog-checkpoint"),
         lambda: entries("2.3.0-changelog-canonical"),
@@ -624,7 +626,7 @@ OF_STATE = [
 
 OF_ARRAYS = [
     Remedy(
-        "_arrays/dates",
+        "arrays/_dates",
         "give those without one that of the JVM first",
         lambda: array_hashes(timestamps(None), SQL_TIMESTAMP("UTC")),
         lambda: array_hashes(timestamps("UTC"), SQL_TIMESTAMP("UTC")),
@@ -632,7 +634,7 @@ OF_ARRAYS = [
         ARRAYS,
     ),
     Remedy(
-        "_arrays/inputs",
+        "arrays/_inputs",
         "may stand for several Java classes: pass key_type",
         lambda: array_hashes(numpy_array(0.5, dtype="float32")),
         lambda: array_hashes(numpy_array(0.5, dtype="float32"), FLOAT),
@@ -640,7 +642,7 @@ OF_ARRAYS = [
         ARRAYS,
     ),
     Remedy(
-        "_arrays/inputs",
+        "arrays/_inputs",
         "pass key_type=INT or key_type=LONG",
         lambda: array_hashes(numpy_array(-1, dtype="int64")),
         lambda: [
@@ -650,7 +652,7 @@ OF_ARRAYS = [
         ARRAYS,
     ),
     Remedy(
-        "_arrays/inputs",
+        "arrays/_inputs",
         "only str is taken from objects: give it the dtype of its values",
         lambda: array_hashes(numpy_array(1, 2, dtype="object")),
         lambda: array_hashes(numpy_array(1, 2, dtype="object").astype("int64")),
@@ -658,7 +660,7 @@ OF_ARRAYS = [
         ARRAYS,
     ),
     Remedy(
-        "_arrays/inputs",
+        "arrays/_inputs",
         "pass its to_numpy() if they are numbers, else convert_dtypes() first",
         lambda: array_hashes(series()),
         lambda: [
@@ -681,7 +683,7 @@ OF_EXTRAS = [
         ARRAYS,
     ),
     Remedy(
-        "savepoint/_files",
+        "savepoint/_files/files",
         "pip install 'keygroups[savepoint]'",
         lacking("fsspec")(lambda: read_savepoint("memory://remedies")),
         in_memory,
@@ -689,7 +691,7 @@ OF_EXTRAS = [
         ("fsspec",),
     ),
     Remedy(
-        "savepoint/_snappy",
+        "savepoint/_files/snappy",
         "pip install 'keygroups[savepoint]'",
         lacking("cramjam")(lambda: entries("2.3.0-snappy-canonical")),
         lambda: entries("2.3.0-snappy-canonical"),
@@ -697,7 +699,7 @@ OF_EXTRAS = [
         ("cramjam",),
     ),
     Remedy(
-        "savepoint/_checksums",
+        "savepoint/_files/checksums",
         "pip install 'keygroups[savepoint]'",
         lacking("xxhash")(lambda: entries("2.3.0-rocksinc-native")),
         lambda: entries("2.3.0-rocksinc-native"),
@@ -705,7 +707,7 @@ OF_EXTRAS = [
         ("xxhash",),
     ),
     Remedy(
-        "_notebook",
+        "_show/tables",
         "pip install pandas",
         lacking("pandas")(LOAD.to_pandas),
         lambda: LOAD.to_pandas()["weight"].tolist(),
@@ -713,7 +715,7 @@ OF_EXTRAS = [
         ("pandas",),
     ),
     Remedy(
-        "_plots",
+        "_show/plots",
         "pip install 'keygroups[plot]'",
         lacking("matplotlib")(lambda: LOAD.plot(2)),
         lambda: LOAD.plot(2).get_ylabel(),

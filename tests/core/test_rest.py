@@ -21,9 +21,8 @@ from typing import Any
 
 import pytest
 
-from keygroups import _rest
 from keygroups.errors import JobError
-from keygroups.job import read_job
+from keygroups.job import _rest, read_job
 
 JOB_ID = "0" * 32
 TIMEOUT = 10

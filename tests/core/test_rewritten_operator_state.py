@@ -14,7 +14,7 @@ import pytest
 from savepoints import point
 
 from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
-from keygroups.savepoint._metadata import StreamHandle
+from keygroups.savepoint._metadata.handles import StreamHandle
 
 
 def streams(savepoint: Savepoint) -> Iterator[StreamHandle]:

@@ -25,7 +25,7 @@ from keygroups.errors import (
     SavepointError,
 )
 from keygroups.savepoint import Operator, Savepoint, Subtask, read_savepoint
-from keygroups.savepoint import _files as files_module
+from keygroups.savepoint._files import files as files_module
 from keygroups.types import STRING
 
 HEAP = point("2.3.0-heap-canonical")

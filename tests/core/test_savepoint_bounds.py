@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from java_bytes import TypeGraph
 
 from keygroups import KeyGroupRange
-from keygroups._row_reader import row_reader
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.snapshots import read_versioned_snapshot
+from keygroups._serializers.sql_rows import row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._logical_types import read_logical_type
-from keygroups.savepoint._snapshots import read_versioned_snapshot
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 
 INT, STRING = sb.simple("Int"), sb.simple("String")
 STEPS, BYTES = 60, 1000

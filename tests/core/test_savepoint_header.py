@@ -26,15 +26,15 @@ from snapshot_bytes import (
 )
 
 from keygroups import types
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
+from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.snapshots import read_serializer, read_versioned_snapshot
 from keygroups.errors import SavepointError
 from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._files import OpenStream
-from keygroups.savepoint._java_stream import JavaEnum, JavaObject, read_java_object
-from keygroups.savepoint._keyed_header import read_keyed_header
-from keygroups.savepoint._logical_types import read_logical_type
-from keygroups.savepoint._metadata import StreamHandle
-from keygroups.savepoint._snapshots import read_serializer, read_versioned_snapshot
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._metadata.handles import StreamHandle
+from keygroups.savepoint._state.header import read_keyed_header
 from keygroups.state_keys import Serializer
 
 

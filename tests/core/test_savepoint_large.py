@@ -11,8 +11,8 @@ from large_savepoints import KEY_GROUPS, wide_metadata, write
 
 from keygroups import assign_to_key_group
 from keygroups.savepoint import Operator, read_savepoint
-from keygroups.savepoint import _files as files_module
-from keygroups.savepoint._metadata import read_metadata
+from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.types import STRING
 
 FORMS = ("canonical", "native", "rocksdb")

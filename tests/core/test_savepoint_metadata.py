@@ -12,7 +12,7 @@ import savepoint_bytes as sb
 from keygroups import KeyGroupRange
 from keygroups.errors import SavepointError
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._metadata import (
+from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
@@ -21,8 +21,8 @@ from keygroups.savepoint._metadata import (
     RocksDBHandle,
     StreamHandle,
     SubtaskState,
-    read_metadata,
 )
+from keygroups.savepoint._metadata.reader import read_metadata
 
 
 def parsed(

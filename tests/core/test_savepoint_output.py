@@ -34,9 +34,9 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint import _keyed_state_file as keyed_state_file
-from keygroups.savepoint import _output_folder as output_folder
-from keygroups.savepoint._output_folder import OutputFolder
+from keygroups.savepoint._files import output_folder
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._state import keyed_state_file
 from keygroups.types import LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")

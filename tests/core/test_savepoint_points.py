@@ -23,9 +23,7 @@ from savepoints import (
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry
-from keygroups.savepoint._key_group_streams import read_header
-from keygroups.savepoint._keyed_header import KeyedHeader, read_keyed_header
-from keygroups.savepoint._metadata import (
+from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
@@ -33,9 +31,11 @@ from keygroups.savepoint._metadata import (
     OperatorStateHandle,
     RocksDBHandle,
     StreamHandle,
-    read_metadata,
 )
-from keygroups.savepoint._operator_state import read_operator_state
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._state.header import KeyedHeader, read_keyed_header
+from keygroups.savepoint._state.key_group_streams import read_header
+from keygroups.savepoint._state.operator_state import read_operator_state
 
 cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
 

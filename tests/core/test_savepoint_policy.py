@@ -30,9 +30,9 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.savepoint import _files as files_module
-from keygroups.savepoint._files import Files
-from keygroups.savepoint._metadata import StreamHandle
+from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.types import INT
 
 GROUP = assign_to_key_group(7, 128, INT)

@@ -32,8 +32,8 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint import _spill as spill
-from keygroups.savepoint._metadata import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._state import spill
 
 CHANGELOG = "changelog-checkpoint"  # what is not read
 RAW = "heaptimers-checkpoint"  # raw keyed state

@@ -30,7 +30,7 @@ from keygroups.savepoint import (
     convert_to_canonical,
     read_savepoint,
 )
-from keygroups.savepoint._metadata import KeyGroupsHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.types import STRING
 
 Record = Callable[[str, object], None]

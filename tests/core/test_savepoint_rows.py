@@ -12,9 +12,9 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._compound_serializers import sql_row
-from keygroups._row_reader import TimestampData, row_reader
-from keygroups._serializers import Row
+from keygroups._serializers.compounds import sql_row
+from keygroups._serializers.sql_rows import TimestampData, row_reader
+from keygroups._values.rows import Row
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code

@@ -30,11 +30,12 @@ from sst_bytes import (
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import read_savepoint
-from keygroups.savepoint._checksums import block_checksum
-from keygroups.savepoint._files import OpenStream
-from keygroups.savepoint._metadata import RocksDBHandle, StreamHandle, read_metadata
-from keygroups.savepoint._rocksdb import _live
-from keygroups.savepoint._sst import RangeDeletion, SstFile
+from keygroups.savepoint._files.checksums import block_checksum
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.sst import RangeDeletion, SstFile
+from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._state.rocksdb import _live
 
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 

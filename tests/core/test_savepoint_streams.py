@@ -35,7 +35,7 @@ from keygroups.savepoint import (
     TtlValue,
     read_savepoint,
 )
-from keygroups.savepoint import _files as files_module
+from keygroups.savepoint._files import files as files_module
 
 INT, LONG, STRING = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
 KRYO = sb.kryo_of("a.B")

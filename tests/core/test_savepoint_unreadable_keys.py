@@ -14,11 +14,11 @@ import savepoint_bytes as sb
 from savepoints import point
 
 from keygroups import cli
-from keygroups._compound_serializers import pojo_of
-from keygroups._serializers import INT, LONG, STRING, Serializer, read_long
+from keygroups._serializers.compounds import pojo_of
+from keygroups._serializers.scalars import INT, LONG, STRING, Serializer, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
-from keygroups.savepoint._raw_entries import RAW
+from keygroups.savepoint._state.encoded_entries import RAW
 from keygroups.state_keys import (
     TIME_WINDOW,
     VOID_NAMESPACE,

@@ -32,6 +32,7 @@ from written_bytes import (
 )
 
 from keygroups import assign_to_key_group
+from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
@@ -43,9 +44,8 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._keyed_header import KeyedHeader, write_state
-from keygroups.savepoint._raw_entries import RAW
-from keygroups.savepoint._snapshots import write_serializer
+from keygroups.savepoint._state.encoded_entries import RAW
+from keygroups.savepoint._state.header import KeyedHeader, write_state
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, SQL_ROW, STRING
 

@@ -15,7 +15,7 @@ from java_values import INTEGERS, SCALARS
 from sql_values import python
 
 from keygroups import hash_code, state_keys, types
-from keygroups._compound_serializers import (
+from keygroups._serializers.compounds import (
     enum_of,
     list_of,
     map_of,
@@ -24,7 +24,7 @@ from keygroups._compound_serializers import (
     sql_row,
     tuple_of,
 )
-from keygroups._serializers import Serializer
+from keygroups._serializers.scalars import Serializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,

@@ -227,7 +227,7 @@ def test_no_key_is_at_a_change_of_the_clock() -> None:
         hash_code(gap, key_type)
     near = st.just(gap) | st.just(dt.datetime(2020, 3, 29, 4))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("keygroups._key_strategies.values", lambda key_type: near)
+        patch.setattr("keygroups.testing._strategies.values", lambda key_type: near)
         strategy = keys(key_type)
     assert find(strategy, lambda key: True) == dt.datetime(2020, 3, 29, 4)
     with pytest.raises(NoSuchExample):
@@ -269,7 +269,7 @@ def test_parallelisms_shrink_and_reach_the_bound() -> None:
 
 def test_strategies_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [*sys.modules]:
-        if name.partition(".")[0] == "hypothesis" or name == "keygroups._key_strategies":
+        if name.partition(".")[0] == "hypothesis" or name == "keygroups.testing._strategies":
             monkeypatch.setitem(sys.modules, name, None)
     for make in (lambda: keys(INT), parallelisms):
         with pytest.raises(ImportError, match="pip install hypothesis"):

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from hostile_values import HOSTILE, OwnError
 
-from keygroups import _value_checks, hashing
-from keygroups._compound_serializers import checked_write, tuple_of
-from keygroups._value_checks import check_value
+from keygroups import hashing
+from keygroups._serializers import value_checks as _value_checks
+from keygroups._serializers.compounds import checked_write, tuple_of
+from keygroups._serializers.value_checks import check_value
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hash_code
 from keygroups.state_keys import BYTES, Row, serializer_of

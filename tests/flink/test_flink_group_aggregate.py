@@ -17,7 +17,7 @@ from group_histories import (
     values,
 )
 
-from keygroups.spark._keyed_state.retention import Retention
+from keygroups.spark._group_by.retention import Retention
 
 pytestmark = [
     pytest.mark.flink,

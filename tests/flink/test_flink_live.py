@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keygroups import InvalidValueError, assign_to_key_group, hash_code
-from keygroups._key_strategies import SCALARS, values
+from keygroups.testing._strategies import SCALARS, values
 from keygroups.types import (
     BIG_INT,
     BOOLEAN,
@@ -188,7 +188,7 @@ def test_column_expressions_in_bulk(
     from random_keys import random_keys
 
     from keygroups.spark import functions as KF
-    from keygroups.spark._columns.path import SETTING
+    from keygroups.spark._columns.backend import SETTING
 
     count = COLUMN_BULK[key_type]
     call = f"reflect('{ASSIGNMENT}', 'assignToKeyGroup', key, {BULK_MAX_PARALLELISM})"

@@ -16,7 +16,7 @@ from random_rows import BULK, random_rows
 from spark_values import sql_type
 
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.path import SETTING
+from keygroups.spark._columns.backend import SETTING
 from keygroups.types import SQL_ROW
 
 pytestmark = pytest.mark.flink

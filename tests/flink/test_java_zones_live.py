@@ -21,8 +21,8 @@ import pytest
 from flink_sql import JAVA_FOLDER, jdk_folder
 
 from keygroups import InvalidValueError
-from keygroups._java_time import hash_sql_date, hash_sql_time, hash_sql_timestamp
-from keygroups._java_zones import ZONE_NAMES, doubtful_spans
+from keygroups._values.java_time import hash_sql_date, hash_sql_time, hash_sql_timestamp
+from keygroups._values.java_zones import ZONE_NAMES, doubtful_spans
 from keygroups.types import SQL_DATE, SQL_TIME, SQL_TIMESTAMP
 
 pytestmark = pytest.mark.flink

@@ -34,7 +34,7 @@ from keygroups import (
 from keygroups.spark import functions as KF
 from keygroups.spark import repartition_by_subtask, with_routing
 from keygroups.spark._columns import catalyst
-from keygroups.spark._columns.path import SETTING, current_path
+from keygroups.spark._columns.backend import SETTING, current_path
 from keygroups.spark.dataframe import key_group_column
 from keygroups.types import (
     BIG_DEC,
@@ -413,7 +413,7 @@ def test_broken_internals_mean_the_portable_path(
 
 
 def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups.spark._columns.path._fast_path", lambda session: None)
+    monkeypatch.setattr("keygroups.spark._columns.backend._fast_path", lambda session: None)
     assert current_path() is current_path()
     for _ in setting(spark, SETTING, "fast"):
         with pytest.raises(InvalidValueError, match="this session has no fast path"):

@@ -278,7 +278,7 @@ BEFORE_4 = [
 ]
 OF_STATE = [
     Remedy(
-        "spark/_state/batches",
+        "spark/_savepoint/batches",
         "has another type in some subtasks: read it with keygroups.savepoint",
         lambda: in_columns(*MIXED),
         lambda: in_python(*MIXED),
@@ -286,7 +286,7 @@ OF_STATE = [
         error=QUERY_FAILS,
     ),
     Remedy(
-        "spark/_state/column_types",
+        "spark/_savepoint/column_types",
         "is nothing that a column of Spark holds unchanged: read it with keygroups.savepoint",
         lambda: in_columns(ZEROS),
         lambda: repr(in_python(ZEROS)),
@@ -294,7 +294,7 @@ OF_STATE = [
         error=QUERY_FAILS,
     ),
     Remedy(
-        "spark/_state/column_types",
+        "spark/_savepoint/column_types",
         "has half of a surrogate pair, which no text of Spark holds: read it with",
         lambda: in_columns(HALF_A_PAIR),
         lambda: in_python(HALF_A_PAIR),
@@ -345,7 +345,7 @@ def test_remedy(remedy: Remedy) -> None:
 
 # What test_spark_write_savepoint and test_spark_state make fail, beside what does not.
 TRIED_ELSEWHERE = [
-    ("spark/_state/row_encoder", " is null, on which Flink fails: filter such rows out first"),
+    ("spark/_savepoint/row_encoder", " is null, on which Flink fails: filter such rows out first"),
     ("spark/savepoint", "{} needs PyArrow: pip install 'keygroups[arrays]'"),
     ("spark/state", "this Spark session has no transformWithState: use PySpark 4.1's"),
     ("spark/state", "transformWithState needs {}: pip install 'keygroups[state]'"),

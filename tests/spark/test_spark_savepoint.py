@@ -23,7 +23,7 @@ from savepoints import POINTS, Point, point
 from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._compound_serializers import (
+from keygroups._serializers.compounds import (
     enum_of,
     list_of,
     map_of,
@@ -32,7 +32,7 @@ from keygroups._compound_serializers import (
     sql_row,
     tuple_of,
 )
-from keygroups._serializers import (
+from keygroups._serializers.scalars import (
     BYTES,
     CHAR,
     DOUBLE,
@@ -63,9 +63,9 @@ from keygroups.savepoint import (
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._state.batches import layout_of
-from keygroups.spark._state.column_types import column_of, key_column_of
-from keygroups.spark._state.tasks import parse_key_groups, read_tasks
+from keygroups.spark._savepoint.batches import layout_of
+from keygroups.spark._savepoint.column_types import column_of, key_column_of
+from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 
 READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
@@ -653,7 +653,7 @@ def test_filters_leave_out_bytes(formatted: SparkSession, damaged: tuple[Path, i
 def test_filters_choose_tasks(formatted: SparkSession) -> None:
     from pyspark.sql import datasource as ds
 
-    from keygroups.spark._state.data_source import FlinkStateDataSource, TaskPartition
+    from keygroups.spark._savepoint.data_source import FlinkStateDataSource, TaskPartition
 
     if not hasattr(ds, "EqualTo"):
         pytest.skip("Spark pushes filters down from 4.1")

@@ -26,7 +26,7 @@ from keygroups import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import infer_sql_row, with_routing
-from keygroups.spark._columns.path import SETTING
+from keygroups.spark._columns.backend import SETTING
 from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the latter up to 3.5

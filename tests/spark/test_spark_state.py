@@ -30,11 +30,11 @@ from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
 from keygroups.spark import state
-from keygroups.spark._columns.path import PORTABLE
-from keygroups.spark._keyed_state.aggregates import AGGREGATES
-from keygroups.spark._keyed_state.group import Group
-from keygroups.spark._keyed_state.landing import lands_on
-from keygroups.spark._keyed_state.retention import Retention
+from keygroups.spark._columns.backend import PORTABLE
+from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by.group import Group
+from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.retention import Retention
 from keygroups.spark.dataframe import key_group_column
 from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
 

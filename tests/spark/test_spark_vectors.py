@@ -21,9 +21,9 @@ from selections import first_by_default
 from spark_paths import PATHS, skip_without
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
+from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_path
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import hash_key
-from keygroups.spark._columns.path import PORTABLE, SETTING, build, current_path
 from keygroups.spark._columns.portable import Portable
 from keygroups.types import SQL_ROW, JavaSqlType, KeyType, ScalarType
 

@@ -54,10 +54,10 @@ from keygroups.spark import (
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._state import arrow_map
-from keygroups.spark._state.entry_files import FileWriter, entry_batch
-from keygroups.spark._state.row_encoder import RowEncoder
-from keygroups.spark._state.state_columns import StateColumns
+from keygroups.spark._savepoint import arrow_map
+from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch
+from keygroups.spark._savepoint.row_encoder import RowEncoder
+from keygroups.spark._savepoint.state_columns import StateColumns
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BOOLEAN,
@@ -731,7 +731,7 @@ import os, signal, sys
 from pathlib import Path
 from flink_oracle import local_session
 from keygroups.spark import KeyedState, ValueState, write_savepoint
-from keygroups.spark._state import entry_files
+from keygroups.spark._savepoint import entry_files
 from keygroups.types import LONG, STRING
 
 FOLDER = sys.argv[1]

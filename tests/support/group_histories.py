@@ -10,9 +10,9 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups.spark._keyed_state.aggregates import AGGREGATES
-from keygroups.spark._keyed_state.group import Group
-from keygroups.spark._keyed_state.retention import Retention
+from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by.group import Group
+from keygroups.spark._group_by.retention import Retention
 
 Batch = tuple[int, list[tuple[str, Any]]]  # when, and the kind and value of each row
 

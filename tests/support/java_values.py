@@ -11,7 +11,7 @@ from typing import Any
 
 import keygroups
 from keygroups import types
-from keygroups._java_time import instant_code, local_date_code, local_time_code
+from keygroups._values.java_time import instant_code, local_date_code, local_time_code
 
 Typed = tuple[types.KeyType, Any]
 

@@ -17,8 +17,8 @@ from small_savepoints import content, fewer_states, first_subtask
 from sst_bytes import VALUE, sst
 
 from keygroups import assign_to_key_group
-from keygroups.savepoint._key_group_streams import header_size
-from keygroups.savepoint._metadata import KeyGroupsHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
+from keygroups.savepoint._state.key_group_streams import header_size
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 

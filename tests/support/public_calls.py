@@ -196,8 +196,11 @@ def public_callables() -> dict[str, Callable[..., Any]]:
         for name in module.__all__:
             value = getattr(module, name)
             callable_ = inspect.isfunction(value) or inspect.isclass(value)
-            if callable_ and not inspect.isabstract(value) and name not in RECORDS:
-                found[f"{info.name}.{name}"] = value
+            if not callable_ or inspect.isabstract(value) or name in RECORDS:
+                continue
+            home = sys.modules[value.__module__]
+            if home is module or "._" in home.__name__ or name not in getattr(home, "__all__", ()):
+                found[f"{info.name}.{name}"] = value  # under the name of where it is at home
     return found
 
 

@@ -22,7 +22,7 @@ from golden import FOLDER, lines
 
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry, read_savepoint
-from keygroups.savepoint._files import Files
+from keygroups.savepoint._files.files import Files
 from keygroups.state_keys import Serializer
 
 

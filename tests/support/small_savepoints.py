@@ -11,20 +11,20 @@ from pathlib import Path
 import savepoint_bytes as sb
 from savepoints import Point, point
 
-from keygroups.savepoint._cursor import Cursor
-from keygroups.savepoint._key_group_streams import header_size, key_group_spans
-from keygroups.savepoint._keyed_header import read_state
-from keygroups.savepoint._metadata import (
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.snapshots import read_serializer
+from keygroups.savepoint._files.sst import SstFile
+from keygroups.savepoint._metadata.handles import (
     KeyedHandle,
     KeyGroupsHandle,
     OperatorMetadata,
     RocksDBHandle,
     StreamHandle,
     SubtaskState,
-    read_metadata,
 )
-from keygroups.savepoint._snapshots import read_serializer
-from keygroups.savepoint._sst import SstFile
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._state.header import read_state
+from keygroups.savepoint._state.key_group_streams import header_size, key_group_spans
 
 
 def content(one: Point, stream: StreamHandle) -> bytes:

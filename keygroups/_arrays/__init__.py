@@ -1,1 +1,0 @@
-"""How `keygroups.arrays` works: Arrow arrays in, hash codes in NumPy out, block by block."""

@@ -1,0 +1,1 @@
+"""Flink's TypeSerializers: how values and snapshots are read and written."""

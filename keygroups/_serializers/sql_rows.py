@@ -1,0 +1,200 @@
+"""From the bytes of Flink SQL's rows to Python's values: `keygroups.binary_row` backwards.
+
+What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
+number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
+as `TimestampData`, and a value of a type with no Python class (RAW, MAP, MULTISET) as its bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from typing import Any, NamedTuple
+
+from keygroups._values.checks import EPOCH
+from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
+from keygroups.logical_types import LogicalType
+
+Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
+Convert = Callable[[bytes], Any]  # of the bytes that a slot tells of
+Place = tuple[Get, Convert | None, int, int, int]  # with the slot, the null byte and the null bit
+
+_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d", "INTERVAL_YEAR_MONTH": "<i", "INTERVAL_DAY_TIME": "<q"}
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_DAY_MILLIS = 86_400_000
+# Whatever the caller's context is.
+_EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+
+_pair = struct.Struct("<II").unpack_from
+_long = struct.Struct("<q").unpack_from
+_count = struct.Struct("<i").unpack_from
+
+
+class TimestampData(NamedTuple):
+    """A timestamp as Flink SQL has it: milliseconds since the epoch, and nanoseconds above."""
+
+    millisecond: int
+    nano_of_millisecond: int
+
+
+def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
+    """Make the function from a BinaryRowData's bytes to its fields, None for NULL, and kind.
+
+    It raises IndexError or struct.error where the bytes are too few, ValueError where they are
+    no values of the types.
+    """
+    header = (len(fields) + 63 + 8) // 64 * 8
+    new = tuple.__new__
+    plan = [
+        (*_get(one), header + 8 * index, 1 + index // 8, 1 << index % 8)
+        for index, one in enumerate(fields)
+    ]
+
+    def read_row(row: bytes) -> Row:
+        values = list(_values(row, plan))
+        kind = row[0]
+        if not kind:  # of nearly all, for which a call of `row_of_kind` would be felt
+            return new(Row, values)
+        if kind >= len(ROW_KINDS):
+            raise ValueError(f"a row of kind {kind}")
+        return row_of_kind(values, kind)
+
+    return read_row
+
+
+def _values(data: bytes, places: Iterable[Place]) -> Iterator[Any]:
+    """Yield the values of a row or an array.
+
+    What does not fit its slot has bytes of its own: BinaryRowWriter and BinaryArrayWriter put one
+    after the other. So they are as long as the row together at most, at each depth.
+    """
+    room = len(data)
+    for get, convert, slot, null_byte, null_bit in places:
+        if data[null_byte] & null_bit:
+            yield None
+            continue
+        value = get(data, slot)
+        if convert is not None:
+            room -= len(value)
+            if room < 0:
+                raise ValueError(f"values in a row of {len(data)} bytes overlap")
+            value = convert(value)
+        yield value
+
+
+def _array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
+    (get, convert), step = _get(element), element.element_size
+
+    def read_array(array: bytes) -> list[Any]:
+        (count,) = _count(array, 0)
+        header = 4 + (count + 31) // 32 * 4
+        if not 0 <= count <= len(array):
+            raise ValueError(f"an array of {count} elements in {len(array)} bytes")
+        if convert is None:
+            return [
+                None
+                if array[4 + index // 8] & 1 << index % 8
+                else get(array, header + step * index)
+                for index in range(count)
+            ]
+        places = (
+            (get, convert, header + step * index, 4 + index // 8, 1 << index % 8)
+            for index in range(count)
+        )
+        return list(_values(array, places))
+
+    return read_array
+
+
+def _get(field: LogicalType) -> tuple[Get, Convert | None]:
+    """Return what gets a value; or its bytes, and what makes the value of them."""
+    name = field.name
+    if name == "DATE":
+        return _get_date, None
+    if name == "TIME":
+        return _get_time, None
+    if (packed := _FORMATS.get(name) or field.packed) is not None:
+        unpack = struct.Struct(packed).unpack_from
+        return lambda row, slot: unpack(row, slot)[0], None
+    if name == "DECIMAL":
+        return _decimal_getter(field)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return _timestamp_getter(field), None
+    if name == "ROW":
+        return _part, row_reader(field.fields)
+    if name == "ARRAY":
+        return _part, _array_reader(field.fields[0])
+    if name in ("CHAR", "VARCHAR"):
+        return _get_bytes, bytes.decode
+    if name in ("BINARY", "VARBINARY", "RAW"):
+        return _get_bytes, bytes
+    return _part, bytes  # MAP, MULTISET: a size, keys, values, in the order of a Java map
+
+
+def _get_bytes(row: bytes, slot: int) -> bytes:
+    mark = row[slot + 7]
+    if mark & 0x80:
+        return row[slot : slot + (mark & 0x7F)]
+    return _part(row, slot)
+
+
+def _part(row: bytes, slot: int) -> bytes:
+    size, offset = _pair(row, slot)
+    if offset + size > len(row):
+        raise IndexError("too few bytes")
+    return row[offset : offset + size]
+
+
+def _get_date(row: bytes, slot: int) -> date | int:
+    (days,) = _count(row, slot)
+    ordinal: int = days + _EPOCH_DAY
+    return date.fromordinal(ordinal) if 1 <= ordinal <= date.max.toordinal() else days
+
+
+def _get_time(row: bytes, slot: int) -> time | int:
+    millis: int = _count(row, slot)[0]
+    if not 0 <= millis < _DAY_MILLIS:
+        return millis
+    return (EPOCH + timedelta(milliseconds=millis)).time()
+
+
+def _decimal_getter(field: LogicalType) -> tuple[Get, Convert | None]:
+    scale = field.scale or 0
+    limit = 10 ** (field.precision or 0)
+
+    def get_decimal(row: bytes, slot: int) -> Decimal:
+        # Of whatever precision, as Flink's DecimalData.fromUnscaledLong does not look at it.
+        return Decimal(_long(row, slot)[0]).scaleb(-scale, _EXACT)
+
+    def to_decimal(data: bytes) -> Decimal:
+        # DecimalData.fromUnscaledBytes makes null of more digits, and 16 bytes are reserved.
+        if not 0 < len(data) <= field.reserved:
+            raise ValueError(f"a {field} of {len(data)} bytes")
+        unscaled = int.from_bytes(data, signed=True, byteorder="big")
+        if not -limit < unscaled < limit:
+            raise ValueError(f"a {field} of more digits: {unscaled}")
+        return Decimal(unscaled).scaleb(-scale, _EXACT)
+
+    return (_part, to_decimal) if field.reserved else (get_decimal, None)
+
+
+def _timestamp_getter(field: LogicalType) -> Get:
+    compact = not field.reserved
+    zone = timezone.utc if field.name == "TIMESTAMP_LTZ" else None
+
+    def get_timestamp(row: bytes, slot: int) -> datetime | TimestampData:
+        nanos = 0
+        if not compact:
+            nanos, slot = _pair(row, slot)
+        (millis,) = _long(row, slot)
+        if not nanos % 1_000:
+            try:
+                moment = EPOCH + timedelta(milliseconds=millis, microseconds=nanos // 1_000)
+            except OverflowError:
+                return TimestampData(millis, nanos)
+            return moment.replace(tzinfo=zone)
+        return TimestampData(millis, nanos)
+
+    return get_timestamp

@@ -1,0 +1,76 @@
+"""What a value has to be to be written: what hashing refuses in a key, without its hash."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
+
+from keygroups import types
+from keygroups._checks import show
+from keygroups._values.checks import each, expect, expect_fields
+from keygroups.binary_row import row_converter
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.hashing import check_kind, hasher_of
+from keygroups.types import KeyType
+
+Check = Callable[[Any], object]
+
+
+def check_value(value: object, key_type: KeyType) -> None:
+    """Refuse a value that is none of a type; a row of Flink SQL may be of any kind.
+
+    Raises InvalidTypeError or InvalidValueError, in the words of hashing.
+    """
+    if value is None and not isinstance(key_type, types.PYFLINK):
+        raise InvalidValueError(f"value of type {key_type!r} must not be None")
+    try:
+        _check_of(key_type)(value)
+    except UnsupportedKeyTypeError:  # of enums, with what to do about those that are keys
+        raise InvalidTypeError(
+            f"value of type {key_type!r} must not be an enum or hold one, got {show(value)}"
+        ) from None
+
+
+@lru_cache(maxsize=1024)
+def _check_of(key_type: KeyType) -> Check:
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
+        return _fields_check(key_type)
+    if isinstance(key_type, types.LIST):
+        element = _nullable(key_type.element)
+        return lambda value: _consume(
+            each("element", repeat(element), expect("LIST", value, list, "a list"))
+        )
+    if isinstance(key_type, types.SQL_ROW):
+        return row_converter(repr(key_type), key_type.fields, is_key=False)
+    if key_type == types.STRING:
+        return lambda value: expect("STRING", value, str, "a str")
+    return hasher_of(key_type)  # which takes no longer for a number than a check
+
+
+def _fields_check(key_type: types.TUPLE | types.ROW) -> Check:
+    checks = [_nullable(field) for field in key_type.fields]
+    name = repr(key_type)
+
+    def check_fields(value: object) -> None:
+        fields = expect_fields(name, len(checks), value)
+        if isinstance(key_type, types.ROW):
+            check_kind(value, key_type)
+        _consume(each("field", checks, fields))
+
+    return check_fields
+
+
+def _nullable(key_type: KeyType) -> Check:
+    check = _check_of(key_type)
+    return lambda value: None if value is None else check(value)
+
+
+def _consume(checked: Iterable[object]) -> None:
+    deque(checked, maxlen=0)

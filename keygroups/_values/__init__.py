@@ -1,0 +1,1 @@
+"""Python values as Java has them; no key types."""

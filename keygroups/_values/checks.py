@@ -1,0 +1,179 @@
+"""What a Python value has to be to stand for a Java one, and the words in which it is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import struct
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypeVar
+
+from keygroups._checks import check_int, from_numpy, show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+
+T = TypeVar("T")
+
+EPOCH = dt.datetime(1970, 1, 1)
+UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+
+
+def refused_key(key: object) -> KeyGroupsError:
+    """Build the error for a key that no key type takes: what Flink does, and the way out."""
+    if key is None:
+        return InvalidValueError("key is None: assigned key must not be null")
+    cls = type(key).__name__
+    way_out = "; compute_key_group_for_key_hash takes a hash of your own"
+    if isinstance(key, Enum):
+        why = (
+            "a Java enum's hashCode is its identity, another one in every JVM: "
+            "key the job by its name (STRING)"
+        )
+    elif isinstance(key, (bytes, bytearray, memoryview)):
+        why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
+    elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
+        why = "a subclass may stand for another Java class: pass key_type"
+    elif hasattr(type(key), "__index__") or type(key).__module__ == "numpy":
+        why = "it may stand for several Java classes, such as Integer and Long: pass key_type"
+    elif isinstance(key, (tuple, list, set, frozenset, dict)):
+        why = "it may be a TUPLE, a ROW, a POJO or another class in Flink: pass key_type"
+    else:
+        why = "the hashCode of its Java class is not known here"
+    return UnsupportedKeyTypeError(
+        f"key {show(key)} of class {cls} is not supported: {why}{way_out}"
+    )
+
+
+def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str) -> T:
+    """Return the key if it is a `cls`, which is `what` in words; an enum is none."""
+    if isinstance(key, cls) and not isinstance(key, Enum):
+        return key
+    check_not_refused(key)
+    raise InvalidTypeError(
+        f"key of type {name} must be {what}, got {show(key)} of class {type(key).__name__}"
+    )
+
+
+def expect_bool(name: str, key: object) -> bool:
+    """Return the key if it is a bool, Python's or NumPy's."""
+    if type(key) is bool:
+        return key
+    return expect(name, from_numpy(key, "bool_"), bool, "a bool")
+
+
+def expect_single(name: str, key: object) -> float:
+    """Return the key if it is a float, Python's or NumPy's single."""
+    if type(key) is float:
+        return key
+    return expect(name, from_numpy(key, "float32"), float, "a float")
+
+
+def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
+    """Return the key if it is a tuple of as many fields."""
+    what = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
+    values = expect(name, key, tuple, what)
+    if len(values) != arity:
+        raise InvalidValueError(
+            f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
+        )
+    return values
+
+
+def each(
+    what: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
+) -> Iterator[T]:
+    """Yield each function of its value, and say in an error which value it was."""
+    for index, (function, value) in enumerate(zip(functions, values)):
+        try:
+            yield function(value)
+        except KeyGroupsError as error:
+            raise type(error)(f"{what} {index}: {error}") from None
+
+
+def integer_checker(name: str, bits: int) -> Callable[[object], int]:
+    """Make what checks a Java integer and returns it; up to 32 bits it is its own hash."""
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+
+    def check_integer(key: object) -> int:
+        if type(key) is int and low <= key <= high:
+            return key
+        return check_int(f"key of type {name}", check_not_refused(key), low, high)
+
+    return check_integer
+
+
+def pack_single(name: str, number: float) -> bytes:
+    """Return the four bytes of a number that is exactly a single, a NaN's payload included."""
+    try:
+        packed = struct.pack("<f", number)
+    except OverflowError:
+        packed = b""
+    if not packed or struct.pack("<d", *struct.unpack("<f", packed)) != struct.pack("<d", number):
+        raise InvalidValueError(
+            f"key of type {name} must be a single-precision number, got {show(number)}: round it "
+            "first, for instance with struct.unpack('f', struct.pack('f', key))[0]"
+        )
+    return packed
+
+
+def check_not_refused(key: object) -> object:
+    if key is None or isinstance(key, Enum):
+        raise refused_key(key)
+    return key
+
+
+def _datetime(name: str, key: object, what: str) -> dt.datetime:
+    value = expect(name, key, dt.datetime, what)
+    # pandas' Timestamp and NaT are datetimes too: a nanosecond would be lost, NaT is null.
+    nanosecond: int = getattr(value, "nanosecond", 0)
+    if value != value or nanosecond:
+        raise InvalidValueError(f"key of type {name} must be whole microseconds, got {show(key)}")
+    return value
+
+
+def instant_since_epoch(name: str, key: object) -> dt.timedelta:
+    """Return how far an aware datetime is from the epoch."""
+    value = _datetime(name, key, "an aware datetime")
+    if value.utcoffset() is None:
+        raise InvalidTypeError(
+            f"key of type {name} must be an aware datetime, got {show(key)} without a zone"
+        )
+    return value - UTC_EPOCH
+
+
+def local_since_epoch(name: str, key: object) -> dt.timedelta:
+    """Return how far a naive datetime is from the epoch, as if it were in UTC."""
+    return check_naive(name, key) - EPOCH
+
+
+def check_naive(name: str, key: object) -> dt.datetime:
+    value = _datetime(name, key, "a naive datetime")
+    if value.tzinfo is not None:
+        raise InvalidTypeError(
+            f"key of type {name} must be a naive datetime, got {show(key)} with a zone"
+        )
+    return value
+
+
+def check_date(name: str, key: object) -> dt.date:
+    """Return a key that is a date and no datetime."""
+    value = expect(name, key, dt.date, "a date")
+    if isinstance(value, dt.datetime):
+        raise InvalidTypeError(f"key of type {name} must be a date, got the datetime {show(key)}")
+    return value
+
+
+def check_time(name: str, key: object) -> dt.time:
+    """Return a key that is a time without a zone."""
+    value = expect(name, key, dt.time, "a time")
+    if value.tzinfo is not None:
+        raise InvalidTypeError(
+            f"key of type {name} must be a time without a zone, got {show(key)}"
+        )
+    return value

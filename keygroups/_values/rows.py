@@ -1,0 +1,72 @@
+"""Values of keyed state that Python has no class for: rows with their kind, windows, TTL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from keygroups._checks import check_choice, show
+from keygroups.errors import (
+    InvalidTypeError,
+)
+
+
+class TimeWindow(NamedTuple):
+    """A time window: its start, included, and its end, excluded, in epoch milliseconds."""
+
+    start: int
+    end: int
+
+
+class GlobalWindow(NamedTuple):
+    """The one window of Flink's GlobalWindows."""
+
+
+class TtlValue(NamedTuple):
+    """A value with the time of its last access, in epoch milliseconds."""
+
+    last_access: int
+    value: Any
+
+
+ROW_KINDS = ("+I", "-U", "+U", "-D")
+"""In the order of RowKind.toByteValue()."""
+
+
+class Row(tuple[Any, ...]):
+    """The fields of a Row, or of a row of Flink SQL, a tuple; `row_kind` is "+I" to "-D".
+
+    It is equal to another of the same kind, and to a tuple, which has none, if it is "+I".
+    """
+
+    row_kind: str = "+I"
+
+    def __new__(cls, values: Sequence[Any], row_kind: str = "+I") -> Row:
+        """Make a row of a kind; InvalidTypeError or InvalidValueError for what makes none."""
+        if not isinstance(values, (tuple, list)):
+            raise InvalidTypeError(f"values must be a tuple or a list, got {show(values)}")
+        return row_of_kind(values, ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS)))
+
+    def __repr__(self) -> str:
+        return f"Row({tuple(self)!r}, {self.row_kind!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return tuple.__eq__(self, other) and self.row_kind == getattr(other, "row_kind", "+I")
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Row, (tuple(self), self.row_kind)
+
+
+def row_of_kind(values: Iterable[Any], kind: int) -> Row:
+    """Return a row of the kind with a number, 0..3, of what a reader knows to be fields."""
+    row = tuple.__new__(Row, values)
+    if kind:  # "+I" is the class's, so that most rows need no dict of their own
+        row.row_kind = ROW_KINDS[kind]
+    return row

@@ -1,0 +1,136 @@
+"""The hash codes of arrays of any key type: scalars, and what is made of them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from keygroups import types
+from keygroups.arrays import _dates as dates
+from keygroups.arrays._kernels import Codes, Nulls, fold_fields, fold_segments
+from keygroups.arrays._rows import (
+    RowError,
+    check_type,
+    elements_of,
+    null_rows,
+    of_element,
+    on_values,
+    plain,
+)
+from keygroups.arrays._scalars import HASHERS
+from keygroups.arrays._sql_rows import sql_row_codes
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
+from keygroups.hashing import hash_code
+
+Hashed: TypeAlias = "tuple[Codes, Nulls | None]"
+_31 = np.uint32(31)
+_WITH_PARAMETERS = (
+    *(types.TUPLE, types.ROW, types.LIST, types.SQL_ROW, types.PYFLINK),
+    *(types.SQL_DATE, types.SQL_TIMESTAMP),
+)
+
+
+def hash_array(array: pa.Array, key_type: types.KeyType) -> Hashed:
+    """Return the hash codes of keys, and which are null, or None where none is.
+
+    The code of a null is 0. Raises RowError for a row.
+    """
+    if isinstance(key_type, types.PYFLINK):
+        # The Row around a key is never null, and counts 0 for one that is.
+        return _deep(array, key_type.element) + _31, None
+    array = plain(array)
+    count = len(array)
+    if not count or pa.types.is_null(array.type):
+        return np.zeros(count, dtype=np.uint32), np.ones(count, dtype=np.bool_) if count else None
+    nulls = null_rows(array)
+    return on_values(array, nulls, lambda values: _hash(values, key_type)), nulls
+
+
+def check_key_type(key_type: types.KeyType) -> None:
+    """Refuse a key type of which no array is hashed here."""
+    for part in key_type.walk():
+        timestamp = isinstance(part, types.PYFLINK) and isinstance(
+            part.element, types.SQL_TIMESTAMP
+        )
+        known = part in HASHERS or part is types.NULL or isinstance(part, _WITH_PARAMETERS)
+        if timestamp or not known:
+            raise UnsupportedKeyTypeError(f"key type {part} is not hashed in arrays")
+
+
+def _hash(array: pa.Array, key_type: types.KeyType) -> Codes:
+    """Hash keys of which none is null; there is one at least."""
+    if isinstance(key_type, types.TUPLE):
+        return fold_fields(_fields(array, key_type, deep=False), 0, len(array))
+    if isinstance(key_type, types.ROW):
+        return _hash_row(array, key_type)
+    if isinstance(key_type, types.SQL_ROW):
+        return sql_row_codes(_columns(array, key_type), key_type, len(array))
+    if isinstance(key_type, types.LIST):
+        return _hash_list(array, key_type, deep=False)
+    if isinstance(key_type, types.SQL_DATE):
+        return dates.sql_date_codes(array, key_type)
+    if isinstance(key_type, types.SQL_TIMESTAMP):
+        return dates.sql_timestamp_codes(array, key_type)
+    check_type(key_type in HASHERS, f"key type {key_type}", "nulls only", array)
+    return HASHERS[key_type](array)
+
+
+def _deep(array: pa.Array, key_type: types.KeyType) -> Codes:
+    """Hash a field of a Row: it goes into lists, and adds 31 to what else is not null."""
+    if isinstance(key_type, types.LIST):
+        array = plain(array)
+        if pa.types.is_null(array.type):
+            return np.zeros(len(array), dtype=np.uint32)
+        nulls = null_rows(array)
+        return on_values(array, nulls, lambda values: _hash_list(values, key_type, deep=True))
+    codes, nulls = hash_array(array, key_type)
+    if nulls is None:
+        return codes + _31
+    codes = codes + _31
+    codes[nulls] = 0
+    return codes
+
+
+def _hash_row(array: pa.Array, key_type: types.ROW) -> Codes:
+    codes = _fields(array, key_type, deep=True)
+    kind = 31 * key_type.kind_byte
+    if key_type.names is None:
+        return fold_fields(codes, 1, len(array)) + np.uint32(kind)
+    # A row of Row.withNames() hashes as a map: the sum of name xor field.
+    total = np.full(len(array), 1 + kind, dtype=np.uint32)
+    for name, code in zip(key_type.names, codes):
+        total += code ^ np.uint32((31 + hash_code(name, types.STRING)) % 2**32)
+    return total
+
+
+def _fields(array: pa.Array, key_type: types.TUPLE | types.ROW, deep: bool) -> list[Codes]:
+    codes = []
+    for index, (column, field) in enumerate(zip(_columns(array, key_type), key_type.fields)):
+        try:
+            codes.append(_deep(column, field) if deep else hash_array(column, field)[0])
+        except RowError as error:
+            raise error.at(error.row, f"field {index}: ") from None
+    return codes
+
+
+def _columns(array: pa.Array, key_type: types.TUPLE | types.ROW | types.SQL_ROW) -> list[pa.Array]:
+    """Return the fields of structs; any other array is the only field."""
+    columns = array.flatten() if pa.types.is_struct(array.type) else [array]
+    if len(columns) != len(key_type.fields):
+        raise InvalidValueError(
+            f"key of type {key_type} must be {len(key_type.fields)} columns, got {len(columns)}"
+        )
+    return list(columns)
+
+
+def _hash_list(array: pa.Array, key_type: types.LIST, deep: bool) -> Codes:
+    """Java's 31-fold from 1 of the elements."""
+    elements, offsets = elements_of(array, f"key type {key_type}")
+    element = key_type.element
+    try:
+        codes = _deep(elements, element) if deep else hash_array(elements, element)[0]
+    except RowError as error:
+        raise of_element(error, offsets) from None
+    return fold_segments(codes, offsets, 1)

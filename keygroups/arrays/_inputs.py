@@ -1,0 +1,285 @@
+"""From what callers have (NumPy, pandas, Polars, Arrow) to one Arrow array of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups import types
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
+from keygroups.arrays._kernels import Array
+from keygroups.arrays._rows import RowError, bytes_of, numbers, of_element, plain, refuse
+from keygroups.errors import (
+    AmbiguousKeyTypeError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnsupportedKeyTypeError,
+)
+
+_MOST_BYTES = 2**31 - 1  # that offsets of 32 bits reach
+_ROWS = 16_384  # of text at a time, which the caches hold
+_OF_UNITS = {
+    "W": (7, pa.date32()),
+    "D": (1, pa.date32()),
+    "h": (3_600, pa.timestamp("s")),
+    "m": (60, pa.timestamp("s")),
+    **{unit: (1, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+}
+"""NumPy's units that are a whole number of Arrow's. A year or a month may be no date."""
+_REFUSED = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError, NotImplementedError)
+
+
+def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
+    """Return keys as one array; of several columns an array of structs."""
+    if isinstance(key, (list, tuple)):
+        if depth >= MAX_DEPTH:
+            raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
+        return _struct([_column(i, column, depth) for i, column in enumerate(key)], name)
+    if isinstance(key, (pa.RecordBatch, pa.Table)):
+        return _struct([to_array(column, name) for column in key.columns], name)
+    if isinstance(key, np.ndarray):
+        return _from_numpy(key, name)
+    if _is_pandas(key):
+        return _from_pandas(key, name)
+    is_array, is_stream = (
+        hasattr(type(key), f"__arrow_c_{kind}__") for kind in ("array", "stream")
+    )
+    try:
+        if isinstance(key, (pa.Array, pa.ChunkedArray)):
+            return _one(key)
+        if is_stream:
+            return _one(pa.chunked_array(key))
+        if is_array:
+            return _one(pa.array(key))
+    except _REFUSED as error:
+        raise refused(name, key, error) from None
+    raise InvalidTypeError(
+        f"{name} must be an array of NumPy, pandas, Polars or Arrow, or a list of such columns, "
+        f"got {show(key)} of class {type(key).__name__}"
+    )
+
+
+def _column(index: int, column: object, depth: int) -> pa.Array:
+    try:
+        return to_array(column, f"column {index}", depth + 1)
+    except RowError as error:
+        raise error.at(error.row, f"field {index}: ") from None
+
+
+def refused(name: str, key: object, error: Exception) -> InvalidTypeError:
+    """Return the error for an array that Arrow cannot make, or take apart."""
+    said = " ".join(str(error).split())[:200]
+    return InvalidTypeError(f"{name} is no array that Arrow takes, got {show(key)}: {said}")
+
+
+def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return an array in one piece."""
+    if isinstance(array, pa.Array):
+        return array
+    if array.num_chunks == 1:
+        return _one(array.chunk(0))
+    if not array.num_chunks:
+        return pa.array([], type=array.type)
+    chunks = [plain(chunk) for chunk in array.chunks]
+    if sum(map(bytes_of, chunks)) > _MOST_BYTES:
+        wide = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+        chunks = [chunk.cast(wide.get(chunk.type, chunk.type)) for chunk in chunks]
+    return pa.concat_arrays(chunks)
+
+
+def _struct(columns: Sequence[pa.Array], name: str) -> pa.Array:
+    if not columns:
+        raise InvalidValueError(f"{name} must have a column at least")
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1:
+        raise InvalidValueError(f"columns of {name} must be of one length, got {show(lengths)}")
+    names = [f"f{index}" for index in range(len(columns))]
+    return pa.StructArray.from_arrays(list(columns), names=names)
+
+
+def _from_numpy(key: Array, name: str) -> pa.Array:
+    if key.ndim != 1:
+        raise InvalidTypeError(f"{name} must have one dimension, got {key.ndim}")
+    mask = None
+    if isinstance(key, np.ma.MaskedArray):
+        mask, key = np.ma.getmaskarray(key), key.data
+    kind = key.dtype.kind
+    if kind == "T":  # StringDType
+        key, kind = key.astype(object), "O"
+    if kind == "O":
+        return _from_objects(key, mask, name, from_pandas=False)
+    if kind not in "biufMU":
+        raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
+    if type(key).__name__ == "chararray":
+        raise UnsupportedKeyTypeError(
+            f"{name} of class chararray is not supported, which hides white space behind texts"
+        )
+    key = np.ascontiguousarray(key, key.dtype.newbyteorder("="))
+    if kind == "M":
+        return _from_datetimes(key, mask, name)
+    if kind == "U" and _has_inner_nul(key):
+        return _from_objects(key.astype(object), mask, name, from_pandas=False)
+    try:
+        return _one(pa.array(key, mask=mask, from_pandas=False))
+    except _REFUSED as error:
+        raise refused(name, key, error) from None
+
+
+def _has_inner_nul(key: Array) -> bool:
+    """Return whether a text goes on behind a NUL, where Arrow ends it."""
+    width = key.dtype.itemsize // 4
+    if not width:
+        return False
+    for start in range(0, len(key), _ROWS):
+        is_nul = (key[start : start + _ROWS].view(np.uint32) == 0).reshape(-1, width)
+        flat = is_nul.ravel()
+        # A text may only end with some, and the next one begin with another character.
+        between = np.count_nonzero(is_nul[:-1, -1] > is_nul[1:, 0])
+        if np.count_nonzero(flat[:-1] > flat[1:]) > between:
+            return True
+    return False
+
+
+def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
+    """Return dates, or timestamps; a dtype may count several of a unit, as does [10ms]."""
+    unit, step = np.datetime_data(key.dtype)
+    if unit not in _OF_UNITS:
+        raise UnsupportedKeyTypeError(
+            f"{name} of dtype {key.dtype} is not supported: units are {', '.join(_OF_UNITS)}"
+        )
+    times, arrow_type = _OF_UNITS[unit]
+    step *= times
+    is_date = pa.types.is_date32(arrow_type)
+    nulls = np.isnat(key)
+    if mask is not None:  # with one Arrow takes NaT for a value
+        nulls |= mask
+    if step == 1 and not is_date:
+        return _one(pa.array(key, mask=nulls))
+    values = key.view(np.int64)
+    least, most = (INT_MIN, INT_MAX) if is_date else (LONG_MIN, LONG_MAX)
+    low, high = -(-least // step), most // step
+    outside = (values < low) | (values > high)
+    refuse(outside & ~nulls, values, f"{name} of dtype {key.dtype} must be from {low} to {high}")
+    found = (values * step).astype(np.int32 if is_date else np.int64)
+    return pa.array(found, mask=nulls).view(arrow_type)
+
+
+def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
+    """Return Python's texts; other objects need a dtype that says what they are."""
+    # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
+    known = {str, np.str_, type(None), *([float] if from_pandas else [])}
+    other = {cls.__name__ for cls in set(map(type, key.tolist())) - known}
+    if from_pandas:
+        other.discard("NAType")
+    if other:
+        raise InvalidTypeError(
+            f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str is "
+            "taken from objects: give it the dtype of its values"
+        )
+    try:
+        return _one(pa.array(key, pa.string(), mask=mask, from_pandas=from_pandas))
+    except _REFUSED as error:
+        raise refused(name, key, error) from None
+
+
+def _is_pandas(key: object) -> bool:
+    return type(key).__module__.partition(".")[0] == "pandas" and hasattr(key, "dtypes")
+
+
+def _from_pandas(key: Any, name: str) -> pa.Array:
+    if getattr(key, "ndim", 1) == 2:
+        columns = range(key.shape[1])
+        return _struct([_from_pandas(key.iloc[:, i], f"column {i}") for i in columns], name)
+    dtype = key.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        objects = key.to_numpy()
+        return _from_objects(objects, None, name, from_pandas=True)
+    if isinstance(dtype, np.dtype):
+        found = _from_numpy(key.to_numpy(), name)
+        if dtype.kind == "f" and np.isnan(key.to_numpy()).any():
+            raise InvalidValueError(
+                f"{name} is a pandas Series of {dtype} with NaN, which may stand for a missing "
+                "value: pass its to_numpy() if they are numbers, else convert_dtypes() first"
+            )
+        return found
+    if dtype.name == "category":
+        codes = key.cat.codes.to_numpy()
+        values = _from_pandas(dtype.categories.to_series(), name)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
+    try:
+        return _one(pa.array(key))
+    except _REFUSED as error:
+        raise refused(name, key, error) from None
+
+
+def infer_key_type(array: pa.Array) -> types.KeyType:
+    """Return the key type of an array, where the type of its values leaves no doubt.
+
+    Integers are Long, which hashes as Integer from 0 to 2^31-1; from -2^31 to -1 they differ and
+    are refused. Raises RowError for a row.
+    """
+    found = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
+    if pa.types.is_struct(found):
+        return types.TUPLE(*map(_infer_field, range(found.num_fields), plain(array).flatten()))
+    if pa.types.is_list(found) or pa.types.is_large_list(found):
+        return types.LIST(_infer_element(plain(array)))
+    if pa.types.is_integer(found):
+        return _infer_integer(plain(array))
+    for is_type, key_type in _INFERRED:
+        if is_type(found):
+            return key_type
+    if pa.types.is_timestamp(found):
+        return types.LOCAL_DATE_TIME if found.tz is None else types.INSTANT
+    raise UnsupportedKeyTypeError(
+        f"key of {found} may stand for several Java classes: pass key_type"
+    )
+
+
+def _infer_field(index: int, array: pa.Array) -> types.KeyType:
+    try:
+        return infer_key_type(array)
+    except RowError as error:
+        raise error.at(error.row, f"field {index}: ") from None
+
+
+def _infer_element(array: pa.Array) -> types.KeyType:
+    try:
+        return infer_key_type(array.flatten())
+    except RowError as error:
+        lengths = pc.list_value_length(array).fill_null(0).to_numpy()
+        raise of_element(error, np.cumsum([0, *lengths])) from None
+
+
+def _infer_integer(array: pa.Array) -> types.KeyType:
+    """Decide as the core does for each value by itself."""
+    values = numbers(array) if len(array) else np.zeros(0, dtype=np.int64)
+    if array.null_count:
+        values = np.where(array.is_null().to_numpy(zero_copy_only=False), 0, values)
+    ambiguous = (values < 0) & (values >= max(INT_MIN, np.iinfo(values.dtype).min))
+    if values.dtype.kind == "i" and ambiguous.any():
+        row = int(np.argmax(ambiguous))
+        message = (
+            f"key {values[row]} hashes differently as Integer and as Long: pass key_type=INT or "
+            "key_type=LONG (ints from 0 to 2147483647 hash alike)"
+        )
+        raise RowError(row, AmbiguousKeyTypeError(message))
+    if values.dtype == np.uint64 and (values > LONG_MAX).any():
+        row = int(np.argmax(values > LONG_MAX))
+        raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
+    return types.LONG
+
+
+_INFERRED = (
+    (pa.types.is_null, types.NULL),
+    (pa.types.is_boolean, types.BOOLEAN),
+    (pa.types.is_float64, types.DOUBLE),
+    (pa.types.is_string, types.STRING),
+    (pa.types.is_large_string, types.STRING),
+    (pa.types.is_decimal, types.BIG_DEC),
+    (pa.types.is_date32, types.LOCAL_DATE),
+    (pa.types.is_time, types.LOCAL_TIME),
+)

@@ -1,0 +1,168 @@
+"""What all hashers of arrays share: values without nulls as NumPy arrays, and refusals of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups import types
+from keygroups._checks import show
+from keygroups.arrays._kernels import Array, Codes, Nulls
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups.hashing import hash_code
+
+Rows: TypeAlias = Any  # what selects some: a slice, or an array of their numbers
+
+WORD = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+class RowError(Exception):
+    """A row is refused: which one of the array at hand, and the error without its number."""
+
+    def __init__(self, row: int, error: KeyGroupsError) -> None:
+        super().__init__(row, error)
+        self.row, self.error = int(row), error
+
+    def at(self, row: int, what: str = "") -> RowError:
+        """Return the error of the row of the array that this one is a part of."""
+        return RowError(row, type(self.error)(f"{what}{self.error}"))
+
+
+def refuse(marks: Array, values: Array, message: str) -> None:
+    """Refuse the first row that is marked, if one is, with its value."""
+    if marks.any():
+        row = int(np.argmax(marks))
+        raise RowError(row, InvalidValueError(f"{message}, got {show(values[row].item())}"))
+
+
+def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -> None:
+    """Refuse the first row that is marked, if one is, in the core's words."""
+    for row in np.flatnonzero(marks)[:1].tolist():
+        try:
+            hash_code(array[row].as_py(), key_type)
+        except KeyGroupsError as error:
+            raise RowError(row, error) from None
+
+
+def check_type(right: bool, what: object, takes: str, array: pa.Array) -> None:
+    """Refuse an array of another type than a key type takes."""
+    if not right:
+        raise InvalidTypeError(f"{what} takes {takes}, but the array is of {array.type}")
+
+
+def is_timestamp(array: pa.Array, zoned: bool) -> bool:
+    """Return whether an array has timestamps, with a zone or without."""
+    return pa.types.is_timestamp(array.type) and (array.type.tz is not None) == zoned
+
+
+def fixed_words(array: pa.Array) -> Array:
+    """Return fixed-width values as unsigned numbers; those of more than 64 bits as several."""
+    bits = array.type.bit_width
+    width = max(1, bits // 64)
+    words = np.frombuffer(array.buffers()[1], WORD[min(bits, 64)])
+    found = words[array.offset * width : (array.offset + len(array)) * width]
+    return found.reshape(-1, width) if width > 1 else found
+
+
+def numbers(array: pa.Array) -> Array:
+    """Return integers, floats, dates and times as numbers, without a copy."""
+    found = fixed_words(array)
+    if pa.types.is_floating(array.type):
+        return found.view(f"f{found.itemsize}")
+    return found if pa.types.is_unsigned_integer(array.type) else found.view(f"i{found.itemsize}")
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return an array in the one layout of its values, whatever encodes it."""
+    while True:
+        if pa.types.is_dictionary(array.type):
+            values = plain(array.dictionary)
+            array = pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
+        elif str(array.type) in ("string_view", "binary_view"):
+            text = str(array.type) == "string_view"
+            array = array.cast(pa.large_string() if text else pa.large_binary())
+        elif pa.types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+        else:
+            return array
+
+
+def bytes_of(array: pa.Array) -> int:
+    """Return how many bytes an array has; with views in it, at most so many."""
+    try:
+        return int(array.nbytes)
+    except pa.ArrowTypeError:  # PyArrow up to 23 at least cannot tell it of views
+        return int(array.get_total_buffer_size())
+
+
+def null_rows(array: pa.Array) -> Nulls | None:
+    """Return which rows of an array are null, or None where none is."""
+    if not array.null_count:
+        return None
+    found: Nulls = array.is_null().to_numpy(zero_copy_only=False)
+    return found
+
+
+def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array], Codes]) -> Codes:
+    """Hash the rows that are not null; the others get 0."""
+    if nulls is None:
+        return hasher(array)
+    codes = np.zeros(len(array), dtype=np.uint32)
+
+    def fill(values: pa.Array, rows: Rows) -> None:
+        codes[rows] = hasher(values)
+
+    for_values(array, nulls, fill)
+    return codes
+
+
+def for_values(array: pa.Array, nulls: Nulls | None, do: Callable[[pa.Array, Rows], None]) -> None:
+    """Do something with the values that are not null and what selects their rows, if any is."""
+    rows: Rows = slice(None) if nulls is None else np.flatnonzero(~nulls)
+    values = array if nulls is None else _without_nulls(array, nulls)
+    if not len(values):
+        return
+    try:
+        do(values, rows)
+    except RowError as error:
+        raise error.at(error.row if nulls is None else int(rows[error.row])) from None
+
+
+def _without_nulls(array: pa.Array, nulls: Nulls) -> pa.Array:
+    try:
+        return array.drop_null()
+    except pa.ArrowNotImplementedError:  # of structs and lists that have views or runs in them
+        runs = np.flatnonzero(np.diff(nulls, prepend=True, append=True)).reshape(-1, 2)
+        slices = [array.slice(start, end - start) for start, end in runs.tolist()]
+        return pa.concat_arrays([array.slice(0, 0), *slices])
+
+
+def elements_of(array: pa.Array, what: object) -> tuple[pa.Array, Array]:
+    """Return the elements of lists without nulls, and the offsets of each list in them."""
+    if pa.types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        offsets: Array = np.arange(len(array) + 1, dtype=np.int64) * size
+        return array.values.slice(array.offset * size, len(array) * size), offsets
+    is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
+    check_type(is_list, what, "lists", array)
+    offsets = array.offsets.to_numpy().astype(np.int64)
+    first = int(offsets[0])
+    offsets -= first
+    return array.values.slice(first, int(offsets[-1])), offsets
+
+
+def of_element(error: RowError, offsets: Array) -> RowError:
+    """Return the error of a list of which an element is refused."""
+    row = int(np.searchsorted(offsets, error.row, side="right")) - 1
+    return error.at(row, f"element {error.row - int(offsets[row])}: ")
+
+
+def limbs(array: pa.Array) -> tuple[Any, int]:
+    """Return the unscaled values of decimals as 64-bit words, the lowest first, and the scale."""
+    if array.type.bit_width < 128:
+        array = array.cast(pa.decimal128(38, array.type.scale))
+    return fixed_words(array), array.type.scale

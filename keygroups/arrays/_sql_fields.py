@@ -1,0 +1,297 @@
+"""The fields of Flink SQL in arrays: what each has in its slot, and in the variable part of a row.
+
+The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._nested`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from keygroups._checks import show
+from keygroups.arrays._dates import nano_of_day, seconds_and_nanos
+from keygroups.arrays._kernels import Array, Codes, Nulls
+from keygroups.arrays._rows import (
+    RowError,
+    Rows,
+    check_type,
+    for_values,
+    is_timestamp,
+    limbs,
+    null_rows,
+    numbers,
+    refuse,
+)
+from keygroups.arrays._scalars import (
+    check_range,
+    double_bits,
+    doubles,
+    is_text,
+    single_bits,
+    singles,
+)
+from keygroups.arrays._text import check_utf8, padded, text_bytes
+from keygroups.errors import InvalidValueError
+from keygroups.logical_types import LogicalType
+
+_INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
+_TEXT, _BINARY = ("CHAR", "VARCHAR"), ("BINARY", "VARBINARY")
+
+
+class Container(Enum):
+    """What a value is a part of."""
+
+    KEY = 1
+    ROW = 2
+    ARRAY = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a field has in the variable part: `sizes` are the bytes of each row, of 8 a multiple.
+
+    `take` gives those of some rows with zeros behind, up to a size: a matrix of 32-bit words.
+    """
+
+    sizes: Array
+    take: Callable[[Array, int], Codes]
+
+
+@dataclass(frozen=True)
+class Field:
+    """The slots of a field, 64-bit words without the offset of the variable part, and that."""
+
+    slots: Array
+    nulls: Nulls | None
+    part: Part | None = None
+
+
+def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
+    """Yield rows whose parts fill more than half of some room, and the bytes of the room."""
+    room, most = 8, int(sizes.max(initial=0))
+    while room // 2 < most:
+        chosen = np.flatnonzero((sizes > room // 2) & (sizes <= room))
+        if chosen.size:
+            yield chosen, room
+        room *= 2
+
+
+def header_words(fields: list[Field]) -> list[Array | None]:
+    """Return the words of the header, None where it is 0: the row kind +I, then the null bits."""
+    found: list[Array | None] = [None] * ((len(fields) + 63 + 8) // 64)
+    for index, field in enumerate(fields):
+        if field.nulls is not None:
+            word, bit = divmod(8 + index, 64)
+            bits = field.nulls.astype(np.uint64) << np.uint64(bit)
+            before = found[word]
+            found[word] = bits if before is None else before | bits
+    return found
+
+
+def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, Nulls | None]:
+    """Return values and which are null, if the type allows it; nulls of no type are numbers."""
+    nulls = null_rows(array)
+    if pa.types.is_null(array.type):
+        array, nulls = pa.nulls(len(array), pa.int64()), np.ones(len(array), dtype=np.bool_)
+    if nulls is not None and not logical_type.nullable:
+        message = f"key of type {logical_type} must not be None"
+        raise RowError(int(np.argmax(nulls)), InvalidValueError(message))
+    return array, nulls
+
+
+def scalar_field(array: pa.Array, logical_type: LogicalType, container: Container) -> Field:
+    """Return the field of values of any type but ROW and ARRAY."""
+    array, nulls = check_nulls(array, logical_type)
+    what = f"{logical_type} of SQL_ROW"
+    if logical_type.name in (*_TEXT, *_BINARY):
+        return _text(array, nulls, logical_type, what)
+    if logical_type.reserved:
+        return _long_form(array, nulls, logical_type, what, container)
+    slots = np.zeros(len(array), dtype=np.uint64)
+
+    def fill(values: pa.Array, chosen: Rows) -> None:
+        slots[chosen] = _fixed(values, logical_type, what, container)
+
+    for_values(array, nulls, fill)
+    return Field(slots, nulls)
+
+
+def _fixed(array: pa.Array, logical_type: LogicalType, what: str, container: Container) -> Array:
+    """Return the slots of values without nulls that fit a slot always."""
+    name, raw = logical_type.name, container is not Container.ARRAY  # which knows one NaN only
+    if name == "BOOLEAN":
+        check_type(pa.types.is_boolean(array.type), what, "booleans", array)
+        flags: Array = array.to_numpy(zero_copy_only=False)
+        return flags.astype(np.uint64)
+    if name in _INTEGERS:
+        bits = _INTEGERS[name]
+        values = check_range(array, str(logical_type), bits).astype(np.int64).view(np.uint64)
+        return values & np.uint64(2**bits - 1)
+    if name == "FLOAT":
+        return single_bits(singles(array, what, raw), raw).astype(np.uint64)
+    if name == "DOUBLE":
+        return double_bits(doubles(array, what), raw)
+    if name == "DATE":
+        check_type(pa.types.is_date32(array.type), what, "dates (date32)", array)
+        return numbers(array).view(np.uint32).astype(np.uint64)
+    if name == "DECIMAL":
+        unscaled: Array = _unscaled(array, logical_type, what)[:, 0]
+        return unscaled
+    if name == "TIME":
+        return _millis_of_day(array, logical_type, what).view(np.uint64)
+    millis, _ = _millis_and_nanos(array, logical_type, what)
+    return millis.view(np.uint64)
+
+
+def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
+    """Return the unscaled values of decimals at the scale of their type, in two words."""
+    check_type(pa.types.is_decimal(array.type), what, "decimals", array)
+    precision, scale = logical_type.precision or 0, logical_type.scale or 0
+    wanted = pa.decimal128(precision, scale)
+
+    def fitted(decimals: pa.Array) -> pa.Array:
+        if decimals.type != wanted:
+            return decimals.cast(wanted)
+        # Sums of some Arrows have more digits than their type, which no cast to the same one sees.
+        low, high = limbs(decimals)[0].view(np.int64).T
+        most = 10 ** min(precision, 18) - 1
+        if low.max() > most or low.min() < -most or (low >> 63 != high).any():
+            decimals.validate(full=True)
+        return decimals
+
+    try:
+        found: Array = limbs(fitted(array))[0]
+    except pa.ArrowInvalid:
+        pass
+    else:
+        return found
+    first, last = 0, len(array)  # the first that does not fit is at or behind first
+    while last - first > 1:
+        middle = (first + last) // 2
+        try:
+            fitted(array.slice(first, middle - first))
+        except pa.ArrowInvalid:
+            last = middle
+        else:
+            first = middle
+    message = (
+        f"key of type {logical_type} must have at most {precision} digits, {scale} of them after "
+        f"the point, got {show(array[first].as_py())}"
+    )
+    raise RowError(first, InvalidValueError(message))
+
+
+def _millis_and_nanos(
+    array: pa.Array, logical_type: LogicalType, what: str
+) -> tuple[Array, Array]:
+    """Return the epoch milliseconds of timestamps and the nanoseconds above them."""
+    zoned = logical_type.name == "TIMESTAMP_LTZ"
+    takes = "timestamps with a zone" if zoned else "timestamps without a zone"
+    check_type(is_timestamp(array, zoned), what, takes, array)
+    seconds, nanos = seconds_and_nanos(array, f"key of type {logical_type}")
+    _check_fraction(array, nanos, logical_type, logical_type.precision or 0)
+    millis = nanos // 1_000_000
+    return seconds * 1_000 + millis, nanos - millis * 1_000_000
+
+
+def _millis_of_day(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
+    """Return the milliseconds of times; Flink keeps no more of a TIME, of whatever precision."""
+    nanos = nano_of_day(array, what, f"key of type {logical_type}")
+    _check_fraction(array, nanos, logical_type, min(logical_type.precision or 0, 3))
+    return nanos // 1_000_000
+
+
+def _check_fraction(array: pa.Array, nanos: Array, logical_type: LogicalType, digits: int) -> None:
+    message = (
+        f"key of type {logical_type} must have at most {digits} digits of a fraction of a second"
+    )
+    refuse(nanos % 10 ** (9 - digits) != 0, numbers(array), message)
+
+
+def _long_form(
+    array: pa.Array,
+    nulls: Nulls | None,
+    logical_type: LogicalType,
+    what: str,
+    container: Container,
+) -> Field:
+    """Return the field of a type that takes room in the variable part, in a key null too."""
+    rows, room = len(array), logical_type.reserved
+    slots = np.zeros(rows, dtype=np.uint64)
+    data = np.zeros((rows, room), dtype=np.uint8)
+
+    def fill(values: pa.Array, chosen: Rows) -> None:
+        if logical_type.name == "DECIMAL":
+            slots[chosen], data[chosen] = _big_endian(_unscaled(values, logical_type, what))
+        else:
+            millis, slots[chosen] = _millis_and_nanos(values, logical_type, what)
+            data[chosen] = millis[:, None].view(np.uint8)
+
+    for_values(array, nulls, fill)
+    sizes = np.full(rows, room, dtype=np.int64)
+    if nulls is not None and container is not Container.KEY:
+        sizes[nulls] = 0
+    return Field(slots, nulls, Part(sizes, lambda chosen, _: data[chosen].view(np.uint32)))
+
+
+def _big_endian(words: Array) -> tuple[Array, Array]:
+    """Return what BigInteger.toByteArray gives: the sizes, and the bytes with zeros behind."""
+    octets = words[:, ::-1].astype(">u8").view(np.uint8)
+    spare = np.where(octets[:, :1] > 127, np.uint8(255), np.uint8(0))
+    # A byte is spare if all before are and the sign is still that of the next one.
+    same = (octets == spare)[:, :-1] & ((octets[:, 1:] > 127) == (spare > 127))
+    leading = np.logical_and.accumulate(same, axis=1).sum(axis=1)
+    wide = np.concatenate([octets, np.zeros_like(octets)], axis=1)
+    found = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)
+    return 16 - leading, found
+
+
+def _text(array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, what: str) -> Field:
+    """Return the field of text or bytes; what is shorter than declared is taken as it is."""
+    is_binary = logical_type.name in _BINARY
+    if nulls is not None and nulls.all():
+        array = pa.nulls(len(array), pa.binary() if is_binary else pa.string())
+    if is_binary:
+        right = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
+        check_type(right, what, "binaries", array)
+    else:
+        check_type(is_text(array), what, "text", array)
+    if nulls is not None:
+        array = array.fill_null(b"" if is_binary else "")
+    if not is_binary:
+        check_utf8(array, f"key of type {logical_type}")
+    _, offsets = text_bytes(array)
+    lengths = np.diff(offsets)
+    limit = logical_type.length or 0
+    if lengths.max(initial=0) > limit:
+        counts, unit = lengths, "bytes"
+        if not is_binary:
+            counts, unit = pc.utf8_length(array).to_numpy(zero_copy_only=False), "characters"
+        refuse(
+            counts > limit, counts, f"key of type {logical_type} must have at most {limit} {unit}"
+        )
+    inline = lengths <= LogicalType.MAX_INLINE
+    slots = lengths.astype(np.uint64)
+    if inline.any():
+        chosen = np.flatnonzero(inline)
+        marks = (lengths[chosen] | 0x80).astype(np.uint64) << np.uint64(56)
+        slots[chosen] = _padded_bytes(array, chosen, 8).view(np.uint64)[:, 0] | marks
+    if nulls is not None:
+        slots[nulls] = 0
+    sizes = np.where(inline, 0, (lengths + 7) & -8)
+
+    def take(chosen: Array, size: int) -> Codes:
+        return _padded_bytes(array, chosen, size).view(np.uint32)
+
+    return Field(slots, nulls, Part(sizes, take))
+
+
+def _padded_bytes(array: pa.Array, chosen: Array, size: int) -> Array:
+    """Return the bytes of some rows with zeros behind, as a matrix."""
+    data, offsets = text_bytes(array.take(pa.array(chosen)))
+    return padded(data, offsets, size, pc.ascii_rpad)

@@ -1,0 +1,399 @@
+"""A running job's own facts, from Flink's REST API.
+
+`read_job` reads the vertices of a job: parallelism, max parallelism, and what each subtask has
+read. `Job.skew` says which subtasks of a vertex are hot, and what that can come from.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from keygroups._checks import (
+    LONG_MAX,
+    UPPER_BOUND_MAX_PARALLELISM,
+    check_str,
+    show,
+    to_number,
+)
+from keygroups.errors import InvalidValueError, JobError, printable, short
+from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
+from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
+from keygroups.load import HOT, KeyGroupLoad
+from keygroups.reports._diagnosis import EVEN, TOO_FEW_KEYS
+
+__all__ = ["Job", "SubtaskReads", "SubtaskSkew", "Vertex", "VertexSkew", "read_job"]
+__dir__ = __all__.copy
+
+HOT_SUBTASKS = "hot subtasks"
+NOT_KEYED = "uneven, and not keyed"
+NOTHING_READ = "nothing read"
+
+_NAME = 32  # characters of a name in a line
+
+# What Flink can say; anything else is no answer of Flink's.
+_STATE = re.compile("[A-Z_]{1,32}")
+_SUBTASKS = range(UPPER_BOUND_MAX_PARALLELISM)
+_COUNTS = range(LONG_MAX + 1)
+
+_ENDED = ("FINISHED", "CANCELED", "FAILED", "SUSPENDED")  # of Flink's JobStatus
+
+_WIDTH = 80
+_LISTED = 5  # jobs or vertices, in a message
+_PATIENCE = 3.0  # seconds for the first counts: Flink fetches them when it is asked for them
+_PAUSE = 0.1
+_LONGEST_WAIT = 86_400
+
+
+class SubtaskReads(NamedTuple):
+    """What one subtask has read; None where Flink does not know it yet."""
+
+    subtask: int
+    status: str
+    read_records: int | None
+    read_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """A vertex of a job: one or more operators in one task.
+
+    `is_keyed` says whether an input is sent by key group, which Flink's plan calls HASH.
+    """
+
+    vertex_id: str
+    name: str
+    status: str
+    parallelism: int
+    max_parallelism: int
+    is_keyed: bool
+    subtasks: tuple[SubtaskReads, ...] = field(repr=False)
+
+    @property
+    def read_records(self) -> int | None:
+        """The records that all subtasks have read, None where it is not known of each."""
+        return _sum([one.read_records for one in self.subtasks])
+
+    @property
+    def read_bytes(self) -> int | None:
+        """The bytes that all subtasks have read, None where it is not known of each."""
+        return _sum([one.read_bytes for one in self.subtasks])
+
+
+class SubtaskSkew(NamedTuple):
+    """What one subtask of a vertex has read beside the others; `key_groups` if it is keyed."""
+
+    subtask: int
+    records: int
+    bytes: int | None
+    share: float
+    times_mean: float
+    key_groups: KeyGroupRange | None
+
+
+@dataclass(frozen=True, slots=True)
+class VertexSkew:
+    """How evenly the subtasks of a vertex read records, and why not; `str()` is 80 wide.
+
+    `imbalance` is the heaviest subtask's records over the mean. `hot_subtasks` have at least 1.5
+    times the mean, the hottest first; `idle_subtasks` have read nothing.
+    """
+
+    vertex: Vertex
+    subtasks: tuple[SubtaskSkew, ...] = field(repr=False)
+    imbalance: float
+    hot_subtasks: tuple[int, ...]
+    idle_subtasks: tuple[int, ...]
+    diagnosis: str
+    remedy: str
+
+    def __str__(self) -> str:
+        vertex = self.vertex
+        texts = [
+            f"{short(vertex.name, _NAME)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
+            f"subtasks has {self.imbalance:.2f} times the mean",
+            f"remedy: {self.remedy}",
+        ]
+        rows = [("subtask", "records", "share", "x mean", "bytes", "key groups", "")]
+        for one in self.subtasks:
+            groups = one.key_groups
+            rows.append(
+                (
+                    f"{one.subtask}",
+                    f"{one.records:,}",
+                    f"{one.share:.1%}",
+                    f"{one.times_mean:.2f}",
+                    _count(one.bytes),
+                    f"{groups.start_key_group}-{groups.end_key_group}" if groups else "-",
+                    "hot" if one.subtask in self.hot_subtasks else "",
+                )
+            )
+        return "\n".join([*(line for text in texts for line in wrap(text, _WIDTH)), *_table(rows)])
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job as Flink's REST API told of it; `str()` is a table of its vertices."""
+
+    url: str
+    job_id: str
+    name: str
+    state: str
+    vertices: tuple[Vertex, ...] = field(repr=False)
+
+    def vertex(self, name: str) -> Vertex:
+        """Return a vertex by its name, its id, or a part of the name that no other has.
+
+        Raises InvalidValueError where there is none or more than one, and InvalidTypeError.
+        """
+        text = check_str("vertex", name)
+        for found in (
+            [one for one in self.vertices if text in (one.vertex_id, one.name)],
+            [one for one in self.vertices if text in one.name],
+        ):
+            if len(found) == 1:
+                return found[0]
+        names = ", ".join(show(one.name) for one in self.vertices[:_LISTED])
+        raise InvalidValueError(
+            f"vertex must be the name, part of it, or id of one vertex of {names}"
+            f"{', ...' * (len(self.vertices) > _LISTED)}, got {show(name)}"
+        )
+
+    def skew(self, vertex: str | Vertex) -> VertexSkew:
+        """Return how evenly the subtasks of a vertex have read records, and why not.
+
+        `vertex` is what `vertex` takes, or a Vertex. The counts are of records read since the
+        job was started or restored; which key is hot, they do not tell. Raises what `vertex`
+        does, and JobError where Flink does not know the records of each subtask yet.
+        """
+        one = vertex if isinstance(vertex, Vertex) else self.vertex(vertex)
+        return _skew(self.url, one)
+
+    def __str__(self) -> str:
+        rows = [("vertex", "parallelism", "max", "records read", "bytes read", "input")]
+        for one in self.vertices:
+            rows.append(
+                (
+                    short(one.name, _NAME),
+                    f"{one.parallelism}",
+                    f"{one.max_parallelism}",
+                    _count(one.read_records),
+                    _count(one.read_bytes),
+                    "keyed" if one.is_keyed else "",
+                )
+            )
+        head = (
+            f"{short(self.name, _NAME)}, {short(self.state, _NAME)}, job {printable(self.job_id)}"
+        )
+        return "\n".join([head, *_table(rows)])
+
+
+def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
+    """Read a job's vertices, and what their subtasks have read, from Flink's REST API.
+
+    `url` is that of the REST API or of a page of the web UI, http or https. `job_id` is 32
+    hexadecimal digits; None is the job of that page, else the only job that has not ended, else
+    the only one there is. `timeout` is in seconds, above 0 and at most 86400: a request has as
+    long from connecting to the last byte of its answer, and all of them together have three times
+    as long. Only the system's search for the host's address is not cut short. Counts that Flink
+    does not know yet are waited for, three seconds at most and no longer than `timeout`.
+
+    A proxy that the environment names is used, as by urllib; a redirect is not followed. Raises
+    InvalidValueError or InvalidTypeError for an argument, and where a `job_id` has to be given;
+    JobError, naming the URL, where no Flink answers, in time, or not of that job any more.
+
+    Flink: the REST API's /jobs/overview, /jobs/:jobid and /jobs/:jobid/vertices/:vertexid.
+
+    >>> read_job("ftp://localhost")
+    Traceback (most recent call last):
+    keygroups.errors.InvalidValueError: url must be that of Flink's REST API, such as \
+http://localhost:8081, got 'ftp://localhost'
+    """
+    base, job_of_page = check_url(url)
+    seconds = _check_timeout(timeout)
+    rest = Rest(base, seconds)
+    if job_id is None:
+        job_id = job_of_page or _only_job(rest)
+    elif not re.fullmatch("[0-9a-fA-F]{32}", check_str("job_id", job_id)):
+        raise InvalidValueError(f"job_id must be 32 hexadecimal digits, got {show(job_id)}")
+    path = f"/jobs/{job_id.lower()}"
+    answer, where = rest.get(path), base + path
+    keyed = _keyed(where, answer)
+    deadline = time.monotonic() + min(_PATIENCE, seconds)
+    vertices: dict[str, Vertex] = {}
+    for one in member(where, answer, "vertices", list):
+        vertex_id = member(where, one, "id", str, is_id)
+        if vertex_id in vertices:
+            raise not_flink(where, f"vertex {vertex_id} twice")
+        subtasks = _subtasks(rest, f"{path}/vertices/{vertex_id}", deadline)
+        read = partial(member, where, one)
+        vertices[vertex_id] = Vertex(
+            vertex_id=vertex_id,
+            name=read("name", str),
+            status=read("status", str, _STATE.fullmatch),
+            parallelism=read("parallelism", int, _is_parallelism),
+            max_parallelism=read("maxParallelism", int, _is_parallelism),
+            is_keyed=vertex_id in keyed,
+            subtasks=subtasks,
+        )
+    name = member(where, answer, "name", str)
+    state = member(where, answer, "state", str, _STATE.fullmatch)
+    return Job(base, job_id.lower(), name, state, tuple(vertices.values()))
+
+
+def _check_timeout(value: object) -> float:
+    seconds = to_number("timeout", value)
+    if not 0 < seconds <= _LONGEST_WAIT:
+        raise InvalidValueError(
+            f"timeout must be above 0 and at most {_LONGEST_WAIT} seconds, got {show(value)}"
+        )
+    return float(seconds)
+
+
+def _only_job(rest: Rest) -> str:
+    """Return the id of the only job that runs, or that there is."""
+    where = f"{rest.url}/jobs/overview"
+    jobs = [
+        (
+            member(where, one, "jid", str, is_id),
+            member(where, one, "name", str),
+            member(where, one, "state", str, _STATE.fullmatch),
+        )
+        for one in member(where, rest.get("/jobs/overview"), "jobs", list)
+    ]
+    found = [one for one in jobs if one[2] not in _ENDED] or jobs
+    if not found:
+        raise JobError(f"{rest.url}: no job runs there")
+    if len(found) > 1:
+        listed = ", ".join(
+            f"{jid} ({show(name)}, {state})" for jid, name, state in found[:_LISTED]
+        )
+        raise InvalidValueError(
+            f"job_id must be given, as {rest.url} has {len(found)} jobs: {listed}"
+            f"{', ...' * (len(found) > _LISTED)}"
+        )
+    return found[0][0]
+
+
+def _is_parallelism(number: int) -> bool:
+    """Tell whether a vertex can have this parallelism: -1 is one that is not decided yet."""
+    return number == -1 or 1 <= number <= UPPER_BOUND_MAX_PARALLELISM
+
+
+def _keyed(where: str, answer: Any) -> set[str]:
+    """Return the ids of the vertices with an input that is sent by key group, from the plan."""
+    found = set()
+    for node in member(where, member(where, answer, "plan", dict), "nodes", list):
+        vertex_id = member(where, node, "id", str)
+        for one in member(where, node, "inputs", list) if "inputs" in node else []:
+            if isinstance(one, dict) and one.get("ship_strategy") == "HASH":
+                found.add(vertex_id)
+    return found
+
+
+def _subtasks(rest: Rest, path: str, deadline: float) -> tuple[SubtaskReads, ...]:
+    """Return what the subtasks of a vertex have read, once Flink knows or the deadline is over."""
+    where = rest.url + path
+    while True:
+        listed = member(where, rest.get(path), "subtasks", list)
+        found = tuple(_subtask(where, one) for one in listed)
+        if len({one.subtask for one in found}) < len(found):
+            raise not_flink(where, "a subtask twice")
+        waits = any(one.read_records is None and one.status == "RUNNING" for one in found)
+        if not waits or time.monotonic() > deadline:
+            return found
+        time.sleep(_PAUSE)
+
+
+def _subtask(where: str, answer: Any) -> SubtaskReads:
+    metrics = member(where, answer, "metrics", dict)
+
+    def count(name: str) -> int | None:
+        number = member(where, metrics, name, int, _COUNTS.__contains__)
+        return number if metrics.get(f"{name}-complete") is True else None
+
+    return SubtaskReads(
+        member(where, answer, "subtask", int, _SUBTASKS.__contains__),
+        member(where, answer, "status", str, _STATE.fullmatch),
+        count("read-records"),
+        count("read-bytes"),
+    )
+
+
+def _skew(url: str, vertex: Vertex) -> VertexSkew:
+    total = vertex.read_records
+    if total is None or not vertex.subtasks:
+        raise JobError(
+            f"{url}: Flink does not know yet what the subtasks of {show(vertex.name)} have read; "
+            "it looks every 10 seconds, unless metrics.fetcher.update-interval says otherwise"
+        )
+    parallelism, groups = vertex.parallelism, vertex.max_parallelism
+    has_groups = vertex.is_keyed and 1 <= parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM
+    rows = []
+    for one in vertex.subtasks:
+        records = one.read_records or 0
+        key_groups = None
+        if has_groups and 0 <= one.subtask < parallelism:
+            key_groups = compute_key_group_range_for_operator_index(
+                groups, parallelism, one.subtask
+            )
+        share = records / total if total else 0.0
+        times_mean = share * len(vertex.subtasks)
+        rows.append(
+            SubtaskSkew(one.subtask, records, one.read_bytes, share, times_mean, key_groups)
+        )
+    hottest = sorted(rows, key=lambda row: (-row.records, row.subtask))
+    hot = tuple(row.subtask for row in hottest if row.times_mean >= HOT)
+    idle = tuple(row.subtask for row in rows if not row.records)
+    diagnosis, remedy = _diagnose(vertex, total, hot, idle)
+    imbalance = hottest[0].times_mean if total else 1.0
+    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy)
+
+
+def _diagnose(
+    vertex: Vertex, total: int, hot: tuple[int, ...], idle: tuple[int, ...]
+) -> tuple[str, str]:
+    """Return what the counts alone can tell, and what helps or tells more."""
+    if not total:
+        return NOTHING_READ, "a source reads from no other vertex; else wait for records"
+    if not vertex.is_keyed:
+        if not hot:
+            return EVEN, "nothing to do"
+        return NOT_KEYED, "no key decides what its subtasks read: look at the vertices before it"
+    if idle:
+        return TOO_FEW_KEYS, (
+            f"{len(idle)} of {len(vertex.subtasks)} subtasks have read nothing: key by more "
+            "values or, where the keyBy has to balance and not to group, by substitute keys "
+            "(keys_for_subtasks); skew_report counts the keys"
+        )
+    if not hot:
+        return EVEN, "nothing to do"
+    groups = vertex.max_parallelism
+    if not 1 <= vertex.parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM:
+        return HOT_SUBTASKS, "skew_report tells which keys are hot"
+    alone = KeyGroupLoad(groups, [1] * groups).imbalance(vertex.parallelism)
+    return HOT_SUBTASKS, (
+        f"{groups} key groups at this parallelism would give {alone:.2f} if all were alike, so "
+        "there is a hot key, or many keys are unluckily together: skew_report tells from the "
+        "keys, and a savepoint's key_sizes from the state"
+    )
+
+
+def _sum(counts: list[int | None]) -> int | None:
+    return None if None in counts else sum(one or 0 for one in counts)
+
+
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
+    ]

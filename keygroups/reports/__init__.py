@@ -1,0 +1,251 @@
+"""What is reported of skew and of rescaling, as text and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+from typing import TYPE_CHECKING, NamedTuple
+
+from keygroups._show.tables import data_frame, html_table
+from keygroups.errors import printable
+from keygroups.load import KeyGroupLoad
+from keygroups.reports._diagnosis import (
+    NOTHING_TO_DO,
+    HotKey,
+    HotKeyGroup,
+    HotSubtask,
+    SubtaskDetail,
+    SubtaskRow,
+)
+from keygroups.reports._diagnosis import diagnose as diagnose
+from keygroups.reports._diagnosis import subtask_detail as subtask_detail
+from keygroups.reports._diagnosis import subtask_rows as subtask_rows
+from keygroups.reports._rescale import RescaleReport
+from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+__all__ = [
+    "HotKey",
+    "HotKeyGroup",
+    "HotSubtask",
+    "RescaleReport",
+    "SkewReport",
+    "SubtaskDetail",
+    "SubtaskRow",
+]
+__dir__ = __all__.copy
+
+_WIDTH = 80
+_LONGEST_TABLE = 20
+_DETAILED = 3  # hot subtasks with a table of their keys; the others have a line each
+_LONGEST_KEYS = 36  # characters of a key, or of several in a line
+_LOAD = ("subtask", "records", "share", "x mean")
+
+
+class _Section(NamedTuple):
+    texts: list[str]
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+
+
+@dataclass(frozen=True)
+class SkewReport:
+    """How even the records of a keyed stream are, and why not; see `skew_report`.
+
+    `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
+    has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
+    first. `null_keys` is how many records were left out for a null key, `detail` is of the
+    subtask that was asked for. `str()` says it in 80 columns, a notebook shows it as tables.
+    """
+
+    key_type: KeyType
+    parallelism: int
+    batch_size: int | None
+    load: KeyGroupLoad = field(repr=False)
+    sent: KeyGroupLoad | None = field(repr=False)
+    subtasks: tuple[SubtaskRow, ...] = field(repr=False)
+    hot_subtasks: tuple[HotSubtask, ...] = field(repr=False)
+    diagnosis: str
+    remedy: str
+    null_keys: int = 0
+    detail: SubtaskDetail | None = field(default=None, repr=False)
+
+    @property
+    def records(self) -> int:
+        """All records."""
+        return sum(row.records for row in self.subtasks)
+
+    @property
+    def distinct_keys(self) -> int:
+        """All keys."""
+        return sum(row.distinct_keys for row in self.subtasks)
+
+    @property
+    def imbalance(self) -> float:
+        """The heaviest subtask's records over the mean."""
+        return self.load.imbalance(self.parallelism)
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for section in _sections(self):
+            lines += ["", *(line for text in section.texts for line in wrap(text, _WIDTH))]
+            table = [section.header, *section.rows] if section.header else []
+            widths = [max(map(len, column)) for column in zip(*table)]
+            if section.header[-1:] in (("key",), ("heaviest keys",)):  # at the end, to the left
+                widths[-1] = 0
+            lines += [
+                "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in table
+            ]
+        return "\n".join(lines[1:])
+
+    def _repr_html_(self) -> str:
+        return "".join(html_table(*section) for section in _sections(self))
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the records of each subtask; see `KeyGroupLoad.plot`."""
+        return self.load.plot(self.parallelism, ax)
+
+    def to_pandas(self) -> DataFrame:
+        """Return `subtasks` as a pandas DataFrame, a row each."""
+        return data_frame(SubtaskRow._fields, self.subtasks)
+
+
+def _sections(report: SkewReport) -> Iterator[_Section]:
+    """Say a report: what is in common of the text and the notebook."""
+    of = len(report.subtasks)
+    texts = [
+        f"{report.diagnosis}: the heaviest of {of:,} subtasks has {report.imbalance:.2f} "
+        "times the mean",
+        f"remedy: {report.remedy}",
+        f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
+        f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
+    ]
+    if report.null_keys:
+        texts.append(
+            f"{report.null_keys:,} records with a null key are left out: Flink would fail on them"
+        )
+    yield _Section(texts)
+    yield _subtasks(report)
+    if report.sent is not None:
+        sent, most = sum(report.sent.weights), max(row.sent or 0 for row in report.subtasks)
+        yield _Section(
+            [
+                f"LocalKeyBy with batches of {report.batch_size:,} sends {sent:,} records for "
+                f"{report.records:,}, at most {most:,} to a subtask where "
+                f"{max(row.records for row in report.subtasks):,} went"
+            ]
+        )
+    if report.detail is not None:
+        yield from _detail(report.detail, report.remedy)
+    yield from _hot(report)
+
+
+def _subtasks(report: SkewReport) -> _Section:
+    """Say the load of each subtask, or of the heaviest."""
+    of, behind = len(report.subtasks), report.sent is not None
+    shown: Sequence[SubtaskRow] = report.subtasks
+    texts = []
+    if of > _LONGEST_TABLE:
+        ranked = sorted(shown, key=lambda row: (-row.records, row.subtask))
+        shown, rest = ranked[:_LONGEST_TABLE], ranked[_LONGEST_TABLE:]
+        texts.append(f"The {_LONGEST_TABLE} heaviest subtasks of {of:,}")
+        texts.append(f"The others have {rest[-1].records:,} to {rest[0].records:,} records each")
+    idle = sum(not row.records for row in report.subtasks)
+    if idle and report.records:
+        texts.append(f"{idle:,} of {of:,} subtasks get no record")
+    header = (*_LOAD, "key groups", "keys", "sent")
+    cells = [
+        (
+            *_load(row),
+            f"{row.key_groups.start_key_group}-{row.key_groups.end_key_group}",
+            f"{row.distinct_keys:,}",
+            f"{row.sent:,}" if behind else "",
+        )
+        for row in shown
+    ]
+    columns = len(header) if behind else len(header) - 1
+    return _Section(texts, header[:columns], [row[:columns] for row in cells])
+
+
+def _load(row: SubtaskRow) -> tuple[str, ...]:
+    return f"{row.subtask}", f"{row.records:,}", f"{row.share:.1%}", f"{row.times_mean:.2f}"
+
+
+def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
+    """Say the subtask that was asked for, and what helps unless it is this remedy."""
+    row = detail.row
+    texts = [
+        f"subtask {row.subtask}: {detail.diagnosis}, with {row.times_mean:.2f} times the mean",
+        f"{row.records:,} records ({row.share:.1%}) in key groups "
+        f"{row.key_groups.start_key_group} to {row.key_groups.end_key_group}",
+    ]
+    if detail.remedy not in (NOTHING_TO_DO, remedy):
+        texts.insert(1, f"remedy: {detail.remedy}")
+    header = ("records", "of the subtask", "key group", "keys") if detail.top_key_groups else ()
+    groups = [
+        (f"{one.records:,}", f"{one.share:.1%}", f"{one.key_group}", f"{one.distinct_keys:,}")
+        for one in detail.top_key_groups
+    ]
+    yield _Section(texts, header, groups)
+    if detail.top_keys:
+        yield _keys([], detail.top_keys)
+
+
+def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
+    cells = [
+        (
+            f"{one.records:,}",
+            f"{one.share:.1%}",
+            f"{one.key_group}",
+            _fit(_text(one.key), _LONGEST_KEYS),
+        )
+        for one in keys
+    ]
+    return _Section(texts, ("records", "of the subtask", "key group", "key"), cells)
+
+
+def _hot(report: SkewReport) -> Iterator[_Section]:
+    """Say every hot subtask: the hottest with a table of their keys, the others in a line each."""
+    asked = None if report.detail is None else report.detail.row.subtask
+    hot = [one for one in report.hot_subtasks if one.subtask != asked]
+    said = {report.remedy}
+    for one in hot[:_DETAILED]:
+        remedy = [f"remedy: {one.remedy}"] if one.remedy != report.remedy else []
+        said.add(one.remedy)
+        yield _keys([f"subtask {one.subtask}: {one.diagnosis}", *remedy], one.top_keys)
+    # The hottest come first in each group, and in the order of the groups.
+    alike: dict[str, list[HotSubtask]] = {}
+    for one in hot[_DETAILED:]:
+        alike.setdefault(one.diagnosis, []).append(one)
+    for diagnosis, others in alike.items():
+        remedy = [f"remedy: {others[0].remedy}"] if others[0].remedy not in said else []
+        cells = [(*_load(report.subtasks[one.subtask]), _line(one.top_keys)) for one in others]
+        title = f"{len(others):,} more hot subtask{'s' * (len(others) > 1)}: {diagnosis}"
+        yield _Section([title, *remedy], (*_LOAD, "heaviest keys"), cells)
+
+
+def _line(keys: Sequence[HotKey]) -> str:
+    """Say as many keys as fit, each with its share of the subtask."""
+    said = ""
+    for one in keys:
+        more = f"{_fit(_text(one.key), _LONGEST_KEYS - 8)} {one.share:.1%}"
+        if said and len(said) + len(more) + 2 > _LONGEST_KEYS:
+            break
+        said = f"{said}, {more}" if said else more
+    return said
+
+
+def _text(key: object) -> str:
+    """Show a key: text in quotes, so that an empty string can be seen; null as Spark does."""
+    if isinstance(key, (tuple, list)):
+        return f"({', '.join(map(_text, key))})"
+    return "NULL" if key is None else repr(key) if isinstance(key, str) else printable(str(key))
+
+
+def _fit(text: str, length: int = 40) -> str:
+    half = length // 2 - 1
+    return text if len(text) <= length else f"{text[: half - 1]}...{text[-half:]}"

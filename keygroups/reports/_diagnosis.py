@@ -1,0 +1,179 @@
+"""Which subtasks are hot, and why: from the records and keys of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
+from keygroups.load import HOT, KeyGroupLoad, show_weight
+
+DOMINANT = 4
+"""Where subtasks go without a key, a hot key has this many times the records of the mean key."""
+
+EVEN = "even"
+ONE_HOT_KEY = "one hot key"
+TOO_FEW_KEYS = "too few keys"
+UNLUCKY_KEYS = "many keys unluckily together"
+NOT_HOT = "not hot"
+
+NOTHING_TO_DO = "nothing to do"
+_CANDIDATES = 64  # higher parallelisms that are looked at, each in time with its subtasks
+
+
+class SubtaskRow(NamedTuple):
+    """What one subtask gets; `sent` is its records behind LocalKeyBy, if that was asked for."""
+
+    subtask: int
+    records: int
+    share: float
+    times_mean: float
+    distinct_keys: int
+    key_groups: KeyGroupRange
+    sent: int | None
+
+
+class HotKey(NamedTuple):
+    """A key, as `collect()` gives it or a tuple of such, and its share of the subtask."""
+
+    key: Any
+    key_group: int
+    records: int
+    share: float
+
+
+class HotSubtask(NamedTuple):
+    """A subtask with at least 1.5 times the mean: why, what helps, and its top keys."""
+
+    subtask: int
+    diagnosis: str
+    remedy: str
+    top_keys: tuple[HotKey, ...]
+
+
+class HotKeyGroup(NamedTuple):
+    """A key group, its share of the subtask's records, and how many keys it has."""
+
+    key_group: int
+    records: int
+    share: float
+    distinct_keys: int
+
+
+class SubtaskDetail(NamedTuple):
+    """A subtask that was asked for, *not hot* or why, what helps, and what is heaviest in it."""
+
+    row: SubtaskRow
+    diagnosis: str
+    remedy: str
+    top_key_groups: tuple[HotKeyGroup, ...]
+    top_keys: tuple[HotKey, ...]
+
+
+def subtask_rows(
+    load: KeyGroupLoad, distinct_keys: Sequence[int], sent: KeyGroupLoad | None, parallelism: int
+) -> list[SubtaskRow]:
+    """Add up the key groups of each subtask."""
+    total = load.total
+    behind = None if sent is None else sent.per_subtask(parallelism)
+    rows = []
+    for subtask, weight in enumerate(load.per_subtask(parallelism)):
+        groups = compute_key_group_range_for_operator_index(
+            load.max_parallelism, parallelism, subtask
+        )
+        rows.append(
+            SubtaskRow(
+                subtask,
+                int(weight),
+                weight / total if total else 0.0,
+                weight * parallelism / total if total else 0.0,
+                sum(distinct_keys[groups.start_key_group : groups.end_key_group + 1]),
+                groups,
+                None if behind is None else int(behind[subtask]),
+            )
+        )
+    return rows
+
+
+def diagnose(
+    rows: Sequence[SubtaskRow], top_keys: Mapping[int, Sequence[HotKey]], load: KeyGroupLoad
+) -> tuple[str, str, tuple[HotSubtask, ...]]:
+    """Return the diagnosis of all, its remedy, and the hot subtasks, whose top keys are given."""
+    records, keys = sum(row.records for row in rows), sum(row.distinct_keys for row in rows)
+    idle = sum(not row.distinct_keys for row in rows)
+    remedies = {
+        EVEN: NOTHING_TO_DO,
+        ONE_HOT_KEY: "a key is in one subtask at any parallelism: pre-aggregate before the keyBy "
+        "(LocalKeyBy), or split the key with a salt and aggregate in two steps",
+        TOO_FEW_KEYS: _more_keys(rows),
+        UNLUCKY_KEYS: _other_parallelism(load, len(rows)) if top_keys else "",
+    }
+
+    def why(top: HotKey) -> str:
+        if top.records * len(rows) >= HOT * records and (
+            not idle or top.records * keys >= DOMINANT * records
+        ):
+            return ONE_HOT_KEY
+        return TOO_FEW_KEYS if idle else UNLUCKY_KEYS
+
+    hottest_first = sorted(top_keys, key=lambda subtask: (-rows[subtask].records, subtask))
+    found = [(subtask, why(top_keys[subtask][0])) for subtask in hottest_first]
+    hot = tuple(HotSubtask(i, said, remedies[said], tuple(top_keys[i])) for i, said in found)
+    verdict = hot[0].diagnosis if hot else TOO_FEW_KEYS if idle and records else EVEN
+    return verdict, remedies[verdict], hot
+
+
+def subtask_detail(
+    rows: Sequence[SubtaskRow],
+    subtask: int,
+    hot_subtasks: Iterable[HotSubtask],
+    top_keys: Sequence[HotKey],
+    load: KeyGroupLoad,
+    distinct_keys: Sequence[int],
+    top: int,
+) -> SubtaskDetail:
+    """Say all of one subtask, whose top keys are given, with at most `top` key groups."""
+    row = rows[subtask]
+    diagnosis, remedy = NOT_HOT, NOTHING_TO_DO
+    if not row.records and any(other.records for other in rows):
+        diagnosis, remedy = TOO_FEW_KEYS, _more_keys(rows)
+    for hot in hot_subtasks:
+        if hot.subtask == subtask:
+            diagnosis, remedy = hot.diagnosis, hot.remedy
+    groups = (
+        HotKeyGroup(group, int(weight), weight / row.records, distinct_keys[group])
+        for group in row.key_groups
+        if (weight := load.weights[group])
+    )
+    heaviest = nlargest(top, groups, key=attrgetter("records"))
+    return SubtaskDetail(row, diagnosis, remedy, tuple(heaviest), tuple(top_keys))
+
+
+def _more_keys(rows: Sequence[SubtaskRow]) -> str:
+    keys, reached = sum(row.distinct_keys for row in rows), sum(row.records > 0 for row in rows)
+    return (
+        f"{keys:,} keys reach {reached:,} of {len(rows):,} subtasks: key by a column of more "
+        "values or, where the keyBy has to balance and not to group, by substitute keys "
+        "(rebalance_keys), which reach every subtask"
+    )
+
+
+def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
+    """Say which higher parallelism has a lighter heaviest subtask, or that none has."""
+    highest = min(load.max_parallelism, 2 * parallelism, parallelism + _CANDIDATES)
+    otherwise = (
+        "try another max parallelism or, where the keyBy has to balance and not to group, "
+        "substitute keys (rebalance_keys)"
+    )
+    if highest == parallelism:
+        return f"a higher parallelism needs a higher max parallelism: {otherwise}"
+    best = load.recommend(parallelism, highest)[0]
+    if best.parallelism == parallelism:
+        return f"no parallelism up to {highest} has a lighter heaviest subtask: {otherwise}"
+    heaviest = f"{show_weight(best.heaviest_weight)} in its heaviest subtask"
+    said = f"{heaviest}, imbalance {best.imbalance:.2f}"
+    if best.imbalance < HOT:
+        return f"another parallelism: {best.parallelism} has {said}"
+    return f"the best up to {highest} is {best.parallelism}, and still has {said}: {otherwise}"

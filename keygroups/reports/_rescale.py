@@ -1,0 +1,150 @@
+"""What is reported of a rescale, as text and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from keygroups._checks import check_bounds, check_class
+from keygroups._show.tables import html_table
+from keygroups.load import KeyGroupLoad, Recommendations, show_weight
+from keygroups.rescale import RescalePlan
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+_FARTHEST = 500  # parallelisms that are ranked on either side of a new one
+_RANKED = 3  # parallelisms that are shown of those
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleReport:
+    """A rescale and the measured load of its key groups; `str()` is a text 80 wide.
+
+    `load` is of the plan's max parallelism; the weight is what it counts. No parallelism
+    below `at_least` is recommended, 1 <= at_least <= new_parallelism. Raises
+    InvalidTypeError, InvalidValueError and ParallelismError.
+
+    >>> report = RescaleReport(RescalePlan(8, 2, 3), KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1]))
+    >>> report.weight_before, report.weight_after
+    ([8, 4], [7, 2, 3])
+    >>> report.moved_weight, report.moved_weight_share
+    (4, 0.3333333333333333)
+    >>> [(one.parallelism, one.heaviest_weight) for one in report.recommendations]
+    [(4, 6), (3, 7)]
+    """
+
+    plan: RescalePlan
+    load: KeyGroupLoad
+    at_least: int = 1
+
+    def __post_init__(self) -> None:
+        check_class("plan", self.plan, RescalePlan, "a RescalePlan")
+        self.plan.moved_weight(self.load)  # raises for what is no load of this plan
+        new = self.plan.new_parallelism
+        at_least = check_bounds("at_least", self.at_least, new, "new_parallelism")
+        object.__setattr__(self, "at_least", at_least)
+
+    @property
+    def weight_before(self) -> list[float]:
+        """The weight of each old subtask, from subtask 0."""
+        return self.load.per_subtask(self.plan.old_parallelism)
+
+    @property
+    def weight_after(self) -> list[float]:
+        """The weight of each new subtask, from subtask 0."""
+        return self.load.per_subtask(self.plan.new_parallelism)
+
+    @property
+    def imbalance_before(self) -> float:
+        """The heaviest old subtask's weight over the mean."""
+        return self.load.imbalance(self.plan.old_parallelism)
+
+    @property
+    def imbalance_after(self) -> float:
+        """The heaviest new subtask's weight over the mean."""
+        return self.load.imbalance(self.plan.new_parallelism)
+
+    @property
+    def hot_subtask_before(self) -> int:
+        """The heaviest old subtask, the first of equals."""
+        return _heaviest(self.weight_before)
+
+    @property
+    def hot_subtask_after(self) -> int:
+        """The heaviest new subtask, the first of equals."""
+        return _heaviest(self.weight_after)
+
+    @property
+    def moved_weight(self) -> float:
+        """The weight of the key groups whose subtask index changes."""
+        return self.plan.moved_weight(self.load)
+
+    @property
+    def moved_weight_share(self) -> float:
+        """The share of the weight that moves, 0.0 to 1.0; 0.0 where there is none."""
+        return self.moved_weight / (self.load.total or 1)
+
+    @property
+    def recommendations(self) -> Recommendations:
+        """The parallelisms near the new one with no heavier subtask, the best first.
+
+        Near is from half of it to twice it, at most 500 away and not below `at_least`. They
+        are those of `load.recommend`, with its `floor`. So the new one itself is among them
+        only if no lower one near it has a heaviest subtask that is as light.
+        """
+        ranked = self.load.recommend(*self._near)
+        heaviest = max(self.weight_after)
+        no_heavier = (one for one in ranked if one.heaviest_weight <= heaviest)
+        return Recommendations(no_heavier, ranked.floor)
+
+    def _repr_html_(self) -> str:
+        moved = f"weight: {self.moved_weight:,} of {self.load.total:,} moves"
+        texts = [f"{moved} ({self.moved_weight_share:.1%})", *self._texts()]
+        plan, better = self.plan._repr_html_(), self.recommendations._repr_html_()
+        return f"{plan}{html_table(texts)}{better}"
+
+    def to_pandas(self) -> DataFrame:
+        """Return the plan's pieces as a pandas DataFrame, with the `weight` of each."""
+        frame = self.plan.to_pandas()
+        frame["weight"] = [self.load.weight_of(piece.key_group_range) for piece in self.plan]
+        return frame
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the plan with the load; see `RescalePlan.plot`."""
+        return self.plan.plot(self.load, ax)
+
+    def __str__(self) -> str:
+        found = self.recommendations
+        ranked = [
+            fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
+            for one in found[:_RANKED]
+        ]
+        floor = [found.floor] if found.floor else []
+        return "\n".join([self.plan.table(self.load), *self._texts(), *ranked, *floor])
+
+    def _texts(self) -> Iterator[str]:
+        for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
+            share = max(weights) / (self.load.total or 1)
+            yield (
+                f"hot subtask {when}: {_heaviest(weights)} of {len(weights)} has "
+                f"{show_weight(max(weights))}, {share:.1%} of the weight"
+            )
+        low, high = self._near
+        yield (
+            f"recommended, from {low} to {high} with no heavier subtask than at "
+            f"{self.plan.new_parallelism}:"
+        )
+
+    @property
+    def _near(self) -> tuple[int, int]:
+        new = self.plan.new_parallelism
+        high = min(2 * new, new + _FARTHEST, self.plan.max_parallelism)
+        return max((new + 1) // 2, new - _FARTHEST, self.at_least), high
+
+
+def _heaviest(weights: list[float]) -> int:
+    return weights.index(max(weights))

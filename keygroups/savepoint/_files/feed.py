@@ -1,0 +1,108 @@
+"""Bytes that come in chunks, of which only what is being read is held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.scalars import TRUNCATED, Read
+from keygroups.errors import SavepointError
+from keygroups.savepoint._files.files import CHUNK, OpenStream
+from keygroups.savepoint._files.snappy import decompress_chunk
+
+_SNAPPY, _PLAIN, _STREAM_START = 0, 1, 0xFF  # types of chunks
+
+
+class Feed:
+    """A window on the bytes of a stream from `start` to `end`: `data`, read up to `pos`."""
+
+    def __init__(self, stream: OpenStream, start: int, end: int, is_compressed: bool) -> None:
+        self.data = b""
+        self.pos = 0
+        self._name = stream.name
+        self._base = start  # the offset of data[0], in what comes after decompression if any
+        self._what = f"offset {start}, after decompression " if is_compressed else "offset "
+        if is_compressed:
+            self._base = 0
+            self._chunks = decompressed(stream, start, end)
+        else:
+            self._chunks = stream.chunks(start, end)
+
+    def more(self) -> None:
+        """Forget what was read and get as many bytes again as are left, or raise at the end."""
+        rest = self.data[self.pos :]
+        parts, got = [rest], 0
+        for chunk in self._chunks:
+            parts.append(chunk)
+            got += len(chunk)
+            if got >= len(rest):
+                break
+        if not got:
+            raise self.error("the bytes end too early")
+        self._base += self.pos
+        self.data = b"".join(parts)
+        self.pos = 0
+
+    def read_sized(self, read: Read) -> tuple[Any, int]:
+        """Read a value, getting as many bytes as it takes; return it with how many it took."""
+        while True:
+            try:
+                value, pos = read(self.data, self.pos)
+            except TRUNCATED:
+                self.more()
+            except ValueError as error:
+                raise self.error(str(error)) from None
+            else:
+                size = pos - self.pos
+                self.pos = pos
+                return value, size
+
+    def read(self, read: Read) -> Any:
+        """Read a value."""
+        return self.read_sized(read)[0]
+
+    def error(self, message: str) -> SavepointError:
+        """Return the error that says where it was."""
+        return SavepointError(f"{self._name}, {self._what}{self._base + self.pos}: {message}")
+
+
+def header_cursor(stream: OpenStream, size: int) -> Cursor:
+    """Return a cursor on the first bytes of a stream; of many it gets as many as are read."""
+    if size > CHUNK:
+        return _StreamCursor(stream, size)
+    return Cursor(stream.read(0, size), stream.name)
+
+
+class _StreamCursor(Cursor):
+    def __init__(self, stream: OpenStream, size: int) -> None:
+        super().__init__(b"", stream.name)
+        self._stream = stream
+        self._size = size
+
+    @property
+    def left(self) -> int:
+        """How many bytes follow."""
+        return self._size - self.pos
+
+    def take(self, count: int) -> bytes:
+        """Read so many bytes."""
+        got = len(self.data)
+        if got < self.pos + count <= self._size:
+            end = min(max(self.pos + count, 2 * got, CHUNK), self._size)
+            self.data += self._stream.read(got, end)
+        return super().take(count)
+
+
+def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
+    """Yield the chunks of framed streams of Snappy that follow one another."""
+    pos = start
+    while pos < end:
+        chunk = stream.read(pos, min(pos + 4, end))
+        size = int.from_bytes(chunk[1:], "little")
+        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _STREAM_START):
+            raise SavepointError(f"{stream.name}, offset {pos}: this is no chunk of Snappy")
+        chunk += stream.read(pos + 4, pos + 4 + size)
+        if chunk[0] != _STREAM_START:
+            yield decompress_chunk(chunk, stream.name, pos)
+        pos += len(chunk)

@@ -1,0 +1,338 @@
+"""Where the bytes of a savepoint come from: `_metadata`, local files, or any that fsspec opens.
+
+The paths in `_metadata` are whatever its writer wanted. None is opened but in the savepoint's own
+folder; for a checkpoint `chk-N` in `shared`, `taskowned` and the checkpoints beside it; and where
+the caller said that files are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+from typing import BinaryIO, cast
+from urllib.parse import unquote
+
+from keygroups._checks import show
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    printable,
+)
+from keygroups.savepoint._metadata.handles import StreamHandle
+
+METADATA = "_metadata"
+_SHOWN = 500  # characters of a path or a reason in a message
+CHUNK = 1 << 18
+"""How many bytes of a stream are held at once, as long as each entry is shorter."""
+
+# A path of this machine, also as a URL, which has no host; or the URL of another place.
+_ABSOLUTE = re.compile(r"/|file:/(?:/{2,})?(?!/)|(?!(?:file|local):)[A-Za-z][A-Za-z0-9+.-]*://")
+_CHECKPOINT = re.compile(r"(.*[^/:])?/chk-[0-9]+", re.DOTALL)  # in the folder of its job
+_OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
+# Opening waits for nobody, and follows no link that was put there a moment ago.
+_FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
+
+Resolve = Callable[[Path], str]
+
+
+class Files:
+    """Opens the streams of one savepoint; it holds no file open and may be pickled.
+
+    `moved` maps what paths of files start with to where these are now; `allow` has the folders
+    and files, as paths or URLs, that may be opened besides.
+    """
+
+    def __init__(self, path: str, moved: Mapping[str, str], allow: Iterable[str] = ()) -> None:
+        """Take the folder of `_metadata`, that file, or the URL of either."""
+        folder, slash, name = path.rpartition("/")
+        if name == METADATA:
+            path = folder
+        self.base = path.rstrip("/") or slash or "."
+        self._moved = dict(moved)
+        self._allowed = (*self._moved.values(), *allow)
+
+    def __repr__(self) -> str:
+        return f"<Files {printable(self.base)}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Files) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.base)
+
+    def metadata(self) -> tuple[bytes, str]:
+        """Return the bytes of `_metadata`, and its path."""
+        path = f"{self.base}/{METADATA}"
+        local = local_path(path)
+        with _opened(path, path if local is None else _resolved(local)) as file:
+            return file.read(), path
+
+    def path_of(self, stream: StreamHandle) -> str:
+        """Return the path or URL of a stream's file; SavepointError for one that may not be read.
+
+        Nothing is looked up for that, on any disk or host.
+        """
+        return _joined(*self._place(stream))
+
+    def name_of(self, stream: StreamHandle) -> str:
+        """Return what a message calls a stream."""
+        if stream.data is not None:
+            return f"{self.base}/{METADATA} (inline)"
+        return self.path_of(stream)
+
+    @contextmanager
+    def open(self, stream: StreamHandle) -> Iterator[OpenStream]:
+        """Open a stream; SavepointError, before it is opened, for a file that may not be."""
+        if stream.data is not None:
+            yield OpenStream(stream, None, self.name_of(stream))
+            return
+        root, rest = self._place(stream)
+        name = _joined(root, rest)
+        folder = local_path(root)
+        with _opened(name, name if folder is None else self._real(stream, folder, rest)) as file:
+            size = _size_of(file)
+            end = stream.start + stream.size
+            if size is not None and (size < end if stream.is_segment else size != end):
+                start = f" from {stream.start} on" if stream.is_segment else ""
+                raise SavepointError(
+                    f"{name}: the file has {size} bytes, its handle says {stream.size}{start}"
+                )
+            yield OpenStream(stream, file, name)
+
+    def _place(self, stream: StreamHandle) -> tuple[str, str]:
+        """Return a folder that may be read, and where in it the file of a stream is."""
+        if stream.is_relative:
+            root, rest = self.base, f"/{stream.path}"
+        else:
+            root, rest = self._moved_to(stream.path) or self._named(stream)
+        if not _is_plain(rest, local_path(root) is None):
+            raise self._error(stream, "")
+        return root, rest
+
+    def _moved_to(self, path: str) -> tuple[str, str] | None:
+        for said in (path, _without_scheme(path)):
+            for old, new in self._moved.items():
+                start = old.rstrip("/")
+                if said == old or said.startswith(f"{start}/"):
+                    return new, said[len(start) :]
+        return None
+
+    def _named(self, stream: StreamHandle) -> tuple[str, str]:
+        if not _ABSOLUTE.match(stream.path) or "::" in stream.path:
+            raise self._error(stream, "")
+        local = local_path(stream.path)
+        path = stream.path if local is None else local.as_posix()
+        resolves = (None,) if local is None else (os.path.abspath, os.path.realpath)
+        for resolve in resolves:
+            root = self._root_of(path, resolve)
+            if root:
+                return root, path[len(root.rstrip("/")) :]
+        raise self._outside(stream, path)
+
+    def _real(self, stream: StreamHandle, folder: Path, rest: str) -> str:
+        """Return the path of a local file in a folder; a link there may lead out of it."""
+        below = folder
+        for name in rest.split("/")[1:]:
+            below /= name
+            if os.path.islink(below):  # noqa: PTH114  # the method raises for a name too long
+                break
+        else:  # as of Flink's own files
+            return str(below)
+        path = _resolved(folder / rest[1:])
+        if not self._root_of(path, os.path.realpath):
+            raise self._outside(stream, path)
+        return path
+
+    def _root_of(self, path: str, resolve: Resolve | None) -> str:
+        """Return which of the folders that may be read has a path, "" if none has.
+
+        They are compared as local paths that `resolve` has made absolute, without it as URLs.
+        """
+        base = _root(self.base, resolve)
+        checkpoint = _CHECKPOINT.fullmatch(base)
+        if checkpoint:
+            job = checkpoint[1] or ""
+            if path.startswith(job) and _OF_JOB.match(path, len(job)):
+                return job or "/"
+        roots = chain([base], (_root(one, resolve) for one in self._allowed))
+        return next((one for one in roots if one and _is_in(path, one)), "")
+
+    def _outside(self, stream: StreamHandle, path: str) -> SavepointError:
+        """Return the error for a file that the caller may allow, by its path without links."""
+        folder, _, name = path.rpartition("/")
+        if not _is_plain(f"/{name}", "://" in path):
+            return self._error(stream, "")
+        prefix = folder if folder.strip("/") and not folder.endswith("/") else path
+        return self._error(
+            stream,
+            f": pass allow=[{prefix[:_SHOWN]!r}] if it is to be read there, or moved to say where "
+            "it is now",
+        )
+
+    def _error(self, stream: StreamHandle, remedy: str) -> SavepointError:
+        shown = stream.path[:_SHOWN]
+        return SavepointError(
+            f"{self.base}/{METADATA}: the file {shown!r} is not in the savepoint{remedy}"
+        )
+
+
+class OpenStream:
+    """A stream that is open."""
+
+    def __init__(self, stream: StreamHandle, file: BinaryIO | None, name: str) -> None:
+        self.size = stream.size
+        self.name = name
+        self._stream = stream
+        self._file = file
+
+    def read(self, start: int, end: int) -> bytes:
+        """Return the bytes from an offset to another; all of them, or SavepointError."""
+        if not 0 <= start <= end <= self.size:
+            raise self._error(start, f"{end - start} bytes were to follow, of {self.size} in all")
+        if self._file is None:
+            return (self._stream.data or b"")[start:end]
+        if end - start > CHUNK:  # room is made for what is there, not for what was said
+            return b"".join(self.chunks(start, end))
+        try:
+            self._file.seek(self._stream.start + start)
+            data = self._file.read(end - start)
+        except OSError as error:
+            raise self._error(start, str(error)) from None
+        if len(data) < end - start:
+            raise self._error(start, f"the file ends {end - start - len(data)} bytes too early")
+        return data
+
+    def chunks(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes from an offset to another, so many at once."""
+        for pos in range(start, end, CHUNK):
+            yield self.read(pos, min(pos + CHUNK, end))
+
+    def _error(self, offset: int, message: str) -> SavepointError:
+        return SavepointError(f"{self.name}, offset {offset}: {message}")
+
+
+def _without_scheme(path: str) -> str:
+    """Return the path of a URL, without what quotes characters in it."""
+    scheme, colon, rest = path.partition(":")
+    return unquote(f"/{rest.lstrip('/')}") if colon and "/" not in scheme else path
+
+
+def _joined(root: str, rest: str) -> str:
+    return root.rstrip("/") + rest
+
+
+def _is_in(path: str, root: str) -> bool:
+    return path == root or path.startswith(_joined(root, "/"))
+
+
+def _is_plain(rest: str, is_url: bool) -> bool:
+    """Tell whether a path leads down from where it starts, to whatever reads it."""
+    if "::" in rest or {"", ".", ".."}.intersection(rest.split("/")[1:]):
+        return False
+    if is_url and not rest.isprintable():
+        return False
+    return not set("\\\0%?#" if is_url else "\\\0").intersection(rest)
+
+
+def _root(path: str, resolve: Resolve | None) -> str:
+    """Return a folder as a local path, or without `resolve` as a URL; "" if it is none such."""
+    local = local_path(path)
+    if resolve is None:
+        return path.rstrip("/") if local is None else ""
+    return "" if local is None else _resolved(local, resolve)
+
+
+def _resolved(path: Path, resolve: Resolve = os.path.realpath) -> str:
+    try:
+        return Path(resolve(path)).as_posix()
+    except (OSError, ValueError) as error:
+        raise file_error(str(path), "opened", error) from None
+
+
+def check_place(name: str, path: object) -> str:
+    """Return the path or URL of a folder or file; one that names none may mean all there is."""
+    text = check_path(name, path)
+    if not text or ("://" in text and text.rstrip("/").endswith(":")):
+        raise InvalidValueError(f"{name} must name a folder or file, got {show(text)}")
+    return text
+
+
+def check_path(name: str, path: object) -> str:
+    """Return a path as text, or raise InvalidTypeError with `name`."""
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    return text
+
+
+def local_path(path: str) -> Path | None:
+    """Return a path of this machine, None for the URL of another place."""
+    if path.startswith("file:"):
+        return Path(_without_scheme(path))
+    if path.startswith("local://"):  # as fsspec calls it, and reads it
+        return Path(path.removeprefix("local://"))
+    return None if "://" in path else Path(path)
+
+
+def import_fsspec(path: str) -> ModuleType:
+    """Return fsspec, which opens a URL, or raise KeyGroupsError naming the extra."""
+    try:
+        import fsspec
+    except ImportError:
+        raise KeyGroupsError(
+            f"{path}: a URL is opened with fsspec: pip install 'keygroups[savepoint]'"
+        ) from None
+    return cast("ModuleType", fsspec)
+
+
+def _opened(name: str, path: str) -> BinaryIO:
+    """Open a file by its path or URL, which an error calls `name`."""
+    try:
+        return _open(path)
+    except (OSError, ValueError, ImportError) as error:
+        raise file_error(name, "opened", error) from None
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a file that ends; a pipe or a device is not opened, or closed if it came just now."""
+    if local_path(path) is None:
+        filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+        return cast("BinaryIO", filesystem.open(inner, "rb"))
+    _check_regular(os.lstat(path))
+    with ExitStack() as opened:
+        file = opened.enter_context(open(path, "rb", opener=_opener))
+        _check_regular(os.fstat(file.fileno()))
+        opened.pop_all()
+        return file
+
+
+def _size_of(file: BinaryIO) -> int | None:
+    """Return how many bytes an open file has, None where its store does not tell."""
+    with suppress(OSError, AttributeError):
+        return os.fstat(file.fileno()).st_size
+    size = getattr(file, "size", None)
+    return size if isinstance(size, int) else None
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | _FLAGS)
+
+
+def _check_regular(info: os.stat_result) -> None:
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError("it is no regular file")
+
+
+def file_error(path: str, verb: str, error: Exception) -> SavepointError:
+    """Return the error for a path, which may be any text, and what cannot be done with it."""
+    said = str(getattr(error, "strerror", None) or error) or type(error).__name__
+    reason = printable(" ".join(said.split()))
+    return SavepointError(f"{printable(path)[:_SHOWN]}: cannot be {verb}: {reason[:_SHOWN]}")

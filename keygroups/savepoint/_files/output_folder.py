@@ -1,0 +1,285 @@
+"""The folder that a savepoint is written into: it appears whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+import uuid
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from types import TracebackType
+from typing import Any, BinaryIO, TypeVar, cast
+
+from keygroups._checks import show
+from keygroups.errors import (
+    InvalidValueError,
+    KeyGroupsError,
+    LeftoverWarning,
+    SavepointError,
+    printable,
+)
+from keygroups.savepoint._files.files import (
+    METADATA,
+    check_path,
+    file_error,
+    import_fsspec,
+    local_path,
+)
+
+W = TypeVar("W", bound="FolderWriter")
+
+# What fsspec can only read, or shows of another place; that may be one which a file names.
+_NO_STORES = (
+    *("blockcache", "cached", "data", "dir", "filecache", "generic", "git", "github", "gist"),
+    *("http", "https", "libarchive", "reference", "simplecache", "tar", "zip"),
+)
+_LEFT = 3600  # seconds without a write, after which nobody is taken to be at work in a folder
+_LEFTOVER = re.compile(r"\.(.*)\.[0-9a-f]{32}\.writing", re.DOTALL)
+
+
+class OutputFolder:
+    """A folder that is being written; it holds no file open and may be pickled.
+
+    A local one is written beside its place, and renamed. At a URL, where there may be no
+    renaming, it is written in its place, and is no savepoint before `_metadata`, its last file,
+    is there. What cannot be written is a SavepointError.
+    """
+
+    def __init__(self, name: str, path: str) -> None:
+        """Take the path or URL of a folder that is not there yet; an error calls it `name`."""
+        stripped = path.rstrip("/")
+        self.path = stripped if stripped and not stripped.endswith(":") else path
+        self._name = name
+        local = local_path(self.path)
+        scheme = self.path.lower().partition("://")[0]
+        if local is None and (scheme in _NO_STORES or "::" in self.path):
+            raise InvalidValueError(
+                f"{name} must be a path, or the URL of a store that files are written to, such as "
+                f"s3://bucket/savepoint, got {show(path)}"
+            )
+        with self._errors(self.path, Exception):
+            # Whatever the working directory is later.
+            self._local = None if local is None else local.absolute()
+            is_there = self._exists()
+        if is_there:
+            raise self._is_there()
+        self._beside = Path()  # where a local one is written
+        if self._local is not None:
+            name = f".{self._local.name}.{uuid.uuid4().hex}.writing"
+            self._beside = self._local.with_name(name)
+
+    def __repr__(self) -> str:
+        return f"<OutputFolder {self.path}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OutputFolder) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.path)
+
+    def _exists(self) -> bool:
+        if self._local is None:
+            return bool(self._filesystem.exists(self.path))
+        with suppress(FileNotFoundError):
+            self._local.lstat()
+            return True
+        return False
+
+    def _is_there(self) -> InvalidValueError:
+        return InvalidValueError(
+            f"{self._name} must be of a new folder, got {self.path!r}: it is there"
+        )
+
+    @property
+    def _filesystem(self) -> Any:
+        return import_fsspec(self.path).core.url_to_fs(self.path)[0]
+
+    def is_within(self, folder: str) -> bool:
+        """Return whether it is to be inside another folder, however the paths are spelled."""
+        other = local_path(folder)
+        if self._local is not None and other is not None:
+            place = Path(os.path.realpath(self._local))
+            return any(_is_same(parent, other) for parent in (place, *place.parents))
+        if self._local is not None or other is not None:
+            return False
+        to_filesystem = import_fsspec(folder).core.url_to_fs
+        (ours, inner), (theirs, outer) = map(to_filesystem, (self.path, folder))
+        return type(ours) is type(theirs) and _plain(inner).is_relative_to(_plain(outer))
+
+    def leftovers(self) -> list[Path]:
+        """Return the folders of writers to this place that were killed, or are still at work."""
+        if self._local is None:
+            return []
+        with suppress(OSError), os.scandir(self._local.parent) as entries:
+            return sorted(
+                Path(entry.path)
+                for entry in entries
+                if (name := _LEFTOVER.fullmatch(entry.name))
+                and name[1] == self._local.name
+                and entry.is_dir(follow_symlinks=False)
+            )
+        return []
+
+    def remove_leftovers(self) -> Iterator[Path]:
+        """Remove the leftovers in which nothing was written for an hour, and yield each."""
+        for folder in self.leftovers():
+            try:
+                if time.time() - _last_written(folder) > _LEFT:
+                    shutil.rmtree(folder)
+                    yield folder
+            except FileNotFoundError:  # its writer has just ended
+                continue
+            except OSError as error:
+                raise file_error(str(folder), "removed", error) from None
+
+    def make(self) -> None:
+        """Make the folder, or nothing."""
+        if self._local is not None:
+            with self._errors(self.path, Exception):
+                try:
+                    self._beside.mkdir(parents=True)
+                except Exception:
+                    raise
+                except BaseException:  # of a signal, before anyone knows that there is a folder
+                    self.remove()
+                    raise
+            return
+        # Two writers that make it at once both see it: one of them, or both, give up.
+        claim = f".{uuid.uuid4().hex}.writing"
+        with self._errors(self.path, Exception):
+            self._filesystem.makedirs(self.path, exist_ok=True)
+            try:
+                with self.create(claim):
+                    pass
+                if self._names() != {claim}:
+                    raise self._is_there()
+            except BaseException:
+                with suppress(Exception):
+                    self._delete(claim)
+                raise
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[BinaryIO]:
+        """Open a new file in the folder, which is on the disk when it is closed."""
+        with self._errors(f"{self.path}/{name}"):
+            if self._local is None:
+                with self._filesystem.open(f"{self.path}/{name}", "wb") as file:
+                    yield cast("BinaryIO", file)
+            else:
+                with (self._beside / name).open("xb") as local:
+                    yield local
+                    local.flush()
+                    os.fsync(local.fileno())
+
+    def commit(self, names: Collection[str], metadata: bytes) -> None:
+        """Make it a savepoint of the files with these names; others, of failed tasks, go."""
+        with self._errors(self.path):
+            found = self._names()
+            for name in found.difference(names):
+                self._delete(name)
+        missing = sorted(set(names) - found)
+        if missing:
+            raise SavepointError(f"{self.path}: cannot be written: {missing[0]} is gone")
+        with self.create(METADATA) as file:
+            file.write(metadata)
+        if self._local is not None:
+            with self._errors(self.path):
+                self._beside.rename(self._local)  # which fails where there is a full folder now
+
+    def remove(self) -> None:
+        """Remove all that was written, as far as that can be done."""
+        if self._local is not None:
+            shutil.rmtree(self._beside, ignore_errors=True)
+            return
+        with suppress(Exception):
+            self._filesystem.rm(self.path, recursive=True)
+
+    def _names(self) -> set[str]:
+        if self._local is not None:
+            return {path.name for path in self._beside.iterdir()}
+        filesystem = self._filesystem
+        filesystem.invalidate_cache()  # which does not know what other machines have written
+        return {path.rpartition("/")[2] for path in filesystem.ls(self.path, detail=False)}
+
+    def _delete(self, name: str) -> None:
+        if self._local is not None:
+            (self._beside / name).unlink()
+        else:
+            self._filesystem.rm(f"{self.path}/{name}")
+
+    @contextmanager
+    def _errors(self, path: str, errors: type[Exception] = OSError) -> Iterator[None]:
+        try:
+            yield
+        except KeyGroupsError:
+            raise
+        except errors as error:  # every Exception where fsspec, and what it needs, is asked first
+            raise file_error(path, "written", error) from None
+
+    @property
+    def scratch(self) -> Path | None:
+        """The local folder for files that go before the end, None for the machine's own."""
+        return None if self._local is None else self._beside
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return path.samefile(other)
+    return False
+
+
+def _plain(path: str) -> PurePosixPath:
+    return PurePosixPath(normpath(f"/{path.lstrip('/')}"))
+
+
+def _last_written(folder: Path) -> float:
+    return max(path.lstat().st_mtime for path in (folder, *folder.iterdir()))
+
+
+class FolderWriter(ABC):
+    """What writes a savepoint in a `with` block, at the end of which it is there."""
+
+    def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
+        self._folder = OutputFolder(name, check_path(name, path))
+
+    def __enter__(self: W) -> W:
+        for folder in self._folder.leftovers():
+            warnings.warn(
+                f"{printable(str(folder))} was left by a writer that was killed, unless one is at "
+                "work there: it may be removed, and --clean of `keygroups savepoint` does so when "
+                "nothing was written to it for an hour",
+                LeftoverWarning,
+                stacklevel=2,
+            )
+        self._folder.make()
+        return self
+
+    def __exit__(
+        self,
+        cls: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        is_whole = False
+        try:
+            if error is None:
+                self._folder.commit(*self._finish())
+                is_whole = True
+        finally:
+            if not is_whole:
+                self._abandon()
+                self._folder.remove()
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Close what is open, before all is removed."""
+
+    @abstractmethod
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        """Write what is left; return the names of the files and the bytes of `_metadata`."""

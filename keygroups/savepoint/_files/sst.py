@@ -1,0 +1,246 @@
+"""One SST file of RocksDB: its properties, its records in order, its range deletions.
+
+The format is RocksDB's block-based table, format version 2 to 5. Numbers are little endian;
+varints have 7 bits a byte, the lowest first. Each block that is read has its checksum verified.
+The footer has none: its zeros have to be zeros, and its places those where RocksDB puts the
+blocks. A file that was written without checksums (kNoChecksum, which takes options of the job's
+own) is read as RocksDB reads it; a flipped bit in its blocks may give another entry.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from keygroups._serializers.scalars import TRUNCATED, read_varint
+from keygroups.errors import SavepointError
+from keygroups.savepoint._files.checksums import block_checksum
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.snappy import decompress_block
+
+_MAGIC = 0x88E241B785F4CFF7
+_FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
+_PLACES = slice(1, 41)
+_TRAILER = 5  # of a block: its compression, its checksum
+_COMPRESSIONS = {0: "none", 1: "Snappy", 2: "zlib", 3: "bzip2", 4: "LZ4", 5: "LZ4HC", 7: "ZSTD"}
+_FORMAT_VERSIONS = range(2, 6)
+_PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
+_DATA_SIZE = b"rocksdb.data.size"
+_FAMILY = b"rocksdb.column.family.name"
+_INDEX_TYPE = b"rocksdb.block.based.table.index.type"
+_IS_DELTA_ENCODED = b"rocksdb.index.value.is.delta.encoded"
+_GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
+_KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
+_MAX_SHARING = 256
+"""How many times a block's bytes its keys may share: RocksDB lets 15 keys do so, if not told."""
+
+_u32 = struct.Struct("<I").unpack_from
+_u64 = struct.Struct("<Q").unpack_from
+
+Place = tuple[int, int]
+"""The offset of a block and its size, without what follows it."""
+
+Record = tuple[bytes, int, bytes]
+"""One version of a key: the key, minus the mark, the value; records sort by key, newest first.
+
+The mark is the version's number, the larger the newer, times 256, and what was done.
+"""
+
+
+class RangeDeletion(NamedTuple):
+    """Keys from `start` up to and without `end`, deleted as of `sequence`."""
+
+    start: bytes
+    end: bytes
+    sequence: int
+
+
+class SstFile:
+    """An SST file that is open; SavepointError for one that is damaged or not read here."""
+
+    def __init__(self, stream: OpenStream) -> None:
+        self._stream = stream
+        end = stream.size - _FOOTER
+        if end < 0:
+            raise self._error(0, "this is no SST file")
+        footer = stream.read(end, stream.size)
+        if _u64(footer, 45)[0] != _MAGIC or _u32(footer, 41)[0] not in _FORMAT_VERSIONS:
+            raise self._error(end, "this is no SST file of a known version")
+        self._checksum = block_checksum(footer[0], stream.name)
+        meta, pos = self._place(footer[_PLACES], 0)
+        self._index, pos = self._place(footer[_PLACES], pos)
+        if (
+            any(footer[_PLACES][pos:])
+            or sum(meta) + _TRAILER != end
+            or sum(self._index) + _TRAILER > meta[0]
+        ):
+            raise self._error(end, "the footer is damaged")
+        blocks: dict[bytes, Place] = {}
+        for name, value in self._entries(*meta):
+            place, _ = self._place(value, 0)
+            if place == self._index:
+                raise self._error(end, "the footer is damaged: its index is another block")
+            if name in (_PROPERTIES, _RANGE_DELETIONS):
+                blocks[name] = place
+        self._read_properties(blocks.get(_PROPERTIES))
+        if self._index[0] < self._data_size:
+            raise self._error(end, "the footer is damaged: its index is among the data")
+        self.range_deletions = list(self._read_deletions(blocks.get(_RANGE_DELETIONS)))
+
+    def records(self, runs: Iterable[tuple[bytes, bytes]]) -> Iterator[Record]:
+        """Yield the records of the keys of some runs, in order.
+
+        A run is from its first key up to and without its second, and behind the run before.
+        """
+        ahead = iter(runs)
+        start, end = next(ahead, (b"", b""))
+        last, last_order = b"", -(1 << 64)
+        for highest, offset, size in self._data_blocks():
+            if highest < start:
+                continue
+            for key, value in self._entries(offset, size):
+                if len(key) < 8:
+                    raise self._error(offset, f"a key of {len(key)} bytes")
+                user_key = key[:-8]
+                order = -_u64(key, len(key) - 8)[0]
+                if user_key <= last and (user_key < last or order <= last_order):
+                    raise self._error(offset, "the keys are not in order")
+                last, last_order = user_key, order
+                while user_key >= end:
+                    run = next(ahead, None)
+                    if run is None:
+                        return
+                    start, end = run
+                if user_key >= start:
+                    yield user_key, order, value
+
+    def _read_properties(self, place: Place | None) -> None:
+        entries = self._entries(*place) if place else ()
+        properties = {name: value for name, value in entries if name in _KNOWN}
+        if any(properties.get(_INDEX_TYPE, b"")):
+            raise self._error(0, "an SST file with a partitioned or hashed index is not read here")
+        if any(properties.get(_GLOBAL_NUMBER, b"")):
+            raise self._error(0, "an ingested SST file, with a global number, is not read here")
+        try:
+            self._data_size, _ = read_varint(properties.get(_DATA_SIZE, b""), 0, 64)
+        except (*TRUNCATED, ValueError):
+            raise self._error(0, "the properties do not say where the data ends") from None
+        self.column_family = properties.get(_FAMILY, b"")
+        self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
+
+    def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
+        if place is None:
+            return
+        offset, left = place
+        for key, end in self._entries(*place):
+            left -= len(key) + len(end)
+            if left < 0:  # RocksDB neither compresses the block nor lets keys share bytes in it
+                raise self._error(offset, "range deletions of more bytes than their block has")
+            if len(key) < 8:
+                raise self._error(offset, f"a range deletion with a key of {len(key)} bytes")
+            yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
+
+    def _data_blocks(self) -> Iterator[tuple[bytes, int, int]]:
+        """Yield a key that is not below the last of each data block, and the block's place.
+
+        That is a user key, or has a mark behind it, which makes it no lower.
+        """
+        free = 0
+        for key, (offset, size) in (
+            self._delta_index() if self._has_deltas else self._plain_index()
+        ):
+            if offset < free or size < 0 or offset + size + _TRAILER > self._data_size:
+                message = f"the index is damaged: a block of {size} bytes at {offset}"
+                raise self._error(self._index[0], message)
+            free = offset + size + _TRAILER
+            yield key, offset, size
+
+    def _plain_index(self) -> Iterator[tuple[bytes, Place]]:
+        for key, value in self._entries(*self._index):
+            yield key, self._place(value, 0)[0]
+
+    def _delta_index(self) -> Iterator[tuple[bytes, Place]]:
+        """Yield what is in an index whose values have no lengths, and differ from the last."""
+        block, end = self._block(*self._index)
+        most = _MAX_SHARING * end
+        pos, key, offset, size = 0, b"", 0, 0
+        try:
+            while pos < end:
+                shared, pos = read_varint(block, pos)
+                unshared, pos = read_varint(block, pos)
+                most -= shared
+                if shared > len(key) or most < 0:
+                    raise ValueError(f"a key that shares {shared} bytes")
+                key = key[:shared] + block[pos : pos + unshared]
+                pos += unshared
+                if shared:  # then the block follows the one before
+                    delta, pos = read_varint(block, pos, 64)
+                    offset += size + _TRAILER
+                    size += delta >> 1 ^ -(delta & 1)
+                else:
+                    offset, pos = read_varint(block, pos, 64)
+                    size, pos = read_varint(block, pos, 64)
+                if pos > end:
+                    raise IndexError("an entry ends beyond its block")
+                yield key, (offset, size)
+        except (*TRUNCATED, ValueError) as error:
+            raise self._error(self._index[0], f"the index is damaged: {error}") from None
+
+    def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
+        try:
+            offset, pos = read_varint(data, pos, 64)
+            size, pos = read_varint(data, pos, 64)
+        except (*TRUNCATED, ValueError) as error:
+            raise self._error(0, f"the place of a block is damaged: {error}") from None
+        return (offset, size), pos
+
+    def _block(self, offset: int, size: int) -> tuple[bytes, int]:
+        """Return a block without compression, perhaps with more, and where its entries end."""
+        block = self._stream.read(offset, offset + size + _TRAILER)
+        if self._checksum(block[:-4]) != _u32(block, size + 1)[0]:
+            raise self._error(offset, "the checksum of the block does not match")
+        compression = block[size]
+        if compression == 1:
+            block = decompress_block(block[:size], self._stream.name, offset)
+            size = len(block)
+        elif compression:
+            name = _COMPRESSIONS.get(compression, str(compression))
+            raise self._error(offset, f"blocks compressed with {name} are not read here")
+        if size < 4:
+            raise self._error(offset, f"a block of {size} bytes")
+        (restarts,) = _u32(block, size - 4)
+        if restarts >> 31:
+            raise self._error(offset, "blocks with a hash index are not read here")
+        end = size - 4 - 4 * restarts
+        if end < 0:
+            raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
+        return block, end
+
+    def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the keys and values of a block; a key leaves out what it shares with the last."""
+        block, end = self._block(offset, size)
+        most = _MAX_SHARING * end
+        pos, key = 0, b""
+        try:
+            while pos < end:
+                shared, unshared, length = block[pos], block[pos + 1], block[pos + 2]
+                if shared | unshared | length < 0x80:
+                    pos += 3
+                else:
+                    shared, pos = read_varint(block, pos)
+                    unshared, pos = read_varint(block, pos)
+                    length, pos = read_varint(block, pos)
+                    most -= shared
+                    if most < 0:
+                        raise ValueError(f"a key that shares {shared} bytes")
+                start, pos = pos, pos + unshared + length
+                if shared > len(key) or pos > end:
+                    raise IndexError("an entry ends beyond its block")
+                key = key[:shared] + block[start : start + unshared]
+                yield key, block[pos - length : pos]
+        except (*TRUNCATED, ValueError) as error:
+            raise self._error(offset, f"the block is damaged: {error}") from None
+
+    def _error(self, offset: int, message: str) -> SavepointError:
+        return SavepointError(f"{self._stream.name}, offset {offset}: {message}")

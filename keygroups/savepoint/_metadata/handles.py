@@ -1,0 +1,119 @@
+"""What `_metadata` names: the streams of bytes of each subtask's state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mmh3 import hash_bytes
+
+from keygroups.key_group_range import KeyGroupRange
+
+
+@dataclass(frozen=True)
+class StreamHandle:
+    """Where a stream of bytes is: `data` if it is in `_metadata`, else `size` bytes of a file.
+
+    The file is `path`, relative to the directory of `_metadata` if `is_relative`. It has nothing
+    else, or if `is_segment` the stream from `start` on among others.
+    To Flink two streams in `_metadata` are one and the same if they have the same `name`.
+    """
+
+    size: int
+    data: bytes | None = None
+    path: str = ""
+    is_relative: bool = False
+    is_segment: bool = False
+    start: int = 0
+    name: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class KeyGroupsHandle:
+    """Keyed state in one stream, an offset for each key group of `key_groups`."""
+
+    key_groups: KeyGroupRange
+    offsets: tuple[int, ...]
+    stream: StreamHandle
+    is_canonical: bool
+
+
+@dataclass(frozen=True)
+class RocksDBHandle:
+    """Keyed state in the files of RocksDB, by their local names; `meta` is the header."""
+
+    key_groups: KeyGroupRange
+    meta: StreamHandle
+    shared: tuple[tuple[str, StreamHandle], ...]
+    private: tuple[tuple[str, StreamHandle], ...]
+
+
+@dataclass(frozen=True)
+class ChangelogHandle:
+    """Keyed state of the changelog backend: `parts`, and `size` bytes of changes to replay."""
+
+    key_groups: KeyGroupRange
+    size: int
+    parts: tuple[KeyedHandle, ...] = ()
+
+
+KeyedHandle = KeyGroupsHandle | RocksDBHandle | ChangelogHandle
+
+
+@dataclass(frozen=True)
+class OperatorStateHandle:
+    """Operator state: for each state its name, its mode and the offsets of its elements."""
+
+    states: tuple[tuple[str, str, tuple[int, ...]], ...]
+    stream: StreamHandle
+
+
+@dataclass(frozen=True)
+class SubtaskState:
+    """What one subtask wrote."""
+
+    index: int
+    is_finished: bool = False
+    managed_operator: OperatorStateHandle | None = None
+    raw_operator: OperatorStateHandle | None = None
+    managed_keyed: KeyedHandle | None = None
+    raw_keyed: KeyedHandle | None = None
+    has_channel_state: bool = False
+
+
+@dataclass(frozen=True)
+class OperatorMetadata:
+    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them."""
+
+    operator_id: str
+    name: str
+    uid: str
+    parallelism: int
+    max_parallelism: int
+    subtasks: tuple[SubtaskState, ...]
+    is_fully_finished: bool = False
+    coordinator: StreamHandle | None = None
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint".
+
+    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states` is
+    how many states hooks of the job's own have on the master.
+    """
+
+    version: int
+    checkpoint_id: int
+    kind: str | None
+    operators: tuple[OperatorMetadata, ...]
+    properties: bytes = b""
+    master_states: int = 0
+
+
+def operator_id_of(uid: str) -> str:
+    """Return the id in hex.
+
+    Flink: StreamGraphHasherV2.generateUserSpecifiedHash, murmur3_128 with seed 0.
+    """
+    # What UTF-8 has no bytes for is a "?" in Java's too.
+    return hash_bytes(uid.encode("utf-8", "replace"), 0, x64arch=True).hex()

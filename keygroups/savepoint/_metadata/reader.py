@@ -1,0 +1,365 @@
+"""The file `_metadata` of a savepoint or checkpoint: its operators, and where their state is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from posixpath import normpath
+from typing import TypeVar
+from urllib.parse import unquote
+
+from keygroups._checks import show
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.savepoint._metadata.handles import (
+    ChangelogHandle,
+    KeyedHandle,
+    KeyGroupsHandle,
+    Metadata,
+    OperatorMetadata,
+    OperatorStateHandle,
+    RocksDBHandle,
+    StreamHandle,
+    SubtaskState,
+)
+
+MAGIC = 0x4960672D
+_MASTER_STATE_MAGIC = 0xC96B1696
+_VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
+_MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
+
+MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
+
+T = TypeVar("T")
+
+
+def read_metadata(data: bytes, name: str) -> Metadata:
+    """Read the bytes of `_metadata`; SavepointError where they are not such."""
+    cursor = Cursor(data, name)
+    if len(data) < 8 or cursor.i32() != MAGIC:
+        cursor.pos = 0
+        raise cursor.error("this is not the _metadata of a Flink savepoint or checkpoint")
+    version = cursor.expect("version of _metadata", cursor.i32(), *_VERSIONS)
+    checkpoint_id = cursor.i64()
+    master_states = cursor.count(8)
+    for _ in range(master_states):
+        cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, _MASTER_STATE_MAGIC)
+        cursor.take(cursor.i32())
+    reader = _Reader(cursor, version)
+    operators = tuple(reader.operators())
+    start = cursor.pos
+    kind = _kind(cursor) if version >= 4 else None
+    if cursor.left:
+        raise cursor.error(f"{cursor.left} bytes are left after the end")
+    return Metadata(version, checkpoint_id, kind, operators, data[start:], master_states)
+
+
+def _kind(cursor: Cursor) -> str | None:
+    properties = read_java_object(cursor)
+    kind = properties.fields.get("checkpointType") if isinstance(properties, JavaObject) else None
+    if not isinstance(kind, JavaObject):
+        return None
+    savepoint_format = kind.fields.get("formatType")
+    if isinstance(savepoint_format, JavaEnum):
+        return f"{savepoint_format.constant.lower()} savepoint"
+    return "checkpoint" if kind.fields.get("name") != "Savepoint" else "savepoint"
+
+
+class _Reader:
+    def __init__(self, cursor: Cursor, version: int) -> None:
+        self._cursor = cursor
+        self._version = version
+        self._own: list[StreamHandle] = []
+
+    def operators(self) -> Iterator[OperatorMetadata]:
+        ids = set()
+        for _ in range(self._cursor.count(24)):
+            operator = self._operator()
+            if operator.operator_id in ids:
+                raise self._cursor.error(f"operator {operator.operator_id} is there twice")
+            ids.add(operator.operator_id)
+            yield operator
+        self._check_apart(self._own)
+
+    def _check_apart(self, streams: Iterable[StreamHandle]) -> None:
+        """Check that no byte of a file is in two streams, each of which would be read."""
+        spans = sorted(
+            (
+                normpath(stream.path if stream.is_relative else unquote(stream.path)),
+                stream.start,
+                stream.start + stream.size,
+            )
+            for stream in streams
+            if stream.data is None and stream.size
+        )
+        for (path, _, end), (following, start, _) in pairwise(spans):
+            if path == following and start < end:
+                raise self._cursor.error(
+                    f"two handles name the same bytes of the file {show(path)}"
+                )
+
+    def _operator(self) -> OperatorMetadata:
+        cursor = self._cursor
+        name, uid = (cursor.utf(), cursor.utf()) if self._version >= 5 else ("", "")
+        operator_id = cursor.take(16).hex()
+        parallelism, max_parallelism = cursor.i32(), cursor.i32()
+        if not 1 <= parallelism <= max_parallelism <= 32768:
+            raise cursor.error(
+                f"operator {operator_id} cannot have parallelism {parallelism} and "
+                f"max parallelism {max_parallelism}"
+            )
+        coordinator = None
+        if self._version == 2:
+            cursor.i32()  # the length of its chain
+        else:
+            coordinator = self._stream()
+            if coordinator is not None:
+                self._own.append(coordinator)
+        is_finished = cursor.i32() == -1
+        subtasks: tuple[SubtaskState, ...] = ()
+        if not is_finished:
+            cursor.pos -= 4
+            subtasks = tuple(
+                self._subtask(parallelism, max_parallelism) for _ in range(cursor.count(4))
+            )
+            self._check_subtasks(operator_id, subtasks)
+        return OperatorMetadata(
+            operator_id,
+            name,
+            uid,
+            parallelism,
+            max_parallelism,
+            subtasks,
+            is_finished,
+            coordinator,
+        )
+
+    def _check_subtasks(self, operator_id: str, subtasks: tuple[SubtaskState, ...]) -> None:
+        """Check that each subtask is there once, and each key group in the state of one.
+
+        Flink: OperatorState keeps its subtasks in a map, and each has the key groups of its
+        KeyGroupRangeAssignment, in managed and in raw state.
+        """
+        indices = set()
+        for subtask in subtasks:
+            if subtask.index in indices:
+                raise self._cursor.error(
+                    f"subtask {subtask.index} of operator {operator_id} is there twice"
+                )
+            indices.add(subtask.index)
+        ranges = sorted(
+            (handle.key_groups.start_key_group, handle.key_groups.end_key_group, subtask.index)
+            for subtask in subtasks
+            for handle in (subtask.managed_keyed, subtask.raw_keyed)
+            if handle is not None and handle.key_groups
+        )
+        last, owner = -1, -1
+        for start, end, index in ranges:
+            if start <= last and index != owner:
+                raise self._cursor.error(
+                    f"subtasks {owner} and {index} of operator {operator_id} both have key group "
+                    f"{start}"
+                )
+            if end > last:
+                last, owner = end, index
+
+    def _subtask(self, parallelism: int, max_parallelism: int) -> SubtaskState:
+        cursor = self._cursor
+        index = cursor.i32()
+        is_finished = index < 0 and self._version >= 3
+        index = -index - 1 if is_finished else index
+        if not 0 <= index < parallelism:
+            raise cursor.error(f"subtask {index} cannot be, with parallelism {parallelism}")
+        if is_finished:
+            return SubtaskState(index, is_finished=True)
+        if self._version == 2:
+            cursor.i64()
+            cursor.expect("number of legacy states", cursor.i32(), 0)
+        operator_states = [self._operator_state() if cursor.i32() else None for _ in range(2)]
+        keyed_states = [self._keyed_state(max_parallelism) for _ in range(2)]
+        channels = 0
+        if self._version >= 3:
+            for _ in range(2):  # input channels, then result subpartitions
+                count = cursor.count(9)
+                channels += count
+                for _ in range(count):
+                    self._skip_channel()
+        return SubtaskState(
+            index,
+            managed_operator=operator_states[0],
+            raw_operator=operator_states[1],
+            managed_keyed=keyed_states[0],
+            raw_keyed=keyed_states[1],
+            has_channel_state=channels > 0,
+        )
+
+    def _skip_channel(self) -> None:
+        cursor = self._cursor
+        code = (
+            cursor.expect("channel handle", cursor.u8(), 1, 2, 3, 4) if self._version >= 6 else 1
+        )
+        cursor.i32()
+        if code > 2:
+            cursor.i64()
+            self._stream()
+            cursor.take(cursor.i32())
+            return
+        cursor.take(8)
+        cursor.longs(cursor.count(8))
+        cursor.i64()
+        self._stream()
+
+    def _stream(self) -> StreamHandle | None:
+        cursor = self._cursor
+        code = cursor.u8()
+        if code == 0:
+            return None
+        if code == 1:
+            name = cursor.utf()
+            data = cursor.take(cursor.i32())
+            return StreamHandle(len(data), data, name=name)
+        if code == 2:
+            size = self._size()
+            return StreamHandle(size, path=cursor.utf())
+        if code == 6:
+            path = cursor.utf()
+            return StreamHandle(self._size(), path=path, is_relative=True)
+        if code == 15:
+            start, size = self._size(), self._size()
+            cursor.i32()
+            path = cursor.utf()
+            cursor.utf()
+            return StreamHandle(size, path=path, is_segment=True, start=start)
+        if code == 16:
+            return StreamHandle(0, b"")
+        cursor.pos -= 1
+        raise cursor.error(f"stream handle {code} is not known")
+
+    def _some_stream(self) -> StreamHandle:
+        stream = self._stream()
+        if stream is None:
+            raise self._cursor.error("a stream handle was to come, and is null")
+        return stream
+
+    def _own_stream(self, depth: int = 0) -> StreamHandle:
+        """Read the handle of a stream that no other handle has.
+
+        Within another handle, `depth` deep, it may be that of materialized state, which two
+        subtasks may have after a change of parallelism.
+        """
+        stream = self._some_stream()
+        if not depth:
+            self._own.append(stream)
+        return stream
+
+    def _size(self) -> int:
+        size = self._cursor.i64()
+        if size < 0:
+            raise self._cursor.error(f"a size or offset of {size}")
+        return size
+
+    def _operator_state(self) -> OperatorStateHandle | None:
+        cursor = self._cursor
+        code = cursor.expect("operator state handle", cursor.u8(), 0, 4, 17)
+        if code == 0:
+            return None
+        states, names = [], set()
+        for _ in range(cursor.count(7)):
+            name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
+            if name in names:
+                raise cursor.error(f"operator state {show(name)} is there twice")
+            names.add(name)
+            states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
+        if code == 17:
+            cursor.utf(), cursor.utf()
+            if cursor.bool():
+                return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
+        return OperatorStateHandle(tuple(states), self._own_stream())
+
+    def _keyed_state(self, max_parallelism: int, depth: int = 0) -> KeyedHandle | None:
+        cursor = self._cursor
+        if depth > _MAX_NESTING:
+            raise cursor.error("keyed state handles nest too deep")
+        code = cursor.u8()
+        if code == 0:
+            return None
+        if code in (3, 7, 12):
+            key_groups = self._key_groups(max_parallelism)
+            offsets = cursor.longs(len(key_groups))
+            stream = self._own_stream(depth)
+            self._check_offsets(offsets, stream.size, lowest=0 if code == 7 else -1)
+            if code == 12:
+                cursor.utf()
+            return KeyGroupsHandle(key_groups, offsets, stream, code == 7)
+        if code in (5, 11):
+            return self._rocksdb(code, max_parallelism, depth)
+        if code in (8, 14):
+            key_groups = self._key_groups(max_parallelism)
+            cursor.i64()  # how much was new
+            parts = [  # what was materialized, then the changes
+                part
+                for _ in range(2)
+                for part in self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
+                if part is not None
+            ]
+            cursor.take(16 if code == 14 else 8)
+            cursor.utf()
+            return ChangelogHandle(key_groups, 0, tuple(parts))
+        if code in (9, 10, 13):
+            key_groups = self._key_groups(max_parallelism)
+            if code == 9:
+                cursor.take(16)
+                size = sum(
+                    self._list(8, lambda: len(cursor.take(4) and cursor.take(cursor.i32())))
+                )
+            else:
+                self._list(9, lambda: (cursor.i64(), self._stream()))
+                size = self._size()
+                cursor.i64()  # how much was new
+            cursor.utf()
+            if code == 13:
+                cursor.utf()
+            return ChangelogHandle(key_groups, size)
+        cursor.pos -= 1
+        raise cursor.error(f"keyed state handle {code} is not known")
+
+    def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
+        """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""
+        last = 0
+        for offset in offsets:
+            if not (lowest <= offset <= 0 or last <= offset <= size):
+                raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
+            last = max(last, offset)
+
+    def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
+        cursor = self._cursor
+        cursor.i64()
+        cursor.utf()
+        key_groups = self._key_groups(max_parallelism)
+        if code == 11:
+            cursor.i64()
+        meta = self._own_stream(depth)
+        shared, private = (
+            self._list(3, lambda: (cursor.utf(), self._some_stream())) for _ in range(2)
+        )
+        # Another handle may have the same ones, after a change of parallelism.
+        self._check_apart(stream for _, stream in (*shared, *private))
+        if code == 11:
+            cursor.utf()
+        return RocksDBHandle(key_groups, meta, shared, private)
+
+    def _list(self, size: int, read: Callable[[], T]) -> tuple[T, ...]:
+        return tuple(read() for _ in range(self._cursor.count(size)))
+
+    def _key_groups(self, max_parallelism: int) -> KeyGroupRange:
+        cursor = self._cursor
+        first, count = cursor.i32(), cursor.i32()
+        if count == 0:
+            return KeyGroupRange.EMPTY
+        if first < 0 or count < 0 or first + count > max_parallelism:
+            raise cursor.error(
+                f"{count} key groups from {first} on cannot be, with max parallelism "
+                f"{max_parallelism}"
+            )
+        return KeyGroupRange(first, first + count - 1)

@@ -1,0 +1,1 @@
+"""What an entry of state looks like, in each format."""

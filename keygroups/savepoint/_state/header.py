@@ -1,0 +1,170 @@
+"""The header of keyed state: the serializer of the key, and the states with theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keygroups._checks import show
+from keygroups._serializers.compounds import list_of, map_of, ttl_of
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32, u16, utf
+from keygroups._serializers.scalars import VOID_NAMESPACE, Serializer, exact_type
+from keygroups._serializers.snapshots import read_serializer, write_serializer
+from keygroups.errors import printable
+from keygroups.savepoint._files.feed import header_cursor
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.types import KeyType
+
+_VERSIONS = (6,)  # Flink 1.7 to 2.3
+_BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
+_KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")
+
+
+@dataclass(frozen=True)
+class StateDescriptor:
+    """One keyed state: its name, its kind and its types.
+
+    `kind` is VALUE, LIST, MAP, REDUCING, AGGREGATING or, for timers, PRIORITY_QUEUE. `key_type`
+    is that of the operator's keyed stream as in `keygroups.types`, None where the job's own class
+    or a type without a stable hash is the key; `key_serializer` tells it in any case.
+    `value_serializer` is that of the value, of an element of a LIST, of a value in a MAP or of
+    the accumulator of an AGGREGATING state, None for timers; `user_key_serializer` that of the
+    keys in a MAP. `has_ttl` says whether each value has the time of its last access.
+    """
+
+    name: str
+    kind: str
+    key_serializer: Serializer
+    namespace_serializer: Serializer
+    value_serializer: Serializer | None
+    user_key_serializer: Serializer | None = None
+    has_ttl: bool = False
+
+    @property
+    def key_type(self) -> KeyType | None:
+        """The key type of the keyed stream."""
+        return self.key_serializer.key_type
+
+    def __str__(self) -> str:
+        return printable(exact_state(self))
+
+
+def exact_state(state: StateDescriptor) -> str:
+    """Return what `str()` says, with names as they are, whatever they have in them."""
+    kind = "timers" if state.value_serializer is None else state.kind
+    types = [exact_type(state.key_serializer)]
+    if state.namespace_serializer is not VOID_NAMESPACE:
+        types.append(exact_type(state.namespace_serializer))
+    for one in (state.user_key_serializer, state.value_serializer):
+        if one is not None:
+            types.append(exact_type(one))
+    return f"{state.name}: {kind} <{', '.join(types)}>{' with TTL' if state.has_ttl else ''}"
+
+
+@dataclass(frozen=True)
+class KeyedHeader:
+    """A header: whether the streams are compressed, and the states by their numbers.
+
+    `key_bytes` and `state_bytes` are the bytes that say so, of the key and of each state.
+    """
+
+    is_compressed: bool
+    key_serializer: Serializer
+    states: tuple[StateDescriptor, ...]
+    size: int
+    key_bytes: bytes
+    state_bytes: tuple[bytes, ...]
+
+
+def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
+    """Read the header, which is at most `size` bytes long, at the start of a stream."""
+    cursor = header_cursor(stream, size)
+    cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
+    is_compressed = cursor.bool()
+    start = cursor.pos
+    key = read_serializer(cursor)
+    key_bytes = cursor.data[start : cursor.pos]
+    states, state_bytes, names = [], [], set()
+    for _ in range(cursor.u16()):
+        start = cursor.pos
+        name, options, snapshots, backend_type = read_state(cursor)
+        if name in names:
+            raise cursor.error(f"the state {show(name)} is there twice")
+        names.add(name)
+        states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
+        state_bytes.append(cursor.data[start : cursor.pos])
+    return KeyedHeader(
+        is_compressed, key, tuple(states), cursor.pos, key_bytes, tuple(state_bytes)
+    )
+
+
+def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
+    """Return the header of streams that are not compressed."""
+    parts = (i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes)
+    return b"".join(parts)
+
+
+def write_state(state: StateDescriptor) -> bytes:
+    """Return what a header says of a state, which is none of timers."""
+    value = state.value_serializer
+    assert value is not None
+    if state.has_ttl:
+        value = ttl_of(value)
+    if state.user_key_serializer is not None:
+        value = map_of(state.user_key_serializer, value)
+    elif state.kind == "LIST":
+        value = list_of(value)
+    return b"".join(
+        (
+            utf("state", state.name),
+            i32(_BACKEND_TYPES.index("KEY_VALUE")),
+            i32(1),
+            utf("option", "KEYED_STATE_TYPE"),
+            utf("kind", state.kind),
+            i32(2),
+            utf("role", "VALUE_SERIALIZER"),
+            write_serializer(value),
+            utf("role", "NAMESPACE_SERIALIZER"),
+            write_serializer(state.namespace_serializer),
+        )
+    )
+
+
+def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:
+    """Read what a header says of a state: name, options, serializers, backend type."""
+    name = cursor.utf()
+    backend_type = _BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
+    options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}
+    snapshots = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}
+    return name, options, snapshots, backend_type
+
+
+def _descriptor(
+    cursor: Cursor,
+    name: str,
+    backend_type: str,
+    options: dict[str, str],
+    snapshots: dict[str, Serializer],
+    key: Serializer,
+) -> StateDescriptor:
+    value = snapshots.get("VALUE_SERIALIZER")
+    if backend_type == "PRIORITY_QUEUE":
+        if value is None or value.name != "TIMER":
+            raise cursor.error(f"the timers {show(name)} have no serializer of timers")
+        return StateDescriptor(name, backend_type, value.parts[0], value.parts[1], None)
+    kind = options.get("KEYED_STATE_TYPE", "")
+    namespace = snapshots.get("NAMESPACE_SERIALIZER")
+    if backend_type != "KEY_VALUE" or kind not in _KINDS or value is None or namespace is None:
+        said = f"{backend_type} {kind[:100]}".rstrip()
+        raise cursor.error(f"state {show(name)} is of no known kind: {said}")
+    user_key = None
+    if kind in ("LIST", "MAP"):
+        if value.name != kind:
+            raise cursor.error(f"{kind} state {show(name)} has the serializer {value}")
+        *keys, value = value.parts
+        user_key = keys[0] if keys else None
+    has_ttl = value.name == "TTL"
+    if has_ttl:
+        value = value.parts[0]
+    return StateDescriptor(name, kind, key, namespace, value, user_key, has_ttl)

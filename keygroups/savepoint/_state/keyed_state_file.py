@@ -1,0 +1,114 @@
+"""The file with the keyed state of one subtask, in the format of canonical savepoints."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import BinaryIO
+
+from keygroups._serializers.data_output import i32, u16
+from keygroups.errors import InvalidValueError
+from keygroups.key_group_range import KeyGroupRange
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.state_keys import key_group_prefix
+
+_LAST = 0x80  # set in the first byte of the key that is the last of its state
+_END = u16(0xFFFF)  # in the place of a state's number: the end of the key group
+_BUFFERED = 1 << 16  # bytes that are written at once
+
+
+class KeyedStateFile:
+    """Writes entries as they come, key group by key group and state by state; holds one back.
+
+    `size` is how many bytes that are, `offsets` where each key group of the subtask starts, 0
+    for one without entries; `entries` and `bytes` are how many each state has, by its number.
+    `name_entry` is what an error calls an entry.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        name: str,
+        header: bytes,
+        max_parallelism: int,
+        key_groups: KeyGroupRange,
+        name_entry: Callable[[EncodedEntry], str],
+    ) -> None:
+        self.offsets = [0] * len(key_groups)
+        self.size = 0
+        self.entries: Counter[int] = Counter()
+        self.bytes: Counter[int] = Counter()
+        self.name = name
+        self._file = file
+        self._max_parallelism = max_parallelism
+        self._key_groups = key_groups
+        self._name_entry = name_entry
+        self._parts: list[bytes] = []
+        self._buffered = 0
+        self._key_group = -1
+        self._prefix = self._last_prefix = b""
+        self._state = -1
+        self._key = self._value = b""  # of the entry that is held back, if the state is not -1
+        self._write(header)
+
+    def add(self, entry: EncodedEntry) -> None:
+        """Write an entry.
+
+        Raises InvalidValueError where key groups do not come in order or are not the subtask's,
+        and where the same key comes twice in a row.
+        """
+        key_group, state, key, value = entry
+        if key_group != self._key_group:
+            self._end_key_group()
+            self._start_key_group(key_group)
+            self._write(u16(state))
+        elif state != self._state:
+            self._write_entry(self._last_prefix)
+            self._write(u16(state))
+        elif key == self._key:
+            raise InvalidValueError(
+                f"each key must come once, got {self._name_entry(entry)} twice"
+            )
+        else:
+            self._write_entry(self._prefix)
+        self._state, self._key, self._value = state, key, value
+
+    def finish(self) -> None:
+        """Write what is held back."""
+        self._end_key_group()
+        self._flush()
+
+    def _start_key_group(self, key_group: int) -> None:
+        if key_group not in self._key_groups or key_group < self._key_group:
+            raise InvalidValueError(
+                f"key groups must be of {self._key_groups} and come in order, got {key_group} "
+                f"after {self._key_group if self._key_group >= 0 else 'none'}"
+            )
+        self._key_group = key_group
+        self.offsets[key_group - self._key_groups.start_key_group] = self.size
+        prefix = key_group_prefix(key_group, self._max_parallelism)
+        self._prefix, self._last_prefix = prefix, bytes((prefix[0] | _LAST,)) + prefix[1:]
+
+    def _end_key_group(self) -> None:
+        if self._state >= 0:
+            self._write_entry(self._last_prefix)
+            self._write(_END)
+            self._state = -1
+
+    def _write_entry(self, prefix: bytes) -> None:
+        key, value = self._key, self._value
+        data = b"".join((i32(len(prefix) + len(key)), prefix, key, i32(len(value)), value))
+        self.entries[self._state] += 1
+        self.bytes[self._state] += len(data)
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        self._parts.append(data)
+        self.size += len(data)
+        self._buffered += len(data)
+        if self._buffered >= _BUFFERED:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._file.write(b"".join(self._parts))
+        self._parts, self._buffered = [], 0

@@ -1,0 +1,136 @@
+"""The states of an operator that is to be written, as a job's own descriptors name them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from keygroups._checks import check_class, check_str, show
+from keygroups._serializers.data_output import utf
+from keygroups._serializers.scalars import VOID_NAMESPACE, Serializer
+from keygroups._serializers.snapshots import write_serializer
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.state_keys import serializer_of
+from keygroups.types import PYFLINK, KeyType
+
+_TIMERS = "_timer_state/"  # what the names of Flink's own states of timers start with
+_DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
+
+
+@dataclass(frozen=True)
+class _OfOneType:
+    name: str
+    value_type: KeyType
+    has_ttl: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+
+class ValueStateDescriptor(_OfOneType):
+    """A ValueState: its name, the type of its value, whether it has a time to live.
+
+    `value_type` is a key type as in `keygroups.types`: BOOLEAN to DOUBLE, CHAR, STRING, TUPLE,
+    ROW and LIST. `has_ttl` says that the job's state has a time to live, whatever it is: then
+    each value is written with the time of its last access. Raises InvalidTypeError,
+    InvalidValueError for a name that Flink does not take, UnsupportedKeyTypeError for a type.
+
+    >>> from keygroups.types import LONG
+    >>> ValueStateDescriptor("count", LONG)
+    ValueStateDescriptor(name='count', value_type=LONG, has_ttl=False)
+    """
+
+
+class ReducingStateDescriptor(_OfOneType):
+    """A ReducingState: like a ValueState, of what was reduced so far.
+
+    >>> from keygroups.types import DOUBLE
+    >>> ReducingStateDescriptor("sum", DOUBLE)
+    ReducingStateDescriptor(name='sum', value_type=DOUBLE, has_ttl=False)
+    """
+
+
+class ListStateDescriptor(_OfOneType):
+    """A ListState: `value_type` is that of an element; else like a ValueState.
+
+    >>> from keygroups.types import STRING
+    >>> ListStateDescriptor("tags", STRING, has_ttl=True)
+    ListStateDescriptor(name='tags', value_type=STRING, has_ttl=True)
+    """
+
+
+@dataclass(frozen=True)
+class MapStateDescriptor:
+    """A MapState: the types of the keys in a map and of their values; else like a ValueState.
+
+    An entry whose user key is None is refused when it is written; Flink keeps no null there.
+
+    >>> from keygroups.types import LONG, STRING
+    >>> MapStateDescriptor("cities", STRING, LONG)
+    MapStateDescriptor(name='cities', user_key_type=STRING, value_type=LONG, has_ttl=False)
+    """
+
+    name: str
+    user_key_type: KeyType
+    value_type: KeyType
+    has_ttl: bool = field(default=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        serializer_to_write("user_key_type", self.user_key_type)
+
+
+NewState = (
+    ValueStateDescriptor | ListStateDescriptor | MapStateDescriptor | ReducingStateDescriptor
+)
+NEW_STATES = (
+    ValueStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+)
+_KINDS = dict(zip(NEW_STATES, ("VALUE", "LIST", "MAP", "REDUCING")))
+
+
+def described(state: NewState, key: Serializer) -> StateDescriptor:
+    """Return a state as the reader finds it."""
+    return StateDescriptor(
+        state.name,
+        _KINDS[type(state)],
+        key,
+        VOID_NAMESPACE,
+        serializer_to_write("value_type", state.value_type),
+        serializer_to_write("user_key_type", state.user_key_type)
+        if isinstance(state, MapStateDescriptor)
+        else None,
+        state.has_ttl,
+    )
+
+
+def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
+    """Return the serializer of a type of which new state may be, or raise with `name`."""
+    if not isinstance(key_type, KeyType):
+        raise InvalidTypeError(f"{name} must be a key type such as LONG, got {show(key_type)}")
+    if isinstance(key_type, PYFLINK):
+        raise UnsupportedKeyTypeError(
+            f"{name} {key_type!r} cannot be written: PyFlink's state is written by its own coders"
+        )
+    try:
+        serializer = serializer_of(key_type)
+        write_serializer(serializer)
+    except UnsupportedKeyTypeError as error:
+        raise UnsupportedKeyTypeError(f"{name} {key_type!r} cannot be written: {error}") from None
+    return serializer
+
+
+def _check(state: _OfOneType | MapStateDescriptor) -> None:
+    name = check_str("name of a state", state.name)
+    utf("name of a state", name)
+    if name in ("", _DEFAULT) or name.startswith(_TIMERS):
+        raise InvalidValueError(
+            f"name of a state must not be empty, nor be {_DEFAULT!r} or start with {_TIMERS!r}, "
+            f"which Flink keeps for itself, got {show(name)}"
+        )
+    object.__setattr__(state, "name", name)  # a plain str, of whatever class it was
+    check_class("has_ttl", state.has_ttl, bool, "a bool")
+    serializer_to_write("value_type", state.value_type)

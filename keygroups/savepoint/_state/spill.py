@@ -1,0 +1,61 @@
+"""Sorts more entries than memory holds, by way of files."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+
+from keygroups.savepoint._files.files import file_error
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+
+_BUCKET = 16 << 20  # bytes that are sorted at once, about
+_MOST_BUCKETS = 128  # files that are open at once
+_BUFFERED = 1 << 16  # bytes of a bucket that are written at once
+
+_head = struct.Struct("<HHII")
+
+
+def sorted_entries(
+    entries: Iterable[EncodedEntry], max_parallelism: int, size: int, folder: Path | None
+) -> Generator[EncodedEntry, None, None]:
+    """Yield entries of about `size` bytes by key group, state and key.
+
+    Files in a temporary folder in `folder` hold them meanwhile. The entries of some key groups
+    that follow one another, at least of one, are in memory at a time. Raises SavepointError where
+    the files cannot be written.
+    """
+    try:
+        yield from _sorted_entries(entries, max_parallelism, size, folder)
+    except OSError as error:
+        raise file_error(str(folder or gettempdir()), "written", error) from None
+
+
+def _sorted_entries(
+    entries: Iterable[EncodedEntry], max_parallelism: int, size: int, folder: Path | None
+) -> Generator[EncodedEntry, None, None]:
+    buckets = min(size // _BUCKET + 1, _MOST_BUCKETS, max_parallelism)
+    with TemporaryDirectory(dir=folder) as scratch:
+        paths = [Path(scratch, str(number)) for number in range(buckets)]
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("wb", _BUFFERED)) for path in paths]
+            for key_group, state, key, value in entries:
+                file = files[key_group * buckets // max_parallelism]
+                file.write(_head.pack(key_group, state, len(key), len(value)))
+                file.write(key)
+                file.write(value)
+        for path in paths:
+            yield from sorted(_read(path.read_bytes()))
+            path.unlink()
+
+
+def _read(data: bytes) -> Iterator[EncodedEntry]:
+    pos = 0
+    while pos < len(data):
+        key_group, state, key_size, value_size = _head.unpack_from(data, pos)
+        key = pos + _head.size
+        value = key + key_size
+        pos = value + value_size
+        yield EncodedEntry(key_group, state, data[key:value], data[value:pos])

@@ -1,0 +1,66 @@
+"""Reads the entries of a savepoint with the key groups of another max parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from keygroups._checks import show
+from keygroups.assignment import compute_key_group_for_key_hash
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.hashing import hash_code
+from keygroups.savepoint._state.encoded_entries import RAW
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.types import KeyType
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Reads what one subtask wrote; it may be pickled.
+
+    `numbers` are those of the states in the new header. `key_type` is None where the key group
+    of a key cannot be computed: then the new max parallelism is a divisor of the old one.
+    """
+
+    task: ReadTask
+    numbers: Mapping[str, int]
+    key_type: KeyType | None
+    max_parallelism: int
+
+    def entries(self) -> Iterator[EncodedEntry]:
+        """Yield the entries in the order of the old key groups, with their new ones.
+
+        Raises SavepointError where state is damaged, or the key group of a key is not the one
+        it stands in.
+        """
+        numbers, rekey = self.numbers, self._rekey()
+        for handle, _ in self.task.handles:
+            for state, key_group, decoded, key, value in self.task.read(handle, RAW):
+                yield EncodedEntry(rekey(state, key_group, decoded), numbers[state], key, value)
+
+    def _rekey(self) -> Callable[[str, int, Any], int]:
+        """Make what finds the new key group of a key in a state and an old key group."""
+        old, new, key_type = self.task.max_parallelism, self.max_parallelism, self.key_type
+        if key_type is None:
+            # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.
+            return lambda state, key_group, key: key_group % new
+
+        def rekey(state: str, key_group: int, key: Any) -> int:
+            try:
+                code = hash_code(key, key_type)
+            except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
+                raise SavepointError(
+                    f"{self.task.files.base}: a key of state {state!r} in key group {key_group}: "
+                    f"{error}"
+                ) from None
+            computed = compute_key_group_for_key_hash(code, old)
+            if computed != key_group:
+                raise SavepointError(
+                    f"{self.task.files.base}: key {show(key)} of state {state!r} is in key group "
+                    f"{key_group}, and of key group {computed} by its hash as {key_type!r}"
+                )
+            return compute_key_group_for_key_hash(code, new)
+
+        return rekey

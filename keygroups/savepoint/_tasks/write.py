@@ -1,0 +1,148 @@
+"""Writes the keyed state of one subtask, on another machine too."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from keygroups._checks import check_class
+from keygroups.errors import InvalidValueError
+from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._state.entry_encoder import (
+    EncodedEntry,
+    EntryEncoder,
+    joined_lists,
+    name_of,
+)
+from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
+
+
+class WrittenFile(NamedTuple):
+    """The file of a subtask; `entries` and `bytes` are by the number of a state."""
+
+    subtask: int
+    handle: KeyGroupsHandle
+    entries: Mapping[int, int]
+    bytes: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Writes the file of one subtask; it may be pickled, and tried again.
+
+    What `write` returns is for `OperatorWriter.add`; a file that is never added is removed when
+    the savepoint is complete.
+    """
+
+    folder: OutputFolder
+    operator_id: str
+    subtask: int
+    max_parallelism: int
+    key_groups: KeyGroupRange
+    header: bytes
+    allow_any_last_access: bool = False
+
+    def encoder(self) -> EntryEncoder:
+        """Return what makes entries from keys and values."""
+        return EntryEncoder(self.header, self.max_parallelism, self.allow_any_last_access)
+
+    def write(
+        self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
+    ) -> WrittenFile:
+        """Write entries that come ordered by key group and state, and of a state by key.
+
+        `elements_of` are the numbers of LIST states of which each entry is a part of a list: the
+        parts of a key become one list, in the order in which they come.
+
+        Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
+        not in order, SavepointError where the file cannot be written.
+        """
+        with self.open() as file:
+            for entry in joined_lists(entries, elements_of) if elements_of else entries:
+                file.add(entry)
+        return self.written(file)
+
+    @contextmanager
+    def open(self) -> Iterator[KeyedStateFile]:
+        """Make the file, to which the caller adds entries; it is whole when it is closed."""
+        name = f"{self.operator_id}-{self.subtask}-{uuid.uuid4().hex}"
+        with self.folder.create(name) as stream:
+            file = KeyedStateFile(
+                stream, name, self.header, self.max_parallelism, self.key_groups, self._name
+            )
+            yield file
+            file.finish()
+
+    def written(self, file: KeyedStateFile) -> WrittenFile:
+        """Return what tells of a file that is whole."""
+        stream = StreamHandle(file.size, path=file.name, is_relative=True)
+        handle = KeyGroupsHandle(self.key_groups, tuple(file.offsets), stream, is_canonical=True)
+        return WrittenFile(self.subtask, handle, file.entries, file.bytes)
+
+    def _name(self, entry: EncodedEntry) -> str:
+        return name_of(entry, self.header)
+
+
+class OperatorFiles:
+    """The files of keyed state of one operator: what writes them, and what was written.
+
+    `written` are the files that were added, by subtask.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        operator_id: str,
+        header: bytes,
+        max_parallelism: int,
+        parallelism: int,
+        allow_any_last_access: bool = False,
+    ) -> None:
+        self.operator_id = operator_id
+        self.max_parallelism = max_parallelism
+        self.parallelism = parallelism
+        self.written: dict[int, WrittenFile] = {}
+        self._folder = folder
+        self._header = header
+        self._allow_any_last_access = allow_any_last_access
+
+    def task(self, subtask: int) -> WriteTask:
+        """Return what writes the file of a subtask."""
+        groups = self.max_parallelism
+        key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
+        return WriteTask(
+            self._folder,
+            self.operator_id,
+            subtask,
+            groups,
+            key_groups,
+            self._header,
+            self._allow_any_last_access,
+        )
+
+    def add(self, written: WrittenFile) -> None:
+        """Take what a task wrote into the savepoint.
+
+        Raises InvalidValueError where that subtask is there already, as when a task was tried
+        twice and both are added, and for another operator's; InvalidTypeError for what no task
+        returned.
+        """
+        check_class("written", written, WrittenFile, "what WriteTask.write returns")
+        path = written.handle.stream.path
+        if not path.startswith(self.operator_id):
+            raise InvalidValueError(
+                f"written must be of the operator {self.operator_id}, got the file {path}"
+            )
+        if written.subtask in self.written:
+            raise InvalidValueError(f"written must be of a new subtask, got {written.subtask}")
+        self.written[written.subtask] = written
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files that were added."""
+        return [one.handle.stream.path for one in self.written.values()]

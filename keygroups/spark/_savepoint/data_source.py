@@ -1,0 +1,168 @@
+"""Keyed state as a Python data source, which Spark has from 4.0."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from pyspark.sql import types as T
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from keygroups._checks import show
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint import Operator, ReadTask, read_savepoint
+from keygroups.spark._savepoint.batches import Layout, batches, layout_of
+from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks, wanted_states
+
+FORMAT = "flink-state"
+_OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
+_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # by the class of Spark's filter
+    "EqualTo": lambda mine, value: mine == value,
+    "EqualNullSafe": lambda mine, value: mine == value,
+    "GreaterThan": lambda mine, value: mine > value,
+    "GreaterThanOrEqual": lambda mine, value: mine >= value,
+    "LessThan": lambda mine, value: mine < value,
+    "LessThanOrEqual": lambda mine, value: mine <= value,
+    "In": lambda mine, value: mine in value,
+}
+
+
+class Options:
+    """The options, checked; Spark gives their names in lower case."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        given = {name.lower(): value for name, value in options.items()}
+        unknown = given.keys() - {name.lower() for name in _OPTIONS}
+        if unknown:
+            raise InvalidValueError(
+                f"{FORMAT} has the options {', '.join(_OPTIONS)}, got {show(min(unknown))}"
+            )
+        for name in ("path", "operator"):
+            if name not in given:
+                raise InvalidValueError(f"{FORMAT} needs the option {name}")
+        self.path, self.operator = given["path"], given["operator"]
+        self.state = given.get("state")
+        self.moved = _parse_moved(given.get("moved", "{}"))
+        self.allow = _parse_allow(given.get("allow", "[]"))
+        text = given.get("keygroups")
+        self.key_groups = None if text is None else parse_key_groups(text)
+
+    def open(self) -> Operator:
+        """Read `_metadata`."""
+        return read_savepoint(self.path, self.moved, allow=self.allow).operator(self.operator)
+
+    def layout(self) -> Layout:
+        """Read the headers of keyed state."""
+        return layout_of(wanted_states(self.open(), self.state))
+
+
+class FlinkStateDataSource(DataSource):
+    """Keyed state of an operator."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def schema(self) -> T.StructType:
+        """Return the schema."""
+        return Options(self.options).layout().schema
+
+    def reader(self, schema: T.StructType) -> DataSourceReader:
+        """Return what reads."""
+        return FlinkStateReader(Options(self.options), schema)
+
+
+class TaskPartition(InputPartition):
+    """What one task of Spark reads."""
+
+    def __init__(self, task: ReadTask) -> None:
+        self.task = task
+
+
+class FlinkStateReader(DataSourceReader):
+    """Reads keyed state; a filter by state or key group leaves out the bytes of the others."""
+
+    def __init__(self, options: Options, schema: T.StructType) -> None:
+        self._options = options
+        self._layout = options.layout()
+        if schema != self._layout.schema:
+            raise InvalidValueError(
+                f"schema must be that of the state, {self._layout.schema.simpleString()}, got "
+                f"{show(schema.simpleString())}"
+            )
+        self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
+
+    @property
+    def pushFilters(self) -> Any:  # Spark's name
+        """What Spark pushes filters down with.
+
+        Spark calls it where that is on, which it is not by default; where it is off, Spark
+        refuses a reader whose method is another than the one it inherits.
+        """
+        push = partial(_push, self._tests)
+        # A partial takes any attribute, which its stub does not say.
+        push.__func__ = getattr(DataSourceReader, "pushFilters", None)  # type: ignore[attr-defined]
+        return push
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the tasks."""
+        operator = self._options.open()
+        key_groups = self._options.key_groups
+        states = [one for one in self._layout.states if _passes(self._tests["state"], one)]
+        wanted = [
+            one
+            for one in (range(operator.max_parallelism) if key_groups is None else key_groups)
+            if _passes(self._tests["key_group"], one)
+        ]
+        return [TaskPartition(task) for task in read_tasks(operator, states, wanted)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        """Return an iterator over the rows of a task; of none if there is no task."""
+        if isinstance(partition, TaskPartition):
+            for batch in batches(partition.task, self._layout):
+                yield from batch.rows()
+
+
+def _push(tests: dict[str, list[Callable[[Any], bool]]], filters: Iterable[Any]) -> Iterator[Any]:
+    """Keep the filters by state or key group, and yield the others, which Spark has to apply."""
+    for one in filters:
+        test = _TESTS.get(type(one).__name__)
+        column = ".".join(getattr(one, "attribute", ()))
+        if test is None or column not in tests:
+            yield one
+        else:
+            tests[column].append(partial(_test, test, one.value))
+
+
+def _test(test: Callable[[Any, Any], bool], value: Any, mine: Any) -> bool:
+    return test(mine, value)
+
+
+def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
+    return all(test(value) for test in tests)
+
+
+def _parse_moved(text: str) -> dict[str, str]:
+    """Return what a JSON object of paths says."""
+    moved = _parse_json(text)
+    if not isinstance(moved, dict) or not all(isinstance(new, str) for new in moved.values()):
+        raise InvalidValueError(f"moved must be a JSON object of paths, got {show(text)}")
+    return moved
+
+
+def _parse_allow(text: str) -> list[str]:
+    """Return what a JSON list of paths says."""
+    allow = _parse_json(text)
+    if not isinstance(allow, list) or not all(isinstance(path, str) for path in allow):
+        raise InvalidValueError(f"allow must be a JSON list of paths, got {show(text)}")
+    return allow
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None

@@ -1,0 +1,43 @@
+"""From the files of a savepoint to the entries of a new one, on Spark's executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from keygroups.savepoint import OperatorRewriter, RewriteTask
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.entry_files import ENTRIES, entry_batch
+from keygroups.spark._savepoint.tasks import TASK_BYTES
+
+_BATCH = 4096  # entries that are sent at once
+
+
+def rekeyed_entries(spark: SparkSession, operator: OperatorRewriter) -> DataFrame:
+    """Return the entries of an operator with their new key groups, read in many tasks."""
+    tasks = tuple(
+        replace(task, task=part)
+        for task in operator.read_tasks
+        for part in task.task.split(TASK_BYTES)
+    )
+    numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
+    return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)
+
+
+@dataclass(frozen=True)
+class EntryReader:
+    """Reads the entries of the tasks whose numbers a partition has; it may be pickled."""
+
+    tasks: tuple[RewriteTask, ...]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the entries; raises SavepointError as `RewriteTask.entries` does."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                entries = self.tasks[number].entries()
+                while chunk := list(islice(entries, _BATCH)):
+                    yield entry_batch(chunk)
