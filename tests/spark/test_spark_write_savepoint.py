@@ -766,11 +766,8 @@ def test_tasks_that_fail_are_tried_again(spark: SparkSession, tmp_path: Path) ->
     """One fails when its file is whole, the process of the other is killed in the middle."""
     if is_connect(spark):
         pytest.skip("the server of Spark Connect tries a task once")
-    support = Path(__file__).parents[1] / "support"
     command = [sys.executable, "-c", FAILING, str(tmp_path)]
-    environment = os.environ | {
-        "PYTHONPATH": f"{support}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"s", "tried-0", "tried-1"}
