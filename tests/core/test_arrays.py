@@ -1,4 +1,4 @@
-"""Keys as whole arrays: the vectors of Flink, and any values, hashed as the core does one by one."""
+"""Keys as whole arrays: the vectors of Flink, and any values, hashed as the core does each."""
 
 from __future__ import annotations
 
