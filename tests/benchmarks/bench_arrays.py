@@ -28,7 +28,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # which NumPy reads when it is importe
 import numpy as np
 import pyarrow as pa
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 from flink_arrays import Java, compile_program
 from flink_oracle import flink_jar
 from flink_sql import jdk_folder

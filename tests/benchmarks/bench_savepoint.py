@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 import large_savepoints
 

@@ -27,7 +27,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 from flink_oracle import ASSIGNMENT, FlinkOracle, flink_class_path, flink_jar
 from flink_sql import JAVA_FOLDER
 from java_udf import add_java_class

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 import large_savepoints
 from flink_oracle import local_session

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from savepoints import point
+from real_savepoints import point
 
 import keygroups
 from keygroups import (

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from savepoints import point, true_entries
+from real_savepoints import point, true_entries
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

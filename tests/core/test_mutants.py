@@ -1,4 +1,4 @@
-"""What `mutants.py` changes in a source, and what it leaves alone."""
+"""What `tools/mutants.py` changes in a source, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from source_edits import Finder
 import keygroups
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = (ROOT / "tests" / "equivalent_mutants.txt").read_text("utf-8").strip().split("\n\n")
+EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
+BLOCKS = EQUIVALENT.read_text("utf-8").strip().split("\n\n")
 
 
 def mutants(source: str) -> list[str]:

@@ -26,7 +26,8 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from public_calls import OF_OTHER_LIBRARIES, VERTEX, operator_writer, written_file
+from registry import OF_OTHER_LIBRARIES, VERTEX
+from sample_savepoints import operator_writer, written_file
 from shown_values import shown, shown_here_and_in_a_fork
 from snapshot_bytes import SNAPSHOTS
 

@@ -29,8 +29,8 @@ import pytest
 import savepoint_bytes as sb
 from golden import read
 from hypothesis import find
+from real_savepoints import point
 from remedies import Remedy, imported, in_another_python, remedies_in_source, untried
-from savepoints import point
 
 from keygroups import (
     KeyGroupLoad,

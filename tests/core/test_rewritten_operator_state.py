@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from savepoints import point
+from real_savepoints import point
 
 from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
 from keygroups.savepoint._metadata.handles import StreamHandle

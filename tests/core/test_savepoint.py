@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from savepoints import point, true_entries
+from real_savepoints import point, true_entries
 
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan
 from keygroups.errors import (

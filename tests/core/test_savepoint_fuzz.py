@@ -1,6 +1,6 @@
 """Damaged savepoints: whatever byte is another or missing, no exception but a KeyGroupsError.
 
-Four small savepoints of real bytes (`tests/support/small_savepoints.py`). Each byte of each file
+Four small savepoints of real bytes (`trimmed_savepoints.py`). Each byte of each file
 is changed, and each file cut at each place; then all is read that there is. It may be refused,
 by an error that names the file, or be the same, or another value; and it takes no more than ten
 times the memory of the undamaged one. `pytest -rP` shows what came of how many.
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from file_bytes import damages
-from small_savepoints import HEADERS, SMALL
+from damaged_files import damages
+from trimmed_savepoints import HEADERS, SMALL
 
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Operator, read_savepoint

@@ -1,6 +1,6 @@
 """Headers of keyed state: every snapshot of a serializer, and what is refused by name.
 
-The bytes are written by `support/savepoint_bytes.py` and `java_bytes.py`, as Flink's snapshot
+The bytes are written by `savepoint_bytes.py` and `java_bytes.py`, as Flink's snapshot
 classes and the Java Object Serialization Specification have them.
 """
 

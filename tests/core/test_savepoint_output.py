@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from savepoints import point
-from written_bytes import keys_by_group
+from expected_savepoints import keys_by_group
+from real_savepoints import point
 
 from keygroups.errors import (
     InvalidTypeError,
@@ -385,9 +385,7 @@ def python(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def environment() -> dict[str, str]:
-    here = Path(__file__).parent
-    folders = (here, here.parent / "support", here.parents[1])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 # Others at the same place

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from savepoints import (
+from real_savepoints import (
     POINTS,
     Point,
     plain,

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from savepoints import point
-from written_bytes import keys_by_group
+from expected_savepoints import keys_by_group
+from real_savepoints import point
 
 from keygroups.errors import (
     InvalidTypeError,

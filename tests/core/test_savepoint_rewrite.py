@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from file_bytes import digests
-from savepoints import POINTS, Point, point
-from written_bytes import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
+from damaged_files import digests
+from expected_savepoints import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
+from real_savepoints import POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.errors import InvalidValueError, SavepointError

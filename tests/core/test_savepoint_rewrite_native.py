@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import savepoint_bytes as sb
-from type_bytes import TYPES
-from written_bytes import LONGS, STRINGS
+from expected_savepoints import LONGS, STRINGS
+from state_types import TYPES
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from file_bytes import damages, digests
-from savepoints import point
-from small_savepoints import HEADERS, SMALL
-from type_bytes import row_of
-from written_bytes import LONGS, STRINGS
+from damaged_files import damages, digests
+from expected_savepoints import LONGS, STRINGS
+from real_savepoints import point
+from state_types import row_of
+from trimmed_savepoints import HEADERS, SMALL
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (

@@ -1,6 +1,6 @@
 """RocksDB's files: checksums, what takes work or memory out of proportion, order, deletions.
 
-Whole files are RocksDB's own, of real checkpoints; `support/sst_bytes.py` writes the hostile ones.
+Whole files are RocksDB's own, of real checkpoints; `sst_bytes.py` writes the hostile ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import savepoint_bytes as sb
 from growth import MOST, TIMES, count_bytes, count_steps
-from savepoints import point
+from real_savepoints import point
 from sst_bytes import (
     CRC32C,
     NO_CHECKSUM,

@@ -1,6 +1,6 @@
 """Entries of each format from bytes written by hand, and what is refused in them.
 
-`support/savepoint_bytes.py` and `sst_bytes.py` write them, as Flink's FullSnapshotAsyncWriter,
+`savepoint_bytes.py` and `sst_bytes.py` write them, as Flink's FullSnapshotAsyncWriter,
 CopyOnWriteStateTable, InternalTimersSnapshot and RocksDB's block-based tables have them.
 """
 

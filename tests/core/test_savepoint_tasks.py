@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from savepoints import point
+from real_savepoints import point
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import ReadTask

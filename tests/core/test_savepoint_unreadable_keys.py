@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from savepoints import point
+from real_savepoints import point
 
 from keygroups import cli
 from keygroups._serializers.compounds import pojo_of

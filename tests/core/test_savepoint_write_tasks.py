@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written_bytes import (
+from expected_savepoints import (
     BY_STRING,
     COUNT,
     STRINGS,

@@ -1,7 +1,7 @@
 """Savepoints that are written: the bytes are those that Flink writes.
 
-The expected bytes are those of real savepoints, or of `written_bytes`, which know nothing of the
-library.
+The expected bytes are those of real savepoints, or of `expected_savepoints`, which know nothing of
+the library.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from savepoints import POINTS, Point, point
-from type_bytes import NAN, TYPES
-from written_bytes import (
+from expected_savepoints import (
     BY_STRING,
     COUNT,
     DESCRIPTORS,
@@ -30,6 +28,8 @@ from written_bytes import (
     longs_by,
     write_all,
 )
+from real_savepoints import POINTS, Point, point
+from state_types import NAN, TYPES
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.snapshots import write_serializer

@@ -30,8 +30,8 @@ from flink_points import (
 )
 from flink_restores import BACKENDS, FlinkRestores, Task
 from golden import lines
+from real_savepoints import POINTS, Point
 from restore_table import RestoreTable
-from savepoints import POINTS, Point
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import (

@@ -11,7 +11,7 @@ import pytest
 from flink_restores import BACKENDS, FlinkRestores, State, Task
 from pyspark.sql import SparkSession
 from restore_table import RestoreTable
-from written_states import (
+from written_savepoints import (
     DAY,
     NAMES,
     Case,

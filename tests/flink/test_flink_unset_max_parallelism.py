@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from flink_restores import FlinkRestores, Restored, State, Task
-from written_states import Case, Entry, KeyedOperator
+from written_savepoints import Case, Entry, KeyedOperator
 
 from keygroups.types import LONG, STRING
 

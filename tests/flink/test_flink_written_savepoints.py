@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from flink_restores import BACKENDS, FlinkRestores, State, Task
 from restore_table import RestoreTable
-from written_states import (
+from written_savepoints import (
     DAY,
     NAMES,
     Case,

@@ -18,7 +18,7 @@ from public_calls import bounded_steps
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from savepoints import point
+from real_savepoints import point
 
 import keygroups.spark
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan

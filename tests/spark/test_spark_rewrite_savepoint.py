@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from savepoints import point
+from real_savepoints import point
 from selections import first_by_default
 
 pytest.importorskip("pyspark")

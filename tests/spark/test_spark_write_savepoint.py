@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
 
 from keygroups import (
-    InvalidTypeError,
-    InvalidValueError,
-    KeyGroupsError,
-    ParallelismError,
-    UnsupportedKeyTypeError,
     assign_key_to_parallel_operator,
 )
 from keygroups.savepoint import (
@@ -56,20 +48,15 @@ from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
 from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch
-from keygroups.spark._savepoint.row_encoder import RowEncoder
-from keygroups.spark._savepoint.state_columns import StateColumns
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BOOLEAN,
     BYTE,
-    CHAR,
     DOUBLE,
     FLOAT,
-    INSTANT,
     INT,
     LIST,
     LONG,
-    PYFLINK,
     ROW,
     SHORT,
     STRING,
@@ -79,7 +66,6 @@ from keygroups.types import (
 
 pa: Any = pytest.importorskip("pyarrow")
 
-QUERY_FAILS = (PySparkException, Py4JJavaError)
 Entry = tuple[Any, ...]  # state, key, value, and if there are, user key and last access
 NAMES = ["", "a", "ann", "\0", "\u00e9", "\u6771\u4eac", "\U0001f600", "x" * 200, "\uffff"]
 
@@ -128,26 +114,8 @@ def entries_of(savepoint: Savepoint, uid: str = "by-key") -> list[StateEntry]:
     return list(savepoint.operator(uid).entries())
 
 
-def refused(
-    folder: Path, run: Callable[[], object], cls: type[Exception] = InvalidValueError
-) -> str:
-    """Return why a call raises an error of a class; nothing may be left of it."""
-    before = sorted(folder.iterdir())
-    with pytest.raises(KeyGroupsError) as error:
-        run()
-    assert type(error.value) is cls, error.value
-    assert sorted(folder.iterdir()) == before
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 def counts(spark: SparkSession, *rows: tuple[Any, ...]) -> DataFrame:
     return spark.createDataFrame(list(rows), "user string, n bigint")
-
-
-def one_task(df: DataFrame) -> DataFrame:
-    """Spark 3.5 may give the next task the process of one that was stopped as another failed."""
-    return df.coalesce(1)
 
 
 COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
@@ -160,7 +128,7 @@ COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
     ("groups", "parallelism"),
     first_by_default(1, [(129, 3), (128, 1), (32768, 100)]),
 )
-def test_every_kind_of_state(
+def test_every_kind_of_state_is_written_as_by_the_core(
     spark: SparkSession, tmp_path: Path, ansi: None, groups: int, parallelism: int
 ) -> None:
     """Rows of two grains in one DataFrame: some states of a row are null, or missing."""
@@ -238,7 +206,9 @@ KEYS: dict[KeyType, tuple[str, list[Any]]] = {
 
 
 @pytest.mark.parametrize("key_type", first_by_default(2, [*reversed(KEYS)]), ids=repr)
-def test_key_types(spark: SparkSession, tmp_path: Path, key_type: KeyType) -> None:
+def test_every_key_type_is_written_as_by_the_core(
+    spark: SparkSession, tmp_path: Path, key_type: KeyType
+) -> None:
     """Each as a key, a value, the elements of both kinds of list, and as a user key."""
     spark_type, keys = KEYS[key_type]
     rows = [(key, key, [key, key]) for key in keys]
@@ -274,7 +244,9 @@ def test_key_types(spark: SparkSession, tmp_path: Path, key_type: KeyType) -> No
     assert files_of(ours) == files_of(alone)
 
 
-def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_of_several_columns_are_written_as_by_the_core(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     key_type = TUPLE(STRING, ROW(INT, LONG))
     keys = [(name, (len(name), 7)) for name in NAMES]
     rows = [(name, row[0], row[1], "x") for name, row in keys]
@@ -294,7 +266,9 @@ def test_keys_of_several_columns(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ttl", first_by_default(1, ["moment", "millis"]))
-def test_time_to_live(spark: SparkSession, tmp_path: Path, ttl: str) -> None:
+def test_times_to_live_are_written_as_by_the_core(
+    spark: SparkSession, tmp_path: Path, ttl: str
+) -> None:
     rows = [
         (name, n, [name, "b"], 1_700_000_000_000 * (n % 2) - n) for n, name in enumerate(NAMES)
     ]
@@ -349,8 +323,8 @@ def test_time_to_live(spark: SparkSession, tmp_path: Path, ttl: str) -> None:
     }
 
 
-def test_a_null_value_in_a_map(spark: SparkSession, tmp_path: Path) -> None:
-    """Of the types that Flink writes no null of, see test_what_a_query_finds_out."""
+def test_a_null_value_in_a_map_is_written(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the types that Flink writes no null of, see test_spark_write_savepoint_refused."""
     df = spark.createDataFrame(
         [("a", "x", None), ("a", None, None)], "k string, u string, v string"
     )
@@ -359,7 +333,7 @@ def test_a_null_value_in_a_map(spark: SparkSession, tmp_path: Path) -> None:
     assert [(one.user_key, one.value) for one in entries_of(savepoint)] == [("x", None)]
 
 
-def test_several_operators(spark: SparkSession, tmp_path: Path) -> None:
+def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
     """Each with a DataFrame of its own, or that of the call; one has no rows at all."""
     by_city = KeyedState(
         counts(spark, ("Rome", 2)), "user", STRING, {"count": ValueState("n", LONG)}
@@ -378,7 +352,7 @@ def test_several_operators(spark: SparkSession, tmp_path: Path) -> None:
     assert "128" in str(savepoint)  # which the job has to set
 
 
-def test_batches_of_two_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_states_go_on_over_the_ends_of_batches(spark: SparkSession, tmp_path: Path) -> None:
     """Keys, key groups and the elements of a list go on over the ends of batches."""
     users = [f"user-{number % 3}" for number in range(40)]
     df = counts(spark, *((user, number) for number, user in enumerate(users)))
@@ -410,7 +384,7 @@ def test_adaptive_execution_leaves_the_files_alone(
     assert {index for _, index in files_of(savepoint)} == subtasks
 
 
-def test_without_pandas(
+def test_pandas_is_not_needed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrow_map, "find_spec", lambda name: None)
@@ -436,278 +410,6 @@ def test_the_jobs_say_what_they_are_for(
     assert said == [f"write_savepoint: by-user, to {tmp_path / 's'}"]
     assert spark.sparkContext.getLocalProperty("spark.job.description") == "mine"
     spark.sparkContext.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
-
-
-# --- what is refused ---------------------------------------------------------------------
-
-REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
-    "flink": (
-        InvalidValueError,
-        "flink must be one of 1.17, .*2.3, got '1.16'",
-        {"flink": "1.16"},
-    ),
-    "parallelism": (ParallelismError, "parallelism .* 128", {"parallelism": 129}),
-    "max parallelism": (ParallelismError, "max_parallelism .* 32768", {"max_parallelism": 32769}),
-    "no operators": (InvalidValueError, "operators must be at least one", {"operators": {}}),
-    "operators": (InvalidTypeError, "operators must be KeyedStates", {"operators": [COUNT]}),
-    "no keyed state": (InvalidTypeError, "operators must be KeyedStates", {"operators": {"u": 5}}),
-    "no DataFrame": (InvalidTypeError, "df must be a DataFrame, got None", {"df": None}),
-    "uid": (InvalidTypeError, "uid must be a str, got 5", {"operators": {5: COUNT}}),
-    "empty uid": (InvalidValueError, "uid must be", {"operators": {"": COUNT}}),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_arguments(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    cls, message, arguments = REFUSED[case]
-    valid: dict[str, Any] = {
-        "df": counts(spark, ("ann", 7)),
-        "path": tmp_path / "s",
-        "operators": {"by-user": COUNT},
-        "max_parallelism": 128,
-        "parallelism": 2,
-    }
-    found = refused(tmp_path, lambda: write_savepoint(**(valid | arguments)), cls)
-    assert re.search(message, found)
-
-
-def test_without_pyarrow(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spark_savepoint, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
-        write_savepoint(counts(spark), tmp_path / "s", {"by-user": COUNT}, 128, 2)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    df = counts(spark, ("ann", 7))
-    message = refused(
-        tmp_path,
-        lambda: write_savepoint(df, tmp_path, {"by-user": COUNT}, 128, 2),
-        InvalidValueError,
-    )
-    assert "it is there" in message
-
-
-UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
-    "key of another type": (
-        InvalidTypeError,
-        "LONG takes a column of type bigint, but user is string",
-        lambda: KeyedState(None, "user", LONG, {"count": ValueState("n", LONG)}),
-    ),
-    "key of too few columns": (
-        InvalidValueError,
-        r"TUPLE\(STRING, LONG\) must be 2 columns, got 1",
-        lambda: KeyedState(None, "user", TUPLE(STRING, LONG), {"count": ValueState("n", LONG)}),
-    ),
-    "key without a serializer": (
-        UnsupportedKeyTypeError,
-        "key_type INSTANT cannot be written",
-        lambda: KeyedState(None, "user", INSTANT, {"count": ValueState("n", LONG)}),
-    ),
-    "key of PyFlink": (
-        UnsupportedKeyTypeError,
-        "PyFlink's state is written by its own coders",
-        lambda: KeyedState(None, "user", PYFLINK(STRING), {"count": ValueState("n", LONG)}),
-    ),
-    "no states": (
-        InvalidValueError,
-        "states must be 1 to",
-        lambda: KeyedState(None, "user", STRING, {}),
-    ),
-    "states in a list": (
-        InvalidTypeError,
-        "states must be by name",
-        lambda: KeyedState(None, "user", STRING, [ValueState("n", LONG)]),  # type: ignore[arg-type]
-    ),
-    "no state": (
-        InvalidTypeError,
-        "states must be such as ValueState, by name, got 'n'",
-        lambda: KeyedState(None, "user", STRING, {"count": "n"}),  # type: ignore[dict-item]
-    ),
-    "name of a state": (
-        InvalidValueError,
-        "name of a state must not",
-        lambda: KeyedState(None, "user", STRING, {"default": ValueState("n", LONG)}),
-    ),
-    "value of another type": (
-        InvalidTypeError,
-        "value of state 'count' of type INT takes a column of type int, but n is bigint",
-        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", INT)}),
-    ),
-    "value without a serializer": (
-        UnsupportedKeyTypeError,
-        "value_type INSTANT cannot be written",
-        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", INSTANT)}),
-    ),
-    "list of another type": (
-        InvalidTypeError,
-        "'tags' of type STRING takes a column of type string or array<string>, but n is bigint",
-        lambda: KeyedState(None, "user", STRING, {"tags": ListState("n", STRING)}),
-    ),
-    "struct of another type": (
-        InvalidTypeError,
-        "takes a column of type struct<f0:bigint,f1:array<string>>, but n is bigint",
-        lambda: KeyedState(
-            None, "user", STRING, {"t": ValueState("n", TUPLE(LONG, LIST(STRING)))}
-        ),
-    ),
-    "user key of another type": (
-        InvalidTypeError,
-        "user key of state 'map' of type LONG takes a column of type bigint, but user is string",
-        lambda: KeyedState(None, "user", STRING, {"map": MapState("user", "n", LONG, LONG)}),
-    ),
-    "value that is no column": (
-        InvalidTypeError,
-        "value must be a column or a column name, got 5",
-        lambda: KeyedState(None, "user", STRING, {"count": ValueState(5, LONG)}),  # type: ignore[arg-type]
-    ),
-    "time of another type": (
-        InvalidTypeError,
-        "ttl must be a bigint of epoch milliseconds or a timestamp, but user is string",
-        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)}, "user"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", UNFIT)
-def test_columns_that_do_not_fit(
-    spark: SparkSession, tmp_path: Path, collected: list[int], case: str
-) -> None:
-    """All of it is found out before a job starts."""
-    cls, message, make = UNFIT[case]
-    df = counts(spark, ("ann", 7))
-    found = refused(
-        tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": make()}, 128, 2), cls
-    )
-    assert re.search(message, found)
-    assert collected == []
-
-
-def test_a_column_that_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
-    keyed = KeyedState(None, "user", STRING, {"count": ValueState("m", LONG)})
-    with pytest.raises(AnalysisException):
-        write_savepoint(counts(spark), tmp_path / "s", {"by-user": keyed}, 128, 2)
-    assert list(tmp_path.iterdir()) == []
-
-
-QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
-    "null key": (
-        "key of operator 'u' is null, on which Flink fails: filter such rows out first",
-        "k string, n bigint",
-        [("a", 1), (None, 2)],
-        lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}),
-    ),
-    "null in a key": (
-        r"key of operator 'u', \('a', None\): a LONG must not be None",
-        "k string, n bigint",
-        [("a", 1), ("a", None)],
-        lambda: KeyedState(None, ["k", "n"], TUPLE(STRING, LONG), {"k": ValueState("k", STRING)}),
-    ),
-    "value twice": (
-        "each key must come once, got key 'a' in state 'count' twice",
-        "k string, n bigint",
-        [("a", 1), ("b", 1), ("a", 2)],
-        lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}),
-    ),
-    "list twice": (
-        "got key 'a' in state 'tags' twice",
-        "k string, tags array<string>",
-        [("a", ["x"]), ("b", ["x"]), ("a", ["x"])],
-        lambda: KeyedState(
-            None, "k", STRING, {"tags": ListState("tags", STRING), "k": ListState("k", STRING)}
-        ),
-    ),
-    "user key twice": (
-        "got key 'a' in state 'map' with the user key 'x' twice",
-        "k string, u string, n bigint",
-        [("a", "x", 1), ("a", "y", 2), ("a", "x", 3)],
-        lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
-    ),
-    "null of a user key": (
-        "user key of state 'map' is null for key 'a', and its value is 3",
-        "k string, u string, n bigint",
-        [("a", "x", 1), ("a", None, 3)],
-        lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
-    ),
-    "null value in a map": (
-        "key 'a': value of MAP state 'map' must not be None: a LONG writes no null",
-        "k string, u string, n bigint",
-        [("a", "x", None)],
-        lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
-    ),
-    "null element": (
-        "key 'a': value of LIST state 'tags' must not be None",
-        "k string, tags array<string>",
-        [("a", ["x", None])],
-        lambda: KeyedState(None, "k", STRING, {"tags": ListState("tags", STRING)}),
-    ),
-    "null field": (
-        "key 'a': value of VALUE state 't': a INT must not be None",
-        "k string, t struct<i:int,s:string>",
-        [("a", (None, "x"))],
-        lambda: KeyedState(None, "k", STRING, {"t": ValueState("t", TUPLE(INT, STRING))}),
-    ),
-    "two characters": (
-        "key 'a': value of VALUE state 'c': .*CHAR.*'ab'",
-        "k string, c string",
-        [("a", "ab")],
-        lambda: KeyedState(None, "k", STRING, {"c": ValueState("c", CHAR)}),
-    ),
-    "no last access": (
-        "key 'a': last_access must be epoch milliseconds, as the VALUE state 'count' has a time",
-        "k string, n bigint, t bigint",
-        [("a", 1, None)],
-        lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}, "t"),
-    ),
-    "a last access in seconds": (
-        "key 'a': last_access must be epoch milliseconds, from .*got 1700000000",
-        "k string, n bigint, t bigint",
-        [("a", 1, 1_700_000_000)],
-        lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}, "t"),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", first_by_default(4, [*QUERIES]))
-def test_what_a_query_finds_out(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    message, schema, rows, make = QUERIES[case]
-    df = one_task(spark.createDataFrame(rows, schema))
-    found = refused(tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": make()}, 128, 1))
-    assert re.search(message, found)
-
-
-def test_text_that_is_none(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.createDataFrame([("a", b"\xff")], "k string, b binary")
-    df = one_task(df.select("k", F.col("b").cast("string").alias("s")))
-    keyed = KeyedState(None, "k", STRING, {"s": ValueState("s", STRING)})
-    message = refused(tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": keyed}, 128, 1))
-    assert message == "value of state 's' must be UTF-8, got b'\\xff'"
-
-
-def test_a_query_that_fails(spark: SparkSession, tmp_path: Path) -> None:
-    """What is wrong with the caller's query is Spark's to say."""
-    df = one_task(counts(spark, ("ann", 7)))
-    df = df.withColumn("n", F.raise_error(F.lit("no luck")).cast("bigint"))
-    with pytest.raises(QUERY_FAILS, match="no luck"):
-        write_savepoint(df, tmp_path / "s", {"by-user": COUNT}, 128, 2)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_key_that_is_another_each_time(tmp_path: Path) -> None:
-    """As of a function of the user's, which Spark calls for the key and for its key group."""
-    states = [ValueStateDescriptor("n", LONG)]
-    operator = SavepointWriter(tmp_path / "s").add_operator("by-key", STRING, states, 128, 2)
-    columns = (StateColumns("n", 3, LONG),)
-    encode = RowEncoder("by-key", operator.task(0), STRING, False, columns)
-    names = ["c0", "c1", "c2", "c3"]
-    rows = {"c0": [104, 104], "c1": ["A", "B"], "c2": [None, None], "c3": [1, 2]}
-    batch = pa.RecordBatch.from_pydict({name: rows[name] for name in names})
-    assert next(encode([batch])).num_rows == 2  # only the first key is looked at
-    message = "key of operator 'by-key' must be the same each time, got key group 104 and then 'B'"
-    with pytest.raises(InvalidValueError, match=f"{message} of key group 17"):
-        next(encode([batch.slice(1)]))
 
 
 # --- tasks -------------------------------------------------------------------------------
@@ -766,11 +468,8 @@ def test_tasks_that_fail_are_tried_again(spark: SparkSession, tmp_path: Path) ->
     """One fails when its file is whole, the process of the other is killed in the middle."""
     if is_connect(spark):
         pytest.skip("the server of Spark Connect tries a task once")
-    support = Path(__file__).parents[1] / "support"
     command = [sys.executable, "-c", FAILING, str(tmp_path)]
-    environment = os.environ | {
-        "PYTHONPATH": f"{support}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    }
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"s", "tried-0", "tried-1"}

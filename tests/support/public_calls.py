@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import functools
 import importlib
 import inspect
@@ -10,172 +9,13 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import count
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import savepoint_bytes as sb
+from registry import ARGUMENTS, OBJECTS, OF_OTHER_LIBRARIES, RECORDS, REGISTRY
 
 import keygroups
-from keygroups import KeyGroupLoad, KeyGroupRange, LocalKeyBy, RescalePlan, partitioners
-from keygroups.job import Job, SubtaskReads, Vertex
-from keygroups.savepoint import (
-    ListStateDescriptor,
-    MapStateDescriptor,
-    NewState,
-    OperatorWriter,
-    SavepointWriter,
-    ValueStateDescriptor,
-    WrittenFile,
-    read_savepoint,
-)
-from keygroups.state_keys import CompositeKeySerializer
-from keygroups.types import INT, LONG, STRING, TUPLE
 
-# What functions return; nobody makes one by hand, and making one checks nothing.
-RECORDS = {
-    "EncodedEntry",
-    "EntryEncoder",
-    "HotKey",
-    "HotKeyGroup",
-    "HotSubtask",
-    "Job",
-    "KeySize",
-    "KeyTrace",
-    "LogicalType",
-    "ModuloComparison",
-    "Operator",
-    "OperatorReport",
-    "OperatorRewriter",
-    "OperatorStateEntry",
-    "OperatorWriter",
-    "PointwiseEdge",
-    "ReadTask",
-    "Recommendation",
-    "Recommendations",
-    "RescalePiece",
-    "RewriteReport",
-    "RewriteTask",
-    "RewrittenOperator",
-    "RewrittenState",
-    "RoutingCandidate",
-    "RoutingInference",
-    "Row",  # this and TimeWindow are checked where they are written
-    "Savepoint",
-    "SavepointRewriter",  # change_max_parallelism and its like have one
-    "Serializer",
-    "SkewReport",
-    "StateDescriptor",
-    "StateEntry",
-    "StateKey",
-    "Subtask",
-    "SubtaskDetail",
-    "SubtaskReads",
-    "SubtaskRow",
-    "SubtaskSkew",
-    "TimeWindow",
-    "TimestampData",
-    "TtlValue",
-    "Vertex",
-    "VertexSkew",
-    "WriteTask",
-    "WrittenFile",
-}
-# What they do is pandas' and Matplotlib's, where these are installed.
-OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
 MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
-
-
-@lru_cache
-def savepoint_folder(entries: int = 100, operators: int = 1) -> str:
-    """Return the folder of a savepoint: Integer keys, each in key group 3 whatever its hash."""
-    folder = TemporaryDirectory(prefix="keygroups-savepoint-")
-    atexit.register(folder.cleanup)
-    states = [sb.state("count", "VALUE", sb.simple("Int"))]
-    header = sb.keyed_header(sb.simple("Int"), states)
-    members = [(b"\3" + sb.i32(number) + b"\0", sb.i32(5)) for number in range(entries)]
-    stream = sb.inline(header + sb.canonical_key_group([(0, members)]))
-    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
-    listed = sb.meta_info("list", 1, {}, {"VALUE_SERIALIZER": sb.simple("Int")})
-    start = sb.operator_header([listed], [])
-    offsets = [len(start) + 4 * number for number in range(entries)]
-    elements = sb.inline(start + sb.i32(*range(entries)))
-    source = sb.subtask(managed_operator=sb.operator_state([("list", 0, offsets)], elements))
-    written = [
-        sb.operator(tasks, uid=uid, operator_id=number.to_bytes(16, "big"))
-        for number, (uid, tasks) in enumerate(
-            [("by-int", [task]), ("source", [source])]
-            + [(str(number), []) for number in range(operators - 1)]
-        )
-    ]
-    sb.write(Path(folder.name), written)
-    return folder.name
-
-
-_folder = TemporaryDirectory(prefix="keygroups-savepoints-")
-atexit.register(_folder.cleanup)
-_numbers = count()
-NEW_STATES: list[NewState] = [
-    MapStateDescriptor("cities", STRING, LONG),
-    ValueStateDescriptor("count", LONG),
-    ListStateDescriptor("tags", STRING),
-]
-
-
-class NewPath:
-    """The path of a folder that is not there yet, another one each time that it is asked for."""
-
-    def __fspath__(self) -> str:
-        return f"{_folder.name}/{next(_numbers)}"
-
-
-def operator_writer(writer: SavepointWriter | None = None) -> OperatorWriter:
-    """Return what writes the states above under Integer keys."""
-    return (writer or SavepointWriter(NewPath())).add_operator("by-int", INT, NEW_STATES, 128, 3)
-
-
-@lru_cache
-def written_folder(entries: int = 100) -> str:
-    """Return the folder of a savepoint with as many Integer keys, in their own key groups."""
-    path = NewPath().__fspath__()
-    with SavepointWriter(path) as writer:
-        operator = operator_writer(writer)
-        for key in sorted(range(entries), key=operator.key_group):
-            operator.write("count", key, 5)
-    return path
-
-
-@lru_cache
-def written_file() -> WrittenFile:
-    """Return what tells of the file of a subtask."""
-    with SavepointWriter(NewPath()) as writer:
-        return operator_writer(writer).task(0).write([])
-
-
-VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
-# Objects whose methods are driven, from subtask keys to key types.
-OBJECTS: list[Callable[[], Any]] = [
-    lambda: KeyGroupLoad(8, [1] * 8),
-    lambda: KeyGroupRange(43, 85),
-    lambda: RescalePlan(8, 3, 4),
-    lambda: LocalKeyBy(3, max),
-    lambda: keygroups.SubtaskKeySelector(8, 4),
-    lambda: keygroups.trace_key("a", 8, 4),
-    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)),
-    lambda: partitioners.RebalancePartitioner(4, 0),
-    lambda: partitioners.RescalePartitioner(4),
-    lambda: partitioners.ShufflePartitioner(4, lambda high: 0),
-    lambda: partitioners.CustomPartitionerWrapper(4, lambda key, parallelism: key),
-    lambda: partitioners.KeyGroupStreamPartitioner(4, 8),
-    lambda: TUPLE(INT, STRING),
-    lambda: CompositeKeySerializer(128, INT, STRING, STRING),
-    lambda: read_savepoint(savepoint_folder()),
-    lambda: read_savepoint(savepoint_folder()).operator("by-int"),
-    lambda: SavepointWriter(NewPath()),
-    operator_writer,
-]
 METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")
 
 
@@ -235,6 +75,16 @@ def parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
         return list(inspect.signature(call).parameters.values())
     except ValueError:  # a method that is written in C
         return [inspect.Parameter("other", inspect.Parameter.POSITIONAL_ONLY)]
+
+
+def valid_arguments(name: str) -> dict[str, list[Any]]:
+    """Return the registered arguments of each parameter of a callable."""
+    own = REGISTRY[name].arguments if name in REGISTRY else {}
+    return {
+        parameter.name: own.get(parameter.name) or ARGUMENTS.get(parameter.name, [])
+        for parameter in parameters(CALLS[name]())
+        if parameter.kind is not parameter.VAR_KEYWORD
+    }
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where these modules are
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 from explain_jobs import explain_task, hashing_exchanges
 from flink_oracle import flink_jar, flink_version

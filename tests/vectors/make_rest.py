@@ -1,6 +1,6 @@
 """Make the answers of Flink's REST API again: `python tests/vectors/make_rest.py`.
 
-Needs a JDK and the package apache-flink-libraries. The job is that of `support/java/RestJob.java`;
+Needs a JDK and the package apache-flink-libraries. The job is that of `RestJob.java`;
 each line of `rest.jsonl` is an answer: its path, its status and its body as Flink wrote it, in the
 order in which they were asked for. Ids and times differ from one time to the next.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where these modules are
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 from flink_oracle import flink_jar
 from flink_sql import FlinkSql, RestJob, jdk_folder

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "support"))  # where these modules are
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 from flink_oracle import FlinkOracle, local_session
 from key_encoding import encode_key

@@ -1,6 +1,6 @@
 """Very many keys through every path of keygroups, against real Flink: any difference is counted.
 
-    .venv/bin/python tests/soak.py --rows 100_000_000 --seed 1 --resume soak.jsonl
+    .venv/bin/python tests/tools/soak.py --rows 100_000_000 --seed 1 --resume soak.jsonl
 
 It needs the `flink` extra and a JDK. Keys are made in blocks, of which Flink's jars say the key
 groups once, in Spark; with that are compared the scalar functions, `keygroups.arrays`, and both
@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-sys.path.append(str(Path(__file__).with_name("support")))
+sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 from flink_oracle import ASSIGNMENT, local_session
 from flink_sql import JAVA_FOLDER

@@ -8,7 +8,7 @@ from typing import Any
 
 from flink_restores import Row
 from mmh3 import hash_bytes
-from savepoints import Point, seen_entry, true_entries, true_lines, true_value
+from real_savepoints import Point, seen_entry, true_entries, true_lines, true_value
 
 from keygroups import compute_operator_index_for_key_group
 from keygroups.savepoint import Operator, Savepoint

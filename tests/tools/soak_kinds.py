@@ -1,4 +1,4 @@
-"""What `tests/soak.py` compares: key types, each with the keys that are made of it."""
+"""What `soak.py` compares: key types, each with the keys that are made of it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import savepoint_bytes as sb
-from type_bytes import TYPES, TypeBytes
+from state_types import TYPES, TypeBytes
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.savepoint import (

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 import savepoint_bytes as sb
-from savepoints import Point, point
+from real_savepoints import Point, point
 
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.snapshots import read_serializer

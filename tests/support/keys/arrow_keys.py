@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from keygroups import types
+from keygroups import arrays, hash_code, types
 from keygroups.logical_types import LogicalType
+from keygroups.types import KeyType
 
-_SCALARS: dict[types.KeyType, pa.DataType] = {
+_SCALARS: dict[KeyType, pa.DataType] = {
     types.NULL: pa.null(),
     types.BOOLEAN: pa.bool_(),
     types.BYTE: pa.int8(),
@@ -58,7 +59,7 @@ class InArrow(NamedTuple):
     value: Any
 
 
-def in_arrow(key_type: types.KeyType, key: Any) -> InArrow:
+def in_arrow(key_type: KeyType, key: Any) -> InArrow:
     """Return the Arrow type that holds a key, and the value in it."""
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         values = key if key is not None else (None,) * len(key_type.fields)
@@ -131,3 +132,13 @@ def _decimal(key: Decimal | None) -> pa.DataType:
         raise NoArrowTypeError("beyond 76 digits")
     make = pa.decimal128 if max(digits, scale) <= 38 else pa.decimal256
     return make(max(digits, scale, 1), scale)
+
+
+def masked(key: Any, key_type: KeyType | None = None) -> Any:
+    """Return the hash codes of an array of keys, masked where the key is null."""
+    return arrays.hash_code(key, key_type, nulls="mask")
+
+
+def one_by_one(values: list[Any], key_type: KeyType | None) -> list[int]:
+    """Return what the core has for each key."""
+    return [hash_code(value, key_type) for value in values]

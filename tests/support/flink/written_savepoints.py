@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flink_restores import Row, State, java_type
-from savepoints import seen_entry, seen_value, true_value
+from real_savepoints import seen_entry, seen_value, true_value
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group, types
 from keygroups.savepoint import (

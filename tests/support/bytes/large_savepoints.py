@@ -12,9 +12,9 @@ from itertools import count, islice
 from pathlib import Path
 
 import savepoint_bytes as sb
-from savepoints import point
-from small_savepoints import content, fewer_states, first_subtask
+from real_savepoints import point
 from sst_bytes import VALUE, sst
+from trimmed_savepoints import content, fewer_states, first_subtask
 
 from keygroups import assign_to_key_group
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle

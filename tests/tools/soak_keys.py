@@ -1,4 +1,4 @@
-"""Keys in Arrow for `tests/soak.py`: random over their whole range, one in four at an edge."""
+"""Keys in Arrow for `soak.py`: random over their whole range, one in four at an edge."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Change the core in one place at a time, and see whether a test of the core fails.
 
-`python tests/mutants.py` draws about 300 such mutants, of each module in proportion to how many
-can be made of it. In a copy of the repository it runs, for each, first the tests that ran the
-changed statement, then what else is in their files. It goes on where it was stopped, in
+`python tests/tools/mutants.py` draws about 300 such mutants, of each module in proportion to how
+many can be made of it. In a copy of the repository it runs, for each, first the tests that ran
+the changed statement, then what else is in their files. It goes on where it was stopped, in
 `build/mutants`. Survivors are printed as they would stand in `equivalent_mutants.txt`, whose
 mutants, each with its reason, do not count.
 """
@@ -34,12 +34,9 @@ from tempfile import TemporaryFile
 
 import coverage
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent / "support"))  # where this module is
-
 from source_edits import Edit, Finder
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 CORE = [
     path.relative_to(ROOT).as_posix()
     for path in sorted((ROOT / "keygroups").rglob("*.py"))
@@ -50,7 +47,7 @@ FOLDER = ROOT / "build" / "mutants" / STATE
 COPY, REACHED, SECONDS, ORDER, RESULTS = (
     FOLDER / name for name in ("copy", "reached", "seconds.json", "order.json", "results.jsonl")
 )
-EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
+EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
 OF_ALL = "tests/core/test_architecture.py"  # imports each module, and may reach no other line
 MEMORY = 8 << 30  # of a mutant's process, in bytes
 
@@ -129,7 +126,7 @@ def run(command: list[str], tests: list[str], limit: int = 0) -> tuple[int, str]
 
     options = ["-xq", "-m", "not slow", "-p", "mutants", "-p", "no:cacheprovider"]
     options += ["--hypothesis-seed=0"]  # one draw for all mutants
-    variables = {"PYTHONPATH": os.pathsep.join([str(COPY), str(ROOT / "tests")])}
+    variables = {"PYTHONPATH": os.pathsep.join([str(COPY), str(ROOT / "tests" / "tools")])}
     if limit:
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second may look the same
     with TemporaryFile() as output:

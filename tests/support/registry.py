@@ -1,0 +1,617 @@
+"""Every public function, class and method of the core, once, for the tests that go over all.
+
+A new one is registered here: in REGISTRY with what makes its cost grow, or why nothing does, and
+in ARGUMENTS with what each of its parameters takes. A class that only functions return is in
+RECORDS; an object with methods is in OBJECTS, its methods in REGISTRY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import growing_savepoints as gs
+import pytest
+from sample_savepoints import (
+    NEW_STATES,
+    NewPath,
+    operator_writer,
+    savepoint_folder,
+    written_file,
+    written_folder,
+)
+
+import keygroups
+from keygroups import (
+    KeyGroupLoad,
+    KeyGroupRange,
+    LocalKeyBy,
+    RescalePlan,
+    SubtaskKeySelector,
+    infer_routing,
+    partitioners,
+    types,
+)
+from keygroups.binary_row import binary_row
+from keygroups.explain import hash_exchanges
+from keygroups.job import Job, SubtaskReads, Vertex
+from keygroups.load import evenness
+from keygroups.logical_types import parse_logical_type
+from keygroups.operator_state import (
+    redistribute_list_state,
+    redistribute_operator_state,
+    split_distribute_order,
+)
+from keygroups.reports import RescaleReport
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    convert_to_canonical,
+    operator_reports,
+    read_savepoint,
+)
+from keygroups.state_keys import VOID_NAMESPACE, CompositeKeySerializer, serializer_of
+from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
+from keygroups.types import (
+    BIG_DEC,
+    BIG_INT,
+    INT,
+    LIST,
+    LONG,
+    MAP,
+    ROW,
+    SET,
+    SQL_ROW,
+    STRING,
+    TUPLE,
+)
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What tests know of a public callable, beside the names of its parameters.
+
+    `grows` is a call whose cost grows with a number, and `more` has others, by what they add;
+    `constant` says why there is none. `arguments` are valid ones where those of ARGUMENTS are not.
+    """
+
+    grows: Callable[[int], object] | None = None
+    more: Mapping[str, Callable[[int], object]] = field(default_factory=dict)
+    constant: str = ""
+    arguments: Mapping[str, list[Any]] = field(default_factory=dict)
+
+
+def plan_text(exchanges: int) -> str:
+    exchange = """   :- Exchange(distribution=[hash[a]])
+   :  +- TableSourceScan(table=[[t]], fields=[a])
+"""
+    last = exchange.replace(":-", "+-").replace(":", " ")
+    union = "+- Union(all=[true], union=[a])\n" + exchange * (exchanges - 1) + last
+    top = "GroupAggregate(groupBy=[a], select=[a])"
+    return f"== Optimized Execution Plan ==\n{top}\n{union}"
+
+
+def row_type(fields: int) -> str:
+    return f"ROW<{'a INT, ' * fields}b INT>"
+
+
+def names(count: int) -> list[str]:
+    """Return names that do not share a bucket of a HashMap of up to 4096."""
+    return [chr(ord("\u1000") + i) for i in range(count)]
+
+
+def buffered(count: int) -> LocalKeyBy[int, int]:
+    buffer: LocalKeyBy[int, int] = LocalKeyBy(2**31 - 1, max)
+    buffer.restore([(i, i) for i in range(count)])
+    return buffer
+
+
+def failed(run: Callable[[], object]) -> None:
+    with pytest.raises(AssertionError):
+        run()
+
+
+STRINGS = CompositeKeySerializer(128, STRING, STRING, STRING)
+LISTS = CompositeKeySerializer(128, LIST(STRING))
+
+
+def operator_of(entries: int, uid: str = "by-int") -> Operator:
+    return read_savepoint(savepoint_folder(entries)).operator(uid)
+
+
+def write_entries(n: int) -> None:
+    with SavepointWriter(NewPath()) as writer:
+        operator = operator_writer(writer)
+        for user_key in range(n):
+            operator.write("cities", 1, 5, str(user_key))
+        operator.close()
+
+
+def plan_of(n: int) -> RescalePlan:
+    return RescalePlan(n, n // 3, n // 2)
+
+
+def load_of(n: int) -> KeyGroupLoad:
+    return KeyGroupLoad(n, [i * 7919 % 104729 for i in range(n)])
+
+
+# What functions return; nobody makes one by hand, and making one checks nothing.
+RECORDS = {
+    "EncodedEntry",
+    "EntryEncoder",
+    "HotKey",
+    "HotKeyGroup",
+    "HotSubtask",
+    "Job",
+    "KeySize",
+    "KeyTrace",
+    "LogicalType",
+    "ModuloComparison",
+    "Operator",
+    "OperatorReport",
+    "OperatorRewriter",
+    "OperatorStateEntry",
+    "OperatorWriter",
+    "PointwiseEdge",
+    "ReadTask",
+    "Recommendation",
+    "Recommendations",
+    "RescalePiece",
+    "RewriteReport",
+    "RewriteTask",
+    "RewrittenOperator",
+    "RewrittenState",
+    "RoutingCandidate",
+    "RoutingInference",
+    "Row",  # this and TimeWindow are checked where they are written
+    "Savepoint",
+    "SavepointRewriter",  # change_max_parallelism and its like have one
+    "Serializer",
+    "SkewReport",
+    "StateDescriptor",
+    "StateEntry",
+    "StateKey",
+    "Subtask",
+    "SubtaskDetail",
+    "SubtaskReads",
+    "SubtaskRow",
+    "SubtaskSkew",
+    "TimeWindow",
+    "TimestampData",
+    "TtlValue",
+    "Vertex",
+    "VertexSkew",
+    "WriteTask",
+    "WrittenFile",
+}
+# What they do is pandas' and Matplotlib's, where these are installed.
+OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
+VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
+# Objects whose methods are driven, from subtask keys to key types.
+OBJECTS: list[Callable[[], Any]] = [
+    lambda: KeyGroupLoad(8, [1] * 8),
+    lambda: KeyGroupRange(43, 85),
+    lambda: RescalePlan(8, 3, 4),
+    lambda: LocalKeyBy(3, max),
+    lambda: keygroups.SubtaskKeySelector(8, 4),
+    lambda: keygroups.trace_key("a", 8, 4),
+    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)),
+    lambda: partitioners.RebalancePartitioner(4, 0),
+    lambda: partitioners.RescalePartitioner(4),
+    lambda: partitioners.ShufflePartitioner(4, lambda high: 0),
+    lambda: partitioners.CustomPartitionerWrapper(4, lambda key, parallelism: key),
+    lambda: partitioners.KeyGroupStreamPartitioner(4, 8),
+    lambda: TUPLE(INT, STRING),
+    lambda: CompositeKeySerializer(128, INT, STRING, STRING),
+    lambda: read_savepoint(savepoint_folder()),
+    lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: SavepointWriter(NewPath()),
+    operator_writer,
+]
+
+ARGUMENTS: dict[str, list[Any]] = {
+    "allow": [(), ["/a", "s3://b"]],
+    "allow_any_last_access": [True, False],
+    "arguments": [["default", "24"]],
+    "at_least": [1, 3],
+    "batch_size": [3],
+    "code": [5],
+    "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],
+    "combine": [max],
+    "element": [INT, STRING],
+    "end_key_group": [85],
+    "entries": [[("a", 1)]],
+    "explain_text": ["== Optimized Execution Plan ==\nCalc(select=[a])\n"],
+    "fields": [INT, STRING, "BIGINT"],
+    "has_ttl": [True, False],
+    "high": [4],
+    "index": [0, 1],
+    "job_id": [None, "0" * 32],
+    "key": [5, "a", (1, "a"), INT],
+    "key_group": [50],
+    "key_group_id": [3],
+    "key_groups": [[1, 2]],
+    "key_hash": [-5],
+    "key_type": [None, INT, LONG, STRING, TUPLE(INT, STRING), types.SQL_ROW("BIGINT")],
+    "key_types": [None, [INT]],
+    "keys": [[1, 2, 3], KeyGroupLoad(8, [1] * 8)],
+    "kind": ["+I", "-U"],
+    "last_access": [None, 1_700_000_000_000],
+    "limit": [40, None],
+    "load": [None, KeyGroupLoad(8, [1] * 8)],
+    "low": [2],
+    "moved": [None, {"/a": "/b"}],
+    "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],
+    "max_imbalance": [1.5],
+    "max_parallelism": [8, 128],
+    "name": ["INT"],
+    "names": [None, ["a", "b"]],
+    "namespace": ["a", None],
+    "namespace_type": [STRING, VOID_NAMESPACE],
+    "next_int": [lambda high: 0],
+    "nulls": ["raise", "mask"],
+    "number_of_channels": [4],
+    "observed": [[(number, number % 3) for number in range(20)]],
+    "old_lists": [[[1, 2], [3], None]],
+    "operator": ["by-int"],
+    "operators": [["by-int"], None],
+    "other": [KeyGroupRange(0, 3)],
+    "output": [NewPath()],
+    "partitioner": [lambda key, parallelism: 0],
+    "path": [savepoint_folder()],
+    "plan": [RescalePlan(8, 3, 4)],
+    "prefix": ["", "a"],
+    "record": ["a", 5],
+    "savepoint": [read_savepoint(savepoint_folder())],
+    "scramble": [abs],
+    "separator": ["#"],
+    "start": [0, 2],
+    "start_key_group": [43],
+    "state": ["cities", "count", "tags"],
+    "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
+    "subtask": [2],
+    "template": [None, (..., "a")],
+    "text": ["ROW<a INT, b ARRAY<DECIMAL(38, 10)>>"],
+    "top": [3],
+    "user_key": ["b", None],
+    "user_key_type": [STRING, None],
+    "timeout": [5],
+    "uid": ["by-user"],
+    "url": ["http://127.0.0.1:9"],
+    "value": [5, INT, STRING],
+    "value_type": [INT, None],
+    "vertex": ["by-user"],
+    "weights": [[1] * 8, {3: 1.5}],
+    "written": [written_file()],
+    "zone": ["UTC", "Europe/Berlin"],
+    "n": [1, 2],
+    **{
+        f"{kind}parallelism": [3, 4]
+        for kind in ("", "old_", "new_", "operator_", "upstream_", "downstream_")
+    },
+    "new_max_parallelism": [256],
+    "savepoint_max_parallelism": [8],
+    **{index: [1] for index in ("operator_index", "old_subtask", "new_subtask")},
+}
+"""Valid arguments by the name of the parameter; where one will do, it is the first."""
+
+REGISTRY: dict[str, Registered] = {
+    "assignment.assign_key_to_parallel_operator": Registered(
+        lambda n: keygroups.assign_key_to_parallel_operator("\u00e9" * n, 128, 4)
+    ),
+    "assignment.assign_to_key_group": Registered(
+        lambda n: keygroups.assign_to_key_group("a" * n, 128)
+    ),
+    "assignment.trace_key": Registered(lambda n: keygroups.trace_key([1] * n, 128, 4)),
+    "binary_row.binary_row": Registered(
+        lambda n: binary_row(([(1, "abcdefgh")] * n,), SQL_ROW("ARRAY<ROW<INT, STRING>>"))
+    ),
+    "explain.hash_exchanges": Registered(lambda n: hash_exchanges(plan_text(n))),
+    "hashing.hash_code": Registered(
+        lambda n: keygroups.hash_code(list(range(n))),
+        more={
+            "of BIG_DEC": lambda n: keygroups.hash_code(Decimal((0, (7,) * (n * 10), 3)), BIG_DEC),
+            "of BIG_INT": lambda n: keygroups.hash_code(3 ** (n * 20), BIG_INT),
+            "of LIST": lambda n: keygroups.hash_code([[1]] * n, LIST(LIST(LONG))),
+            "of MAP": lambda n: keygroups.hash_code(
+                dict.fromkeys(map(str, range(n)), 1), MAP(STRING, INT)
+            ),
+            "of ROW": lambda n: keygroups.hash_code(
+                (1,) * n, ROW(*[INT] * n, names=map(str, range(n)))
+            ),
+            "of SET": lambda n: keygroups.hash_code(
+                {(i, -31 * i) for i in range(n)}, SET(TUPLE(INT, INT))
+            ),
+        },
+    ),
+    "load.KeyGroupLoad": Registered(
+        lambda n: KeyGroupLoad(n, [0.1] * n),
+        more={"of a mapping": lambda n: KeyGroupLoad(n, {n - 1: 1})},
+    ),
+    "load.evenness": Registered(lambda n: evenness(n)),
+    "local_key_by.LocalKeyBy": Registered(lambda n: buffered(n).process(0, 1)),
+    "operator_state.redistribute_list_state": Registered(
+        lambda n: redistribute_list_state([[1] * 5] * n, n // 2)
+    ),
+    "operator_state.redistribute_operator_state": Registered(
+        lambda n: redistribute_operator_state(
+            {str(i): ("SPLIT_DISTRIBUTE", [[1], None, [2, 3]]) for i in range(n)}, 3, 2
+        )
+    ),
+    "operator_state.split_distribute_order": Registered(
+        lambda n: split_distribute_order(names(n))
+    ),
+    "partitioners.pointwise_edges": Registered(lambda n: partitioners.pointwise_edges(n, 2 * n)),
+    "reports.RescaleReport": Registered(lambda n: str(RescaleReport(plan_of(n), load_of(n)))),
+    "rescale.RescalePlan": Registered(lambda n: list(plan_of(n))),
+    "logical_types.parse_logical_type": Registered(lambda n: parse_logical_type(row_type(n))),
+    "subtask_keys.SubtaskKeySelector": Registered(lambda n: SubtaskKeySelector(n, n // 4)),
+    "subtask_keys.keys_for_subtasks": Registered(
+        lambda n: keygroups.keys_for_subtasks(n, n // 4, STRING),
+        more={"many": lambda n: keygroups.keys_for_subtasks(128, 4, n=n)},
+    ),
+    "testing.assert_reaches_all": Registered(
+        lambda n: failed(lambda: assert_reaches_all([5] * n, n, n // 4))
+    ),
+    "testing.assert_spread": Registered(
+        lambda n: assert_spread(range(n), 128, 4),
+        more={"uneven": lambda n: failed(lambda: assert_spread([*range(n), *[5] * n], n, n // 4))},
+    ),
+    "testing.assert_subtask": Registered(
+        lambda n: failed(lambda: assert_subtask("a" * n, 0, 128, 128))
+    ),
+    "testing.keys": Registered(lambda n: keys(ROW(*[INT] * n))),
+    "types.ROW": Registered(lambda n: ROW(*[INT] * n, names=map(str, range(n)))),
+    "types.SQL_ROW": Registered(lambda n: SQL_ROW(*["BIGINT"] * n)),
+    "KeyGroupLoad.groups_per_subtask": Registered(lambda n: load_of(n).groups_per_subtask(n // 2)),
+    "KeyGroupLoad.idle_subtasks": Registered(lambda n: load_of(n).idle_subtasks(n // 2)),
+    "KeyGroupLoad.imbalance": Registered(lambda n: load_of(n).imbalance(n // 2)),
+    "KeyGroupLoad.per_subtask": Registered(lambda n: load_of(n).per_subtask(n // 2)),
+    "KeyGroupLoad.recommend": Registered(
+        lambda n: load_of(n).recommend(1, n),
+        more={
+            "all alike": lambda n: KeyGroupLoad(n, [1] * n).recommend(1, n),
+            "ever more": lambda n: KeyGroupLoad(n, range(n)).recommend(1, n),
+            "one hot": lambda n: KeyGroupLoad(n, {7: 1}).recommend(1, n),
+        },
+    ),
+    "KeyGroupLoad.weight_of": Registered(lambda n: load_of(n).weight_of(range(n))),
+    "LocalKeyBy.flush": Registered(lambda n: buffered(n).flush()),
+    "LocalKeyBy.restore": Registered(lambda n: buffered(n)),
+    "LocalKeyBy.snapshot_state": Registered(lambda n: buffered(n).snapshot_state()),
+    "RescalePlan.compare_with_modulo": Registered(
+        lambda n: plan_of(n).compare_with_modulo(range(n)),
+        more={"of a load": lambda n: plan_of(n // 6 * 6).compare_with_modulo(load_of(n // 6 * 6))},
+    ),
+    "RescalePlan.hands_to": Registered(lambda n: RescalePlan(n, 1, n).hands_to(0)),
+    "RescalePlan.moved_weight": Registered(lambda n: plan_of(n).moved_weight(load_of(n))),
+    "RescalePlan.restores_from": Registered(lambda n: RescalePlan(n, n, 1).restores_from(0)),
+    "RescalePlan.table": Registered(lambda n: plan_of(n).table(load_of(n))),
+    "RescalePlan.__iter__": Registered(lambda n: list(plan_of(n))),
+    "RescalePlan.__str__": Registered(lambda n: str(plan_of(n))),
+    "SubtaskKeySelector.key_for_value": Registered(
+        lambda n: SubtaskKeySelector(8, 4).key_for_value("a" * n)
+    ),
+    "state_keys.serializer_of": Registered(lambda n: serializer_of(SQL_ROW(*["BIGINT"] * n))),
+    "CompositeKeySerializer.deserialize": Registered(
+        lambda n: STRINGS.deserialize(STRINGS.serialize("a" * n, "\u00e9" * n, "c" * n))
+    ),
+    "CompositeKeySerializer.serialize": Registered(lambda n: LISTS.serialize(["a"] * n)),
+    "savepoint.read_savepoint": Registered(
+        lambda n: read_savepoint(savepoint_folder(n, n)),
+        more={"of states": lambda n: str(gs.operator_of(gs.states, n // 10).states)},
+    ),
+    "savepoint.operator_reports": Registered(
+        lambda n: list(map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n)))
+    ),
+    "savepoint.change_max_parallelism": Registered(
+        lambda n: str(change_max_parallelism(written_folder(n), 256, NewPath())),
+        arguments={"savepoint": [written_folder()]},
+    ),
+    "savepoint.convert_to_canonical": Registered(
+        lambda n: convert_to_canonical(written_folder(n), NewPath(), parallelism=5),
+        arguments={"savepoint": [written_folder()]},
+    ),
+    "SavepointWriter.add_operator": Registered(
+        lambda n: SavepointWriter(NewPath()).add_operator(
+            "a", INT, [ValueStateDescriptor(str(i), LONG) for i in range(n)], 128, 3
+        ),
+        arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
+    ),
+    "OperatorWriter.close": Registered(write_entries),
+    "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
+    "Operator.entries": Registered(
+        lambda n: list(operator_of(n).entries()),
+        more={
+            "of fields": lambda n: list(gs.operator_of(gs.fields, n // 10).entries()),
+            "of lists": lambda n: list(gs.operator_of(gs.lists, n // 2).entries()),
+            "of rows": lambda n: list(gs.operator_of(gs.rows, n // 10).entries()),
+        },
+    ),
+    "Operator.key_group_bytes": Registered(
+        lambda n: operator_of(n).key_group_bytes(),
+        more={"of key groups": lambda n: gs.operator_of(gs.key_groups, n // 5).key_group_bytes()},
+    ),
+    "Operator.key_sizes": Registered(lambda n: operator_of(n).key_sizes(n)),
+    "Operator.operator_state": Registered(
+        lambda n: list(operator_of(n, "source").operator_state()),
+        more={
+            "of partitions": lambda n: list(gs.operator_of(gs.partitions, n // 2).operator_state())
+        },
+    ),
+    "Operator.tasks": Registered(
+        lambda n: operator_of(n).tasks(["count"] * n),
+        more={
+            "of subtasks": lambda n: gs.operator_of(gs.subtasks, n // 10).tasks(
+                None, range(0, n // 5, 3)
+            ),
+            "that are split": lambda n: list(
+                gs.operator_of(gs.key_groups, n // 10).tasks()[0].split(9)
+            ),
+        },
+    ),
+    "Savepoint.operator": Registered(
+        lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int")
+    ),
+    "Savepoint.__str__": Registered(lambda n: str(read_savepoint(savepoint_folder(1, n)))),
+    "routing_inference.infer_routing": Registered(
+        lambda n: infer_routing(enumerate(range(n)), 32_700)
+    ),
+    "partitioners.subtask_state_mapping": Registered(
+        more={
+            mapper: partial(
+                lambda mapper, n: partitioners.subtask_state_mapping(mapper, n, n), mapper
+            )
+            for mapper in ("FIRST", "FULL", "RANGE", "ROUND_ROBIN")
+        }
+    ),
+    **dict.fromkeys(
+        [
+            "assignment.compute_key_group_for_key_hash",
+            "hashing.murmur_hash",
+            "key_group_range.compute_default_max_parallelism",
+            "key_group_range.compute_key_group_range_for_operator_index",
+            "key_group_range.compute_operator_index_for_key_group",
+            "rescale.check_restore",
+            "state_keys.key_group_prefix",
+            "state_keys.key_group_prefix_bytes",
+            "testing.parallelisms",
+            "RebalancePartitioner.select_channel",
+            "RescalePartitioner.select_channel",
+            "ShufflePartitioner.select_channel",
+            "CustomPartitionerWrapper.select_channel",
+            "KeyGroupStreamPartitioner.select_channel",
+            "Savepoint.check_restore",
+        ],
+        Registered(constant="a number to a number"),
+    ),
+    "cli.main": Registered(constant="each command is a call of what is registered here"),
+    "job.read_job": Registered(constant="it asks a server, whose answers test_rest has"),
+    **dict.fromkeys(
+        [
+            "key_group_range.KeyGroupRange",
+            "KeyGroupRange.intersection",
+            "KeyGroupRange.__and__",
+            "KeyGroupRange.__contains__",
+            "KeyGroupRange.__getitem__",
+            "KeyGroupRange.__iter__",
+            "KeyGroupRange.__str__",
+        ],
+        Registered(constant="two numbers"),
+    ),
+    **dict.fromkeys(
+        [
+            "partitioners.BroadcastPartitioner",
+            "partitioners.CustomPartitionerWrapper",
+            "partitioners.ForwardPartitioner",
+            "partitioners.GlobalPartitioner",
+            "partitioners.KeyGroupStreamPartitioner",
+            "partitioners.RebalancePartitioner",
+            "partitioners.RescalePartitioner",
+            "partitioners.ShufflePartitioner",
+            "savepoint.GlobalWindow",
+            "savepoint.ListStateDescriptor",
+            "savepoint.MapStateDescriptor",
+            "savepoint.ReducingStateDescriptor",
+            "savepoint.ValueStateDescriptor",
+            "state_keys.CompositeKeySerializer",
+            "state_keys.GlobalWindow",
+            "types.LIST",
+            "types.MAP",
+            "types.OPTIONAL",
+            "types.PYFLINK",
+            "types.SET",
+            "types.SQL_DATE",
+            "types.SQL_TIME",
+            "types.SQL_TIMESTAMP",
+            "types.TUPLE",
+            "types.JavaSqlType",
+            "types.KeyType",
+            "types.ScalarType",
+            "KeyTrace.__str__",
+            "TUPLE.walk",
+            "OperatorWriter.abandon",
+            "OperatorWriter.add",
+            "OperatorWriter.key_group",
+            "OperatorWriter.metadata",
+            "OperatorWriter.task",
+        ],
+        Registered(constant="few fields"),
+    ),
+    "savepoint.SavepointWriter": Registered(
+        constant="few fields", arguments={"path": [NewPath()]}
+    ),
+    **dict.fromkeys(
+        ["subtask_keys.salted_key", "SubtaskKeySelector.key_for"],
+        Registered(constant="a search of one subtask, whose keys are as many as their share"),
+    ),
+    **dict.fromkeys(
+        [
+            "KeyGroupLoad.__eq__",
+            "KeyGroupLoad.__hash__",
+            "KeyGroupRange.__eq__",
+            "KeyGroupRange.__hash__",
+            "RescalePlan.__eq__",
+            "RescalePlan.__hash__",
+            "SubtaskKeySelector.__eq__",
+            "SubtaskKeySelector.__hash__",
+            "KeyTrace.__eq__",
+            "KeyTrace.__hash__",
+            "TUPLE.__eq__",
+            "TUPLE.__hash__",
+            "Operator.__eq__",
+            "Operator.__hash__",
+        ],
+        Registered(constant="few fields, compared"),
+    ),
+    "LocalKeyBy.process": Registered(constant="one key"),
+    **dict.fromkeys(
+        ["Job.skew", "Job.vertex", "Job.__eq__", "Job.__hash__", "Job.__str__"],
+        Registered(constant="one vertex, with its few subtasks"),
+    ),
+}
+
+try:
+    import numpy as np
+
+    from keygroups import arrays
+except ModuleNotFoundError:
+    pass
+else:
+    _numbers, _texts = np.arange(3), np.array(["a", "b", None], dtype=object)
+    _OF_ARRAYS: dict[str, list[Any]] = {
+        **{
+            name: [_numbers, _texts, [_numbers, _texts], np.zeros(2, bool)]
+            for name in ("key", "keys")
+        },
+        **{name: [_numbers] for name in ("key_hash", "key_group_id")},
+    }
+    for _name, _registered in {
+        "assign_key_to_parallel_operator": Registered(
+            lambda n: arrays.assign_key_to_parallel_operator(
+                [np.arange(n), np.array(["abcdefgh"] * n)], 128, 4, SQL_ROW("BIGINT", "STRING")
+            )
+        ),
+        "assign_to_key_group": Registered(lambda n: arrays.assign_to_key_group(np.arange(n), 128)),
+        "compute_key_group_for_key_hash": Registered(
+            lambda n: arrays.compute_key_group_for_key_hash(np.arange(n), 128)
+        ),
+        "compute_operator_index_for_key_group": Registered(
+            lambda n: arrays.compute_operator_index_for_key_group(32_768, 4, np.arange(n))
+        ),
+        "hash_code": Registered(
+            lambda n: arrays.hash_code(np.array(["\u00e9" * n, "a"])),
+            more={
+                "of SQL_ROW": lambda n: arrays.hash_code(
+                    [np.array(["a" * 5 * n, "b"])], SQL_ROW("STRING")
+                )
+            },
+        ),
+        "key_group_load": Registered(lambda n: arrays.key_group_load(np.arange(n), 128)),
+    }.items():
+        REGISTRY[f"arrays.{_name}"] = replace(_registered, arguments=_OF_ARRAYS)
