@@ -244,6 +244,9 @@ class _MetadataReader:
         code = cursor.u8()
         if code == HandleCode.NULL_HANDLE:
             return None
+        if code == HandleCode.RELATIVE_STREAM_STATE_HANDLE:
+            path = cursor.utf()
+            return StreamHandle(self._size(), path=path, is_relative=True)
         if code == HandleCode.BYTE_STREAM_STATE_HANDLE:
             name = cursor.utf()
             data = cursor.take(cursor.i32())
@@ -251,9 +254,6 @@ class _MetadataReader:
         if code == HandleCode.FILE_STREAM_STATE_HANDLE:
             size = self._size()
             return StreamHandle(size, path=cursor.utf())
-        if code == HandleCode.RELATIVE_STREAM_STATE_HANDLE:
-            path = cursor.utf()
-            return StreamHandle(self._size(), path=path, is_relative=True)
         if code == HandleCode.SEGMENT_FILE_HANDLE:
             start, size = self._size(), self._size()
             cursor.i32()

@@ -16,7 +16,16 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 
-_NULL = bytes((HandleCode.NULL_HANDLE,))
+_NULL, _INLINE, _RELATIVE, _CANONICAL, _OPERATOR_STATE = (
+    bytes((code,))
+    for code in (
+        HandleCode.NULL_HANDLE,
+        HandleCode.BYTE_STREAM_STATE_HANDLE,
+        HandleCode.RELATIVE_STREAM_STATE_HANDLE,
+        HandleCode.SAVEPOINT_KEY_GROUPS_HANDLE,
+        HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE,
+    )
+)
 _NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
 
 
@@ -74,7 +83,7 @@ def _subtask(subtask: SubtaskState) -> bytes:
 
 def _operator_state(handle: OperatorStateHandle) -> bytes:
     """Return a handle of operator state. Flink: serializeOperatorStateHandle."""
-    written = [bytes((HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE,)), i32(len(handle.states))]
+    written = [_OPERATOR_STATE, i32(len(handle.states))]
     for name, mode, offsets in handle.states:
         written += utf("state", name), bytes((MODES.index(mode),))
         written += i32(len(offsets)), longs(offsets)
@@ -91,7 +100,7 @@ def _keyed(handle: object) -> bytes:
     start = key_groups.start_key_group if key_groups else 0
     return b"".join(
         (
-            bytes((HandleCode.SAVEPOINT_KEY_GROUPS_HANDLE,)),
+            _CANONICAL,
             i32(start),
             i32(len(key_groups)),
             longs(handle.offsets),
@@ -105,8 +114,6 @@ def _stream(stream: StreamHandle | None) -> bytes:
     if stream is None:
         return _NULL
     if stream.data is not None:
-        code = bytes((HandleCode.BYTE_STREAM_STATE_HANDLE,))
-        return code + utf("name", stream.name) + i32(len(stream.data)) + stream.data
+        return _INLINE + utf("name", stream.name) + i32(len(stream.data)) + stream.data
     assert stream.is_relative
-    code = bytes((HandleCode.RELATIVE_STREAM_STATE_HANDLE,))
-    return code + utf("file", stream.path) + i64(stream.size)
+    return _RELATIVE + utf("file", stream.path) + i64(stream.size)
