@@ -362,7 +362,8 @@ class _MetadataReader:
         for offset in offsets:
             if not (lowest <= offset <= 0 or last <= offset <= size):
                 raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
-            last = max(last, offset)
+            if offset > last:
+                last = offset
 
     def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
         """Read a handle of RocksDB's files. Flink: deserializeIncrementalStateHandle."""
