@@ -95,7 +95,10 @@ class _StreamCursor(Cursor):
 
 
 def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
-    """Yield the chunks of framed streams of Snappy that follow one another."""
+    """Yield the chunks of framed streams of Snappy that follow one another.
+
+    Flink: SnappyStreamCompressionDecorator. Snappy: framing_format.txt.
+    """
     pos = start
     while pos < end:
         chunk = stream.read(pos, min(pos + 4, end))
