@@ -267,6 +267,10 @@ BAD = [
         broken(managed_keyed=sb.native(0, [3, 2], sb.inline(bytes(9)))),
         "an offset of 2 in 9 bytes, after 3",
     ),
+    (
+        broken(managed_keyed=sb.canonical(0, [5, 0, 3], sb.inline(bytes(9)))),
+        "an offset of 3 in 9 bytes, after 5",
+    ),
     (broken(managed_keyed=nested(12)), "keyed state handles nest too deep"),
     (
         sb.metadata([sb.operator([], uid="ab")]).replace(b"ab", b"\xff\xfe"),
