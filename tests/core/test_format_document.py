@@ -20,6 +20,7 @@ import keygroups.savepoint
 from keygroups import assign_to_key_group
 from keygroups import types as kt
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+from keygroups.savepoint._files.feed import decompressed
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.savepoint._metadata.codes import (
     MODES,
@@ -152,7 +153,7 @@ def test_examples_are_of_real_savepoints(name: str) -> None:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == TEXT.count("```hex") == 10
+    assert len(EXAMPLES) == TEXT.count("```hex") == 11
     assert sum(len(example.values) for example in EXAMPLES.values()) > 90
 
 
@@ -216,6 +217,49 @@ def test_canonical_entries_read_so() -> None:
     assert isinstance(stream, KeyGroupsHandle)
     assert stream.offsets[54] == example.start
     assert min(offset for offset in stream.offsets if offset > example.start) == example.end
+
+
+def test_header_reads_so() -> None:
+    values = EXAMPLES["2.3.0-rockschurn-canonical churn 0 @0"].values
+    states = point("2.3.0-rockschurn-canonical").read().operator("churn").states
+    assert str(len(states)) == values["states"]
+    assert [state.name for state in states[:2]] == [values["state_0"], values["state_1"]]
+    assert states[0].kind == values["kind"]
+    assert states[0].key_serializer.name == "STRING"
+
+
+def test_ambiguous_keys_read_so() -> None:
+    example = EXAMPLES["2.3.0-extraheap-canonical string-namespace 0 @2026"]
+    values = example.values
+    entries = entries_of(example.place[0], "string-namespace", int(values["key_group"]))
+    assert {entry.key for entry in entries} == {values["key"]}
+    (entry,) = (entry for entry in entries if entry.namespace == values["namespace"])
+    assert (entry.state, entry.value) == ("nsValue", 192)
+    (entry,) = (entry for entry in entries if entry.namespace == values["map_namespace"])
+    assert (entry.state, entry.user_key) == ("nsMap", values["user_key"])
+    assert str(entry.value) == values["map_value"]
+
+
+def test_raw_timers_read_so() -> None:
+    """They are the whole first key group, of one service without timers."""
+    example = EXAMPLES["2.3.0-heaptimers-checkpoint by-string 0 raw @0"]
+    handle: Any = operator_of(example.place[0], "by-string").subtasks[0].raw_keyed
+    assert handle.offsets[:2] == (example.start, example.end)
+    states = {state.name for state in point(example.place[0]).read().operator("by-string").states}
+    service = example.values["service"]
+    assert {f"_timer_state/{time}_{service}" for time in ("event", "processing")} <= states
+
+
+def test_compressed_key_group_reads_so() -> None:
+    example = EXAMPLES["2.3.0-snappy-canonical by-string 0 @5299"]
+    handle = operator_of(example.place[0], "by-string").subtasks[0].managed_keyed
+    assert isinstance(handle, KeyGroupsHandle)
+    start, end = [offset for offset in handle.offsets if offset][:2]
+    assert start == example.start
+    assert end == start + 10 + 4 + int(example.values["chunk_length"])
+    with point(example.place[0]).files.open(handle.stream) as opened:
+        entries = b"".join(decompressed(opened, start, end))
+    assert str(len(entries)) == example.values["uncompressed_length"]
 
 
 def test_hashmap_entries_read_so() -> None:
