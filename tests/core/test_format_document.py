@@ -98,7 +98,9 @@ class Example:
         self.pieces: list[tuple[int, bytes]] = []
         self.values: Values = {}
         pos = self.start
-        for line in lines:
+        # Bytes without a note are of the line that follows.
+        joined = re.sub(r"^((?:[0-9a-f]{2} ?)+)\n", r"\1 ", "\n".join(lines), flags=re.M)
+        for line in joined.splitlines():
             if gap := re.match(r"\.\.\. (\d+) bytes", line):
                 pos += int(gap[1])
                 continue
