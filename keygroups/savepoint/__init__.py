@@ -10,6 +10,8 @@ in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and th
 beside it; and where the caller says so: where `moved` leads, and in what `allow` names. All else
 is refused before it is opened; a link is taken for what it leads to, and chains of URLs and what
 is no regular file are refused in any case. Nothing is run, unpickled or instantiated.
+
+`FORMAT.md` beside this module describes the bytes of savepoints, with examples.
 """
 
 from keygroups._serializers.scalars import Serializer

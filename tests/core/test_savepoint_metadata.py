@@ -8,6 +8,7 @@ from pathlib import Path
 import java_bytes as java
 import pytest
 import savepoint_bytes as sb
+from savepoints import POINTS
 
 from keygroups import KeyGroupRange
 from keygroups.errors import SavepointError
@@ -23,6 +24,7 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._metadata.writer import write_metadata
 
 
 def parsed(
@@ -31,6 +33,16 @@ def parsed(
     operator = sb.operator(subtasks, version=version, name="a name", uid="a uid", parallelism=4)
     data = sb.metadata([operator], version=version, properties=properties)
     return read_metadata(data, "here/_metadata")
+
+
+@pytest.mark.parametrize("flink", ["1.14.6", "1.17.2", "1.20.5", "2.3.0"])
+def test_what_flink_wrote_is_written_again(flink: str) -> None:
+    """Versions 3, 4 and 6, with operator state and finished subtasks: the same bytes."""
+    canonical = [one for one in POINTS if one.flink == flink and one.kind == "canonical"]
+    for written in canonical:
+        data = (written.path / "_metadata").read_bytes()
+        assert write_metadata(read_metadata(data, written.name)) == data, written
+    assert len(canonical) >= 3
 
 
 def subtask_of(data: bytes, *, version: int = 6) -> SubtaskState:
@@ -254,6 +266,10 @@ BAD = [
     (
         broken(managed_keyed=sb.native(0, [3, 2], sb.inline(bytes(9)))),
         "an offset of 2 in 9 bytes, after 3",
+    ),
+    (
+        broken(managed_keyed=sb.canonical(0, [5, 0, 3], sb.inline(bytes(9)))),
+        "an offset of 3 in 9 bytes, after 5",
     ),
     (broken(managed_keyed=nested(12)), "keyed state handles nest too deep"),
     (

@@ -13,9 +13,10 @@ _U32 = 0xFFFFFFFF
 
 
 def block_checksum(kind: int, name: str) -> Callable[[bytes], int]:
-    """Return what computes the checksum of a block with the byte of its compression behind it.
+    """Return the function that computes the checksum of a block.
 
-    A file without checksums has zeros in their place.
+    It takes the block with the byte of its compression behind it. A file without checksums has
+    zeros in their place. RocksDB: ComputeBuiltinChecksum in table/format.cc.
     """
     if kind == _NONE:
         return lambda block: 0

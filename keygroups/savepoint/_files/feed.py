@@ -22,7 +22,7 @@ class Feed:
         self.pos = 0
         self._name = stream.name
         self._base = start  # the offset of data[0], in what comes after decompression if any
-        self._what = f"offset {start}, after decompression " if is_compressed else "offset "
+        self._place = f"offset {start}, after decompression " if is_compressed else "offset "
         if is_compressed:
             self._base = 0
             self._chunks = decompressed(stream, start, end)
@@ -64,7 +64,7 @@ class Feed:
 
     def error(self, message: str) -> SavepointError:
         """Return the error that says where it was."""
-        return SavepointError(f"{self._name}, {self._what}{self._base + self.pos}: {message}")
+        return SavepointError(f"{self._name}, {self._place}{self._base + self.pos}: {message}")
 
 
 def header_cursor(stream: OpenStream, size: int) -> Cursor:
@@ -95,7 +95,10 @@ class _StreamCursor(Cursor):
 
 
 def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
-    """Yield the chunks of framed streams of Snappy that follow one another."""
+    """Yield the chunks of framed streams of Snappy that follow one another.
+
+    Flink: SnappyStreamCompressionDecorator. Snappy: framing_format.txt.
+    """
     pos = start
     while pos < end:
         chunk = stream.read(pos, min(pos + 4, end))

@@ -83,7 +83,7 @@ class Files:
         return _joined(*self._place(stream))
 
     def name_of(self, stream: StreamHandle) -> str:
-        """Return what a message calls a stream."""
+        """Return the name of a stream, for messages."""
         if stream.data is not None:
             return f"{self.base}/{METADATA} (inline)"
         return self.path_of(stream)
@@ -162,8 +162,8 @@ class Files:
             job = checkpoint[1] or ""
             if path.startswith(job) and _OF_JOB.match(path, len(job)):
                 return job or "/"
-        roots = chain([base], (_root(one, resolve) for one in self._allowed))
-        return next((one for one in roots if one and _is_in(path, one)), "")
+        roots = chain([base], (_root(folder, resolve) for folder in self._allowed))
+        return next((root for root in roots if root and _is_in(path, root)), "")
 
     def _outside(self, stream: StreamHandle, path: str) -> SavepointError:
         """Return the error for a file that the caller may allow, by its path without links."""

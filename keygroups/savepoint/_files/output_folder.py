@@ -180,10 +180,10 @@ class OutputFolder:
     def commit(self, names: Collection[str], metadata: bytes) -> None:
         """Make it a savepoint of the files with these names; others, of failed tasks, go."""
         with self._errors(self.path):
-            found = self._names()
-            for name in found.difference(names):
+            written = self._names()
+            for name in written.difference(names):
                 self._delete(name)
-        missing = sorted(set(names) - found)
+        missing = sorted(set(names) - written)
         if missing:
             raise SavepointError(f"{self.path}: cannot be written: {missing[0]} is gone")
         with self.create(METADATA) as file:

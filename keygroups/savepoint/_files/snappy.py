@@ -14,7 +14,10 @@ def decompress_chunk(chunk: bytes, name: str, offset: int) -> bytes:
 
 
 def decompress_block(block: bytes, name: str, offset: int) -> bytes:
-    """Return the content of a block without frame, as in an SST file."""
+    """Return the content of a block without frame, as in an SST file.
+
+    RocksDB: util/compression.cc. Snappy: format_description.txt.
+    """
     size = 0
     for index, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << 7 * index

@@ -5,6 +5,8 @@ varints have 7 bits a byte, the lowest first. Each block that is read has its ch
 The footer has none: its zeros have to be zeros, and its places those where RocksDB puts the
 blocks. A file that was written without checksums (kNoChecksum, which takes options of the job's
 own) is read as RocksDB reads it; a flipped bit in its blocks may give another entry.
+`FORMAT.md` in `keygroups/savepoint` describes the format. Where a method names a class of RocksDB
+alone, this is in table/block_based/block.cc.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class RangeDeletion(NamedTuple):
 
 
 class SstFile:
-    """An SST file that is open; SavepointError for one that is damaged or not read here."""
+    """An SST file that is open; SavepointError for one that is damaged or not read here.
+
+    RocksDB: Footer::DecodeFrom in table/format.cc.
+    """
 
     def __init__(self, stream: OpenStream) -> None:
         self._stream = stream
@@ -92,6 +97,7 @@ class SstFile:
         """Yield the records of the keys of some runs, in order.
 
         A run is from its first key up to and without its second, and behind the run before.
+        RocksDB: ParseInternalKey in db/dbformat.h.
         """
         ahead = iter(runs)
         start, end = next(ahead, (b"", b""))
@@ -116,6 +122,7 @@ class SstFile:
                     yield user_key, order, value
 
     def _read_properties(self, place: Place | None) -> None:
+        """Read the properties. RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc."""
         entries = self._entries(*place) if place else ()
         properties = {name: value for name, value in entries if name in _KNOWN}
         if any(properties.get(_INDEX_TYPE, b"")):
@@ -130,6 +137,7 @@ class SstFile:
         self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
 
     def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
+        """Yield the range deletions. RocksDB: RangeTombstone in db/dbformat.h."""
         if place is None:
             return
         offset, left = place
@@ -161,7 +169,10 @@ class SstFile:
             yield key, self._place(value, 0)[0]
 
     def _delta_index(self) -> Iterator[tuple[bytes, Place]]:
-        """Yield what is in an index whose values have no lengths, and differ from the last."""
+        """Yield the entries of an index whose values have no lengths, and differ from the last.
+
+        RocksDB: IndexBlockIter::DecodeCurrentValue.
+        """
         block, end = self._block(*self._index)
         most = _MAX_SHARING * end
         pos, key, offset, size = 0, b"", 0, 0
@@ -188,6 +199,7 @@ class SstFile:
             raise self._error(self._index[0], f"the index is damaged: {error}") from None
 
     def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
+        """Read where a block is. RocksDB: BlockHandle::DecodeFrom in table/format.cc."""
         try:
             offset, pos = read_varint(data, pos, 64)
             size, pos = read_varint(data, pos, 64)
@@ -196,7 +208,10 @@ class SstFile:
         return (offset, size), pos
 
     def _block(self, offset: int, size: int) -> tuple[bytes, int]:
-        """Return a block without compression, perhaps with more, and where its entries end."""
+        """Return a block without compression, perhaps with more, and where its entries end.
+
+        RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
+        """
         block = self._stream.read(offset, offset + size + _TRAILER)
         if self._checksum(block[:-4]) != _u32(block, size + 1)[0]:
             raise self._error(offset, "the checksum of the block does not match")
@@ -218,7 +233,10 @@ class SstFile:
         return block, end
 
     def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the keys and values of a block; a key leaves out what it shares with the last."""
+        """Yield the keys and values of a block; a key leaves out what it shares with the last.
+
+        RocksDB: DecodeEntry in table/block_based/block_util.h.
+        """
         block, end = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key = 0, b""

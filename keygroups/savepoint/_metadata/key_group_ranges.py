@@ -34,14 +34,14 @@ class KeyGroupRanges:
         first = bisect_left(self.ranges, other.start_key_group, key=_end)
         past = bisect_left(self.ranges, other.end_key_group, first, key=_end) + 1
         return KeyGroupRanges(
-            tuple(part for one in self.ranges[first:past] if (part := one & other))
+            tuple(common for held in self.ranges[first:past] if (common := held & other))
         )
 
     def __len__(self) -> int:
         return sum(map(len, self.ranges))
 
     def __iter__(self) -> Iterator[int]:
-        return (key_group for one in self.ranges for key_group in one)
+        return (key_group for held in self.ranges for key_group in held)
 
     def __contains__(self, key_group: object) -> bool:
         if not isinstance(key_group, int):

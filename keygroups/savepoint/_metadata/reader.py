@@ -1,4 +1,8 @@
-"""The file `_metadata` of a savepoint or checkpoint: its operators, and where their state is."""
+"""The file `_metadata` of a savepoint or checkpoint: its operators, and where their state is.
+
+`FORMAT.md` in `keygroups/savepoint` describes it. Where a method names a class of Flink alone,
+this is MetadataV2V3SerializerBase, of org.apache.flink.runtime.checkpoint.metadata.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,21 @@ from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
 from keygroups.key_group_range import KeyGroupRange
+from keygroups.savepoint._metadata.codes import (
+    CHANGELOG_HANDLES,
+    FULLY_FINISHED,
+    INCREMENT_HANDLES,
+    INCREMENTAL_HANDLES,
+    KEY_GROUPS_HANDLES,
+    MAGIC,
+    MASTER_STATE_MAGIC,
+    MERGED_CHANNELS,
+    MODES,
+    OPERATOR_STATE_HANDLES,
+    VERSIONS,
+    ChannelHandleCode,
+    HandleCode,
+)
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
@@ -24,29 +43,27 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 
-MAGIC = 0x4960672D
-_MASTER_STATE_MAGIC = 0xC96B1696
-_VERSIONS = (2, 3, 4, 5, 6)  # Flink 1.3 to 2.3; it refuses version 1 itself
 _MAX_NESTING = 10  # of keyed state handles in one another; Flink nests two
-
-MODES = ("SPLIT_DISTRIBUTE", "UNION", "BROADCAST")
 
 T = TypeVar("T")
 
 
 def read_metadata(data: bytes, name: str) -> Metadata:
-    """Read the bytes of `_metadata`; SavepointError where they are not such."""
+    """Read the bytes of `_metadata`; SavepointError where they are not such.
+
+    Flink: Checkpoints.loadCheckpointMetadata, MetadataV2V3SerializerBase.deserializeMetadata.
+    """
     cursor = Cursor(data, name)
     if len(data) < 8 or cursor.i32() != MAGIC:
         cursor.pos = 0
         raise cursor.error("this is not the _metadata of a Flink savepoint or checkpoint")
-    version = cursor.expect("version of _metadata", cursor.i32(), *_VERSIONS)
+    version = cursor.expect("version of _metadata", cursor.i32(), *VERSIONS)
     checkpoint_id = cursor.i64()
     master_states = cursor.count(8)
     for _ in range(master_states):
-        cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, _MASTER_STATE_MAGIC)
+        cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, MASTER_STATE_MAGIC)
         cursor.take(cursor.i32())
-    reader = _Reader(cursor, version)
+    reader = _MetadataReader(cursor, version)
     operators = tuple(reader.operators())
     start = cursor.pos
     kind = _kind(cursor) if version >= 4 else None
@@ -56,6 +73,7 @@ def read_metadata(data: bytes, name: str) -> Metadata:
 
 
 def _kind(cursor: Cursor) -> str | None:
+    """Read the kind out of the properties. Flink: MetadataV4Serializer.deserializeProperties."""
     properties = read_java_object(cursor)
     kind = properties.fields.get("checkpointType") if isinstance(properties, JavaObject) else None
     if not isinstance(kind, JavaObject):
@@ -66,7 +84,7 @@ def _kind(cursor: Cursor) -> str | None:
     return "checkpoint" if kind.fields.get("name") != "Savepoint" else "savepoint"
 
 
-class _Reader:
+class _MetadataReader:
     def __init__(self, cursor: Cursor, version: int) -> None:
         self._cursor = cursor
         self._version = version
@@ -100,6 +118,7 @@ class _Reader:
                 )
 
     def _operator(self) -> OperatorMetadata:
+        """Read an operator. Flink: MetadataV2Serializer (V3, V5).deserializeOperatorState."""
         cursor = self._cursor
         name, uid = (cursor.utf(), cursor.utf()) if self._version >= 5 else ("", "")
         operator_id = cursor.take(16).hex()
@@ -116,7 +135,7 @@ class _Reader:
             coordinator = self._stream()
             if coordinator is not None:
                 self._own.append(coordinator)
-        is_finished = cursor.i32() == -1
+        is_finished = cursor.i32() == FULLY_FINISHED
         subtasks: tuple[SubtaskState, ...] = ()
         if not is_finished:
             cursor.pos -= 4
@@ -165,6 +184,10 @@ class _Reader:
                 last, owner = end, index
 
     def _subtask(self, parallelism: int, max_parallelism: int) -> SubtaskState:
+        """Read a subtask. Flink: deserializeSubtaskState, that of MetadataV2Serializer first.
+
+        Flink: MetadataV3Serializer.deserializeSubtaskIndexAndFinishedState.
+        """
         cursor = self._cursor
         index = cursor.i32()
         is_finished = index < 0 and self._version >= 3
@@ -195,12 +218,17 @@ class _Reader:
         )
 
     def _skip_channel(self) -> None:
+        """Read past the handle of a channel's state.
+
+        Flink: ChannelStateHandleSerializerV1, from version 6 on ChannelStateHandleSerializerV2.
+        """
         cursor = self._cursor
-        code = (
-            cursor.expect("channel handle", cursor.u8(), 1, 2, 3, 4) if self._version >= 6 else 1
-        )
+        is_merged = False
+        if self._version >= 6:
+            code = cursor.expect("channel handle", cursor.u8(), *ChannelHandleCode)
+            is_merged = code in MERGED_CHANNELS
         cursor.i32()
-        if code > 2:
+        if is_merged:
             cursor.i64()
             self._stream()
             cursor.take(cursor.i32())
@@ -211,27 +239,28 @@ class _Reader:
         self._stream()
 
     def _stream(self) -> StreamHandle | None:
+        """Read where bytes are. Flink: deserializeStreamStateHandle."""
         cursor = self._cursor
         code = cursor.u8()
-        if code == 0:
+        if code == HandleCode.NULL_HANDLE:
             return None
-        if code == 1:
+        if code == HandleCode.RELATIVE_STREAM_STATE_HANDLE:
+            path = cursor.utf()
+            return StreamHandle(self._size(), path=path, is_relative=True)
+        if code == HandleCode.BYTE_STREAM_STATE_HANDLE:
             name = cursor.utf()
             data = cursor.take(cursor.i32())
             return StreamHandle(len(data), data, name=name)
-        if code == 2:
+        if code == HandleCode.FILE_STREAM_STATE_HANDLE:
             size = self._size()
             return StreamHandle(size, path=cursor.utf())
-        if code == 6:
-            path = cursor.utf()
-            return StreamHandle(self._size(), path=path, is_relative=True)
-        if code == 15:
+        if code == HandleCode.SEGMENT_FILE_HANDLE:
             start, size = self._size(), self._size()
             cursor.i32()
             path = cursor.utf()
             cursor.utf()
             return StreamHandle(size, path=path, is_segment=True, start=start)
-        if code == 16:
+        if code == HandleCode.EMPTY_SEGMENT_FILE_HANDLE:
             return StreamHandle(0, b"")
         cursor.pos -= 1
         raise cursor.error(f"stream handle {code} is not known")
@@ -260,55 +289,58 @@ class _Reader:
         return size
 
     def _operator_state(self) -> OperatorStateHandle | None:
+        """Read a handle of operator state. Flink: deserializeOperatorStateHandle."""
         cursor = self._cursor
-        code = cursor.expect("operator state handle", cursor.u8(), 0, 4, 17)
-        if code == 0:
+        code = cursor.expect("operator state handle", cursor.u8(), *OPERATOR_STATE_HANDLES)
+        if code == HandleCode.NULL_HANDLE:
             return None
         states, names = [], set()
         for _ in range(cursor.count(7)):
-            name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), 0, 1, 2)
+            name, mode = cursor.utf(), cursor.expect("mode", cursor.u8(), *range(len(MODES)))
             if name in names:
                 raise cursor.error(f"operator state {show(name)} is there twice")
             names.add(name)
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
-        if code == 17:
+        if code == HandleCode.SEGMENT_PARTITIONABLE_OPERATOR_STATE_HANDLE:
             cursor.utf(), cursor.utf()
             if cursor.bool():
                 return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
         return OperatorStateHandle(tuple(states), self._own_stream())
 
     def _keyed_state(self, max_parallelism: int, depth: int = 0) -> KeyedHandle | None:
+        """Read a handle of keyed state. Flink: deserializeKeyedStateHandle."""
         cursor = self._cursor
         if depth > _MAX_NESTING:
             raise cursor.error("keyed state handles nest too deep")
         code = cursor.u8()
-        if code == 0:
+        if code == HandleCode.NULL_HANDLE:
             return None
-        if code in (3, 7, 12):
+        if code in KEY_GROUPS_HANDLES:
             key_groups = self._key_groups(max_parallelism)
             offsets = cursor.longs(len(key_groups))
             stream = self._own_stream(depth)
-            self._check_offsets(offsets, stream.size, lowest=0 if code == 7 else -1)
-            if code == 12:
+            is_canonical = code == HandleCode.SAVEPOINT_KEY_GROUPS_HANDLE
+            self._check_offsets(offsets, stream.size, lowest=0 if is_canonical else -1)
+            if code == HandleCode.KEY_GROUPS_HANDLE_V2:
                 cursor.utf()
-            return KeyGroupsHandle(key_groups, offsets, stream, code == 7)
-        if code in (5, 11):
+            return KeyGroupsHandle(key_groups, offsets, stream, is_canonical)
+        if code in INCREMENTAL_HANDLES:
             return self._rocksdb(code, max_parallelism, depth)
-        if code in (8, 14):
+        if code in CHANGELOG_HANDLES:
             key_groups = self._key_groups(max_parallelism)
             cursor.i64()  # how much was new
-            parts = [  # what was materialized, then the changes
-                part
+            handles = [  # what was materialized, then the changes
+                handle
                 for _ in range(2)
-                for part in self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
-                if part is not None
+                for handle in self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
+                if handle is not None
             ]
-            cursor.take(16 if code == 14 else 8)
+            cursor.take(16 if code == HandleCode.CHANGELOG_HANDLE_V2 else 8)
             cursor.utf()
-            return ChangelogHandle(key_groups, 0, tuple(parts))
-        if code in (9, 10, 13):
+            return ChangelogHandle(key_groups, 0, tuple(handles))
+        if code in INCREMENT_HANDLES:
             key_groups = self._key_groups(max_parallelism)
-            if code == 9:
+            if code == HandleCode.CHANGELOG_BYTE_INCREMENT_HANDLE:
                 cursor.take(16)
                 size = sum(
                     self._list(8, lambda: len(cursor.take(4) and cursor.take(cursor.i32())))
@@ -318,7 +350,7 @@ class _Reader:
                 size = self._size()
                 cursor.i64()  # how much was new
             cursor.utf()
-            if code == 13:
+            if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
                 cursor.utf()
             return ChangelogHandle(key_groups, size)
         cursor.pos -= 1
@@ -330,14 +362,17 @@ class _Reader:
         for offset in offsets:
             if not (lowest <= offset <= 0 or last <= offset <= size):
                 raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
-            last = max(last, offset)
+            if offset > last:
+                last = offset
 
     def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
+        """Read a handle of RocksDB's files. Flink: deserializeIncrementalStateHandle."""
         cursor = self._cursor
+        is_sized = code == HandleCode.INCREMENTAL_KEY_GROUPS_HANDLE_V2
         cursor.i64()
         cursor.utf()
         key_groups = self._key_groups(max_parallelism)
-        if code == 11:
+        if is_sized:
             cursor.i64()
         meta = self._own_stream(depth)
         shared, private = (
@@ -345,7 +380,7 @@ class _Reader:
         )
         # Another handle may have the same ones, after a change of parallelism.
         self._check_apart(stream for _, stream in (*shared, *private))
-        if code == 11:
+        if is_sized:
             cursor.utf()
         return RocksDBHandle(key_groups, meta, shared, private)
 
