@@ -207,19 +207,19 @@ def key_group_column(
     key: KF.Key,
     max_parallelism: int,
     key_type: KeyType | None,
-    then: Callable[[Portable, Column], Column] = lambda path, key_group: key_group,
+    then: Callable[[Portable, Column], Column] = lambda backend, key_group: key_group,
 ) -> Column:
     """Return the key group of a key of `df`, whose schema gives or checks the key type.
 
-    `then` makes of the path and the key group what is returned.
+    `then` makes what is returned of the backend and the key group.
     """
     tree = key_tree(df, key)
     known = _infer(tree) if key_type is None else check_key_type(key_type)
     groups = check_max_parallelism(max_parallelism)
 
-    def make(path: Portable, key: KeyTree) -> Column:
-        code, nullable = hash_key(path, key, known)
-        return then(path, path.key_group(code, groups, nullable))
+    def make(backend: Portable, key: KeyTree) -> Column:
+        code, nullable = hash_key(backend, key, known)
+        return then(backend, backend.key_group(code, groups, nullable))
 
     return build(tree, make, df.sparkSession)
 

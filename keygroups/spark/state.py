@@ -269,10 +269,10 @@ def group_aggregate(
         )
     _check_session(df, parallelism)
 
-    def subtask_of(path: Portable, key_group: Column) -> Column:
-        F = path.F
+    def subtask_of(backend: Portable, key_group: Column) -> Column:
+        F = backend.F
         subtask: Column = F.coalesce(
-            path.operator_index(key_group, max_parallelism, parallelism),
+            backend.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
         return subtask

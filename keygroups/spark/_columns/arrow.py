@@ -1,6 +1,6 @@
-"""Hash codes by an Arrow UDF around `keygroups.arrays`: the path that has to be asked for.
+"""Hash codes by an Arrow UDF around `keygroups.arrays`: the backend that has to be asked for.
 
-A string costs a fraction of what it does in the portable path's expressions; a number costs
+A string costs a fraction of what it does in the portable backend's expressions; a number costs
 more, as each row goes to a Python worker and back. Executors need `keygroups[arrays]`.
 """
 
@@ -24,7 +24,7 @@ Part: TypeAlias = types.KeyType | LogicalType
 
 
 class Arrow(Portable):
-    """The expressions of the portable path, around the hash code of a whole key by a UDF."""
+    """The expressions of the portable backend, around the hash code of a whole key by a UDF."""
 
     in_sql = False
 

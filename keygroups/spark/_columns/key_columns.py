@@ -77,10 +77,10 @@ def single(key: KeyTree, what: str) -> KeyColumn:
     return key
 
 
-def checked(path: Portable, key: KeyColumn, spark_type: str, what: str) -> Column:
+def checked(backend: Portable, key: KeyColumn, spark_type: str, what: str) -> Column:
     """Return a column if it is of a Spark type, given without parameters, else refuse it."""
     if key.spark_type is None:
-        return typed(path, key.column, spark_type, what)
+        return typed(backend, key.column, spark_type, what)
     if simple_type(key.spark_type) != spark_type:
         raise InvalidTypeError(
             f"{what} takes a column of type {spark_type}, but {key.name} is "
@@ -89,7 +89,7 @@ def checked(path: Portable, key: KeyColumn, spark_type: str, what: str) -> Colum
     return key.column
 
 
-def typed(path: Portable, column: Column, spark_type: str, what: str) -> Column:
+def typed(backend: Portable, column: Column, spark_type: str, what: str) -> Column:
     """Let a column of a Spark type through; with one of another type the analysis fails.
 
     Spark has no function that refuses a type, but to ask a struct for a field that it does not
@@ -97,7 +97,7 @@ def typed(path: Portable, column: Column, spark_type: str, what: str) -> Column:
     `typeof` says the right one, and else the message. All of it is constant, and gone from the
     plan after.
     """
-    F = path.F
+    F = backend.F
     says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
     right = F.lit(f"^.* not {re.escape(spark_type)}([(<].*)?$")
     name = F.regexp_replace(says, right, F.lit(spark_type))
