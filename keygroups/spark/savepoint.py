@@ -24,13 +24,13 @@ from keygroups._checks import (
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
     OperatorWriter,
-    ReadTask,
     RewriteReport,
     Savepoint,
-    SavepointRewriter,
     SavepointWriter,
     read_savepoint,
 )
+from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
@@ -41,7 +41,6 @@ from keygroups.spark._savepoint.new_states import (
     MapState,
     ReducingState,
     ValueState,
-    described,
 )
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.row_encoder import RowEncoder
@@ -293,7 +292,7 @@ def _plan(
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
     has_ttl = keyed.ttl is not None
-    states = [described(name, state, has_ttl) for name, state in keyed.states.items()]
+    states = [state.described(name, has_ttl) for name, state in keyed.states.items()]
     operator = writer.add_operator(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,

@@ -11,7 +11,8 @@ from pyspark.sql import types as T
 from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import HOT, KeyGroupLoad
-from keygroups.reports import HotKey, SkewReport, diagnose, subtask_detail, subtask_rows
+from keygroups.reports import HotKey, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.backend import PORTABLE

@@ -3,7 +3,8 @@
 Run `python tests/benchmarks/bench_connect.py` where PySpark has Connect: 4.1 or newer, as
 `pyspark[connect]`, with `keygroups[arrays]`. A local server runs with one task thread. The
 backends give key groups of the same cached rows and must agree; then they take turns, round by
-round. Figures are medians of the CPU time of all processes, Python workers included, net of the scan.
+round. Figures are medians of the CPU time of all processes, Python workers included, net of the
+scan.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
-    NewState,
     Operator,
     SavepointWriter,
     StateDescriptor,
@@ -46,6 +45,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._state.encoded_entries import RAW
 from keygroups.savepoint._state.header import KeyedHeader, write_state
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, SQL_ROW, STRING
 

@@ -24,20 +24,18 @@ from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     OperatorWriter,
     SavepointWriter,
     ValueStateDescriptor,
-    WrittenFile,
     read_savepoint,
 )
+from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._tasks.write import WrittenFile
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
-    "EncodedEntry",
-    "EntryEncoder",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -48,23 +46,19 @@ RECORDS = {
     "ModuloComparison",
     "Operator",
     "OperatorReport",
-    "OperatorRewriter",
     "OperatorStateEntry",
     "OperatorWriter",
     "PointwiseEdge",
-    "ReadTask",
     "Recommendation",
     "Recommendations",
     "RescalePiece",
     "RewriteReport",
-    "RewriteTask",
     "RewrittenOperator",
     "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
-    "SavepointRewriter",  # change_max_parallelism and its like have one
     "Serializer",
     "SkewReport",
     "StateDescriptor",
@@ -80,8 +74,6 @@ RECORDS = {
     "TtlValue",
     "Vertex",
     "VertexSkew",
-    "WriteTask",
-    "WrittenFile",
 }
 # What they do is pandas' and Matplotlib's, where these are installed.
 OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint import ReadTask, StateDescriptor, StateEntry
+from keygroups.savepoint import StateDescriptor, StateEntry
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.column_types import (
     BINARY,
     Convert,

@@ -12,7 +12,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint import Operator, ReadTask, read_savepoint
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.batches import Layout, batches, layout_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks, wanted_states
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups.savepoint import OperatorRewriter, RewriteTask
+from keygroups.savepoint._rewriter import OperatorRewriter
+from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import ENTRIES, entry_batch
 from keygroups.spark._savepoint.tasks import TASK_BYTES

@@ -9,7 +9,8 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
-from keygroups.savepoint import EncodedEntry, EntryEncoder, WriteTask
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.spark._savepoint.arrow_values import lists, values
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns

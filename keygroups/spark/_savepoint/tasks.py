@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint import Operator, ReadTask, StateDescriptor
+from keygroups.savepoint import Operator, StateDescriptor
+from keygroups.savepoint._tasks.read import ReadTask
 
 TASK_BYTES = 16 << 20
 """About how many bytes of state a task reads."""
