@@ -222,7 +222,7 @@ def _of_key(
     `make` also gets the column that is null where the key is.
     """
     check_key_type(key_type)
-    tree = map_key(key, lambda part: KeyColumn(check_column("key", part), show(part)))
+    tree = map_key(key, lambda column: KeyColumn(check_column("key", column), show(column)))
     return build(tree, lambda backend, key: make(backend, *hash_key(backend, key, key_type)))
 
 

@@ -130,7 +130,7 @@ def pre_aggregate(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     tree = key_tree(df, key)
     keys = [tree] if isinstance(tree, KeyColumn) else tree
-    columns = [part.column for part in keys if isinstance(part, KeyColumn)]
+    columns = [field.column for field in keys if isinstance(field, KeyColumn)]
     if len(columns) < len(keys):
         raise InvalidTypeError(f"key must be a column or a list of columns, got {show(key)}")
     listed = isinstance(aggregations, (list, tuple)) and len(aggregations) > 0
@@ -170,7 +170,7 @@ def _partitions(parallelism: int) -> int:
 
 
 def _placed_by(df: DataFrame, backend: Portable, subtask: Column, parallelism: int) -> Column:
-    """Return what `_move` takes for the subtask."""
+    """Return the column by which `_move` moves a row to its subtask."""
     if hasattr(type(df), "repartitionById"):  # from Spark 4.1
         return subtask
     return _lands_on(backend, subtask, _partitions(parallelism))

@@ -43,7 +43,7 @@ SQL_TYPES = {
     "timestamp_ntz": "TIMESTAMP",
     "timestamp": "TIMESTAMP_LTZ",
 }
-"""What a Flink table would have of each Spark type that has no parameters."""
+"""The type in a Flink table for each Spark type that has no parameters."""
 FIELD_TYPES = {
     **{name: spark_type for spark_type, name in SQL_TYPES.items()},
     **{"CHAR": "string", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"},
@@ -53,13 +53,13 @@ FIELD_TYPES = {
 
 def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
     """Return the hash of a key row, given by its fields; it is never null."""
-    parts = counted(key, len(types), "SQL_ROW")
+    fields = counted(key, len(types), "SQL_ROW")
     if len(types) > backend.most_fields or any(map(_is_variable, types)):
         # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
-        return backend.F.hash(_row(backend, parts, types, is_key=True))
-    words = _header(backend, parts)
-    for part, logical_type in zip(parts, types):
-        column = single(part, f"{logical_type} of SQL_ROW")
+        return backend.F.hash(_row(backend, fields, types, is_key=True))
+    words = _header(backend, fields)
+    for field, logical_type in zip(fields, types):
+        column = single(field, f"{logical_type} of SQL_ROW")
         slot = slot_of(backend, _value(backend, column, logical_type, is_key=True), None)
         if logical_type.element_size == 8:
             words += [backend.low32(slot), backend.F.shiftrightunsigned(slot, 32)]
@@ -74,12 +74,12 @@ def _is_variable(logical_type: LogicalType) -> bool:
 
 
 def _row(
-    backend: Portable, parts: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
+    backend: Portable, fields: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
 ) -> Column:
     F = backend.F
     nested = {
-        index: _nested_bytes(backend, part, logical_type)
-        for index, (part, logical_type) in enumerate(zip(parts, types))
+        index: _nested_bytes(backend, field, logical_type)
+        for index, (field, logical_type) in enumerate(zip(fields, types))
         if logical_type.name in _NESTED
     }
 
@@ -87,10 +87,10 @@ def _row(
         values = [
             _nested_value(backend, data[index])
             if index in data
-            else _value(backend, single(part, f"{logical_type} of SQL_ROW"), logical_type, is_key)
-            for index, (part, logical_type) in enumerate(zip(parts, types))
+            else _value(backend, single(field, f"{logical_type} of SQL_ROW"), logical_type, is_key)
+            for index, (field, logical_type) in enumerate(zip(fields, types))
         ]
-        return join(backend, _header(backend, parts), values)
+        return join(backend, _header(backend, fields), values)
 
     if not nested:
         return assemble({})
@@ -101,14 +101,14 @@ def _row(
     ).getItem(0)
 
 
-def _header(backend: Portable, parts: Sequence[KeyTree]) -> list[Column | None]:
+def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]:
     """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
     F = backend.F
-    words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64 * 2)]
-    for index, part in enumerate(parts):
-        if isinstance(part, KeyColumn):  # a row given by its fields is not null
+    words: list[list[Column]] = [[] for _ in range((len(fields) + 63 + 8) // 64 * 2)]
+    for index, field in enumerate(fields):
+        if isinstance(field, KeyColumn):  # a row given by its fields is not null
             word, bit = divmod(8 + index, 32)
-            null = F.when(part.column.isNull(), F.lit(1 << bit).cast("bigint"))
+            null = F.when(field.column.isNull(), F.lit(1 << bit).cast("bigint"))
             words[word].append(null.otherwise(F.lit(0).cast("bigint")))
     return [backend.total(terms, 0) if terms else None for terms in words]
 
@@ -176,16 +176,16 @@ def _pad(backend: Portable, data: Column, size: Column) -> Column:
 
 def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
     F, precision, scale = backend.F, logical_type.precision or 0, logical_type.scale or 0
-    spark_type, what = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
+    spark_type, name = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
     if key.spark_type is None:
-        column = typed(backend, key.column, spark_type, what)
+        column = typed(backend, key.column, spark_type, name)
     else:
-        column = checked(backend, key, "decimal", what)
+        column = checked(backend, key, "decimal", name)
         assert isinstance(key.spark_type, T.DecimalType)
         whole = key.spark_type.precision - key.spark_type.scale
         if key.spark_type.scale > scale or whole > precision - scale:
             raise InvalidTypeError(
-                f"{what} does not hold every number of {key.name}, which is "
+                f"{name} does not hold every number of {key.name}, which is "
                 f"{key.spark_type.simpleString()}: cast it to {spark_type} first"
             )
         column = column.cast(spark_type)
@@ -233,26 +233,28 @@ def _timestamp(
     return _long_form(backend, column, micros * 1_000, tail, logical_type.reserved, is_key)
 
 
-def _nested_bytes(backend: Portable, part: KeyTree, logical_type: LogicalType) -> Column:
+def _nested_bytes(backend: Portable, field: KeyTree, logical_type: LogicalType) -> Column:
     """Return the bytes of a nested row or array; null where it is null."""
-    F, what = backend.F, f"{logical_type} of SQL_ROW"
-    if logical_type.name == "ROW" and not isinstance(part, KeyColumn):
-        fields = counted(part, len(logical_type.fields), what)
+    F, name = backend.F, f"{logical_type} of SQL_ROW"
+    if logical_type.name == "ROW" and not isinstance(field, KeyColumn):
+        fields = counted(field, len(logical_type.fields), name)
         return _row(backend, fields, logical_type.fields, is_key=False)
-    part = single(part, what)
+    field = single(field, name)
     if logical_type.name == "ARRAY":
-        data = _array(backend, part, logical_type.fields[0], checked(backend, part, "array", what))
+        data = _array(
+            backend, field, logical_type.fields[0], checked(backend, field, "array", name)
+        )
     else:
-        columns = struct_fields(part)
+        columns = struct_fields(field)
         if columns is None:
-            known = "not known" if part.spark_type is None else part.spark_type.simpleString()
+            known = "not known" if field.spark_type is None else field.spark_type.simpleString()
             raise InvalidTypeError(
-                f"{what} takes a column of type struct under a DataFrame, or a list of columns, "
-                f"but the type of {part.name} is {known}"
+                f"{name} takes a column of type struct under a DataFrame, or a list of columns, "
+                f"but the type of {field.name} is {known}"
             )
-        fields = counted(columns, len(logical_type.fields), what)
+        fields = counted(columns, len(logical_type.fields), name)
         data = _row(backend, fields, logical_type.fields, is_key=False)
-    data = F.when(part.column.isNotNull(), data)
+    data = F.when(field.column.isNotNull(), data)
     return _required(backend, data, logical_type)
 
 
@@ -296,7 +298,9 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
 
     elements = array
     if element.name in _NESTED:
-        elements = F.transform(array, lambda one: _nested_bytes(backend, named(one), element))
+        elements = F.transform(
+            array, lambda column: _nested_bytes(backend, named(column), element)
+        )
     empty = F.struct(F.lit(b"").alias("fixed"), F.lit(b"").alias("tails"))
     return F.aggregate(elements, empty, step, finish)
 

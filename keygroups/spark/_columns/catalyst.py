@@ -245,11 +245,11 @@ def fast_backend(session: SparkSession) -> Catalyst | None:
         catalyst = Catalyst(session)
         columns, expected = zip(*_probes(catalyst))
         # A job of one row.
-        found = session.sql("select 1").select(*columns).first()
+        row = session.sql("select 1").select(*columns).first()
         pure = catalyst.is_pure(_written(catalyst))
     except (Py4JError, PySparkException):
         return None
-    return catalyst if pure and found is not None and tuple(found) == expected else None
+    return catalyst if pure and row is not None and tuple(row) == expected else None
 
 
 def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:

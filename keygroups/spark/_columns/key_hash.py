@@ -66,8 +66,8 @@ def _hash_whole(
         return _hash_sql_row(backend, key, key_type)
     if isinstance(key_type, types.PYFLINK):
         return _hash_pyflink(backend, key, key_type), None
-    [part] = counted(key, 1, key_type)
-    column = single(part, f"key of type {key_type}")
+    [only] = counted(key, 1, key_type)
+    column = single(only, f"key of type {key_type}")
     return _hash_column(backend, column, key_type), column.column
 
 
@@ -93,9 +93,9 @@ def _hash_fields(
     fields, struct = key_fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
     if isinstance(key_type, types.TUPLE):
-        codes = [_hash(backend, field, part) for field, part in pairs]
+        codes = [_hash(backend, field, field_type) for field, field_type in pairs]
         return (backend.fold(codes, 0) if codes else F.lit(0)), struct
-    codes = [_deep(backend, field, part) for field, part in pairs]
+    codes = [_deep(backend, field, field_type) for field, field_type in pairs]
     kind = 31 * key_type.kind_byte
     if key_type.names is None:
         return backend.fold_longs(codes, 1, plus=kind), struct
@@ -127,18 +127,18 @@ def _hash_pyflink(backend: Portable, key: KeyTree, key_type: types.PYFLINK) -> C
 
 
 def _hash_column(backend: Portable, key: KeyColumn, key_type: types.KeyType) -> Column:
-    what = f"key type {key_type}"
+    name = f"key type {key_type}"
     if isinstance(key_type, types.LIST):
         return _hash_list(backend, key, key_type, _hash)
     if isinstance(key_type, types.SQL_TIMESTAMP):
         # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
-        timestamp = checked(backend, key, "timestamp", what)
+        timestamp = checked(backend, key, "timestamp", name)
         return backend.hash_long(backend.F.unix_millis(timestamp))
     if isinstance(key_type, types.SQL_DATE):
-        return _hash_sql_date(backend, checked(backend, key, "date", what), key_type)
+        return _hash_sql_date(backend, checked(backend, key, "date", name), key_type)
     if key_type not in SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    return backend.hashers[key_type](checked(backend, key, SPARK_TYPES[key_type], what))
+    return backend.hashers[key_type](checked(backend, key, SPARK_TYPES[key_type], name))
 
 
 def _hash_list(
@@ -205,9 +205,9 @@ def key_fields(
     return counted(fields, len(key_type.fields), key_type), key.column
 
 
-def contains(key_type: types.KeyType, *parts: types.ScalarType) -> bool:
+def contains(key_type: types.KeyType, *scalars: types.ScalarType) -> bool:
     """Return whether a key type is one of some, or made of one."""
     if isinstance(key_type, types.SQL_ROW):
-        names = {part.name for part in parts}
-        return any(one.name in names for field in key_type.fields for one in field.walk())
-    return any(part in parts for part in key_type.walk())
+        names = {scalar.name for scalar in scalars}
+        return any(nested.name in names for field in key_type.fields for nested in field.walk())
+    return any(nested in scalars for nested in key_type.walk())

@@ -31,7 +31,7 @@ def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
     import pyarrow as pa
 
     types = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
-    columns = [pa.array(column, one) for column, one in zip(zip(*entries), types)]
+    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(zip(*entries), types)]
     return pa.RecordBatch.from_arrays(columns, EncodedEntry._fields)
 
 

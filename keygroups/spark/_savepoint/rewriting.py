@@ -21,9 +21,9 @@ _BATCH = 4096  # entries that are sent at once
 def rekeyed_entries(spark: SparkSession, operator: OperatorRewriter) -> DataFrame:
     """Return the entries of an operator with their new key groups, read in many tasks."""
     tasks = tuple(
-        replace(task, task=part)
+        replace(task, task=split)
         for task in operator.read_tasks
-        for part in task.task.split(TASK_BYTES)
+        for split in task.task.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)
