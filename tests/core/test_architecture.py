@@ -114,7 +114,7 @@ def test_records_are_frozen(module: str) -> None:
     if module == "keygroups.arrays" or module.startswith("keygroups.arrays"):
         pytest.importorskip("pyarrow")
     loaded = importlib.import_module(module)
-    records = [one for one in vars(loaded).values() if isinstance(one, type) and is_dataclass(one)]
+    records = [cls for cls in vars(loaded).values() if isinstance(cls, type) and is_dataclass(cls)]
     for record in records:
         if record.__module__ == module and record.__name__ not in FILLED:
             with pytest.raises(FrozenInstanceError):

@@ -66,7 +66,7 @@ def decimals() -> DataFrame:
 
 
 DECIMAL = SQL_ROW("DECIMAL(5, 1)")
-BYTES = next(one for one in read("keys")[1] if one["type"] == "SQL_ROW('BYTES')")
+BYTES = next(record for record in read("keys")[1] if record["type"] == "SQL_ROW('BYTES')")
 
 
 def of_bytes(key_type: SQL_ROW | None = None) -> object:

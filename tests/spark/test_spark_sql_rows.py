@@ -200,7 +200,7 @@ def test_rows_that_begin_alike(spark: SparkSession, backend: None) -> None:
     codes = [KF.hash_code(list(order), key_type) for order in orders]
     for row, key in zip(df.select(codes).collect(), keys):
         ordered = [key, key[:1] + key[:0:-1], key]
-        assert list(row) == [hash_code(one, key_type) for one in ordered]
+        assert list(row) == [hash_code(fields, key_type) for fields in ordered]
 
 
 def test_one_stage_without_python(
