@@ -7,15 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from event_files import InputError
-from pyspark.sql import SparkSession
+from event_files import SPARK_ERRORS, InputError, local_uri, reason
+from pyspark.sql import DataFrame, SparkSession
 
 from keygroups import KeyGroupsError, compute_key_group_range_for_operator_index
+
+FOREVER = f"{2**63 - 1}ms"  # the age at which a file is too old for Spark
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -37,6 +40,80 @@ def add_parallelisms(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--parallelism", type=int, default=4, metavar="N", help="subtasks of the job (default: 4)"
+    )
+
+
+def add_stream(parser: argparse.ArgumentParser, line: str, results: str) -> None:
+    """Add the options of a stream of page views: a line of its files, and what it writes."""
+    parser.add_argument(
+        "--input",
+        type=Path,
+        metavar="DIR",
+        help=f"a directory of files *.json, with a line like {line} for each view; put files "
+        "there complete, by renaming them, each by a new name (default: made-up views)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help=f"where the {results} go, as Parquet, and the checkpoint; a new directory, or that "
+        "of the run to go on with",
+    )
+    add_parallelisms(parser)
+    parser.add_argument(
+        "--files-per-batch",
+        type=int,
+        default=4,
+        metavar="N",
+        help="files that are counted at once (default: 4)",
+    )
+
+
+def run_stream(
+    parser: OneLineParser,
+    argv: Sequence[str] | None,
+    make_views: Callable[[Path], None],
+    run: Callable[[argparse.Namespace], None],
+) -> None:
+    """Run a stream's command; what the user can put right ends it with status 2 and one line.
+
+    Without an input it is run on made-up views, in a temporary directory.
+    """
+    options = parser.parse_args(argv)
+    try:
+        check_stream(options)
+        if options.input is not None:
+            options.input, options.output = options.input.resolve(), options.output.resolve()
+            run(options)
+            return
+        with tempfile.TemporaryDirectory(prefix=parser.prog) as directory:
+            place = Path(directory).resolve()
+            options.input, options.output = place / "input", place / "output"
+            make_views(options.input)
+            run(options)
+    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
+        parser.error(reason(error))
+
+
+def check_stream(options: argparse.Namespace) -> None:
+    """Refuse, before Spark starts, what cannot work."""
+    check_parallelisms(options, "parallelism")
+    if options.files_per_batch < 1:
+        raise InputError(f"--files-per-batch: must be at least 1, got {options.files_per_batch}")
+    if (options.input is None) != (options.output is None):
+        raise InputError("--input and --output: give both, or neither")
+    if options.input is not None and not options.input.is_dir():
+        raise InputError(f"--input: no such directory: {options.input}")
+
+
+def read_views(spark: SparkSession, options: argparse.Namespace, schema: str) -> DataFrame:
+    """Return the stream of views; a line that does not have the schema makes its batch fail."""
+    reader = spark.readStream.schema(schema).option("mode", "FAILFAST")
+    return (
+        reader.option("maxFilesPerTrigger", options.files_per_batch)
+        .option("maxFileAge", FOREVER)  # against the newest file; renaming keeps the old time
+        .option("pathGlobFilter", "*.json")
+        .json(local_uri(options.input))
     )
 
 

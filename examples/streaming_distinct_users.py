@@ -25,57 +25,26 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from command_line import (
-    OneLineParser,
-    add_parallelisms,
-    check_parallelisms,
-    local_spark,
-    progress,
-)
-from event_files import SPARK_ERRORS, InputError, fit, local_uri, readable_uri, reason
+from command_line import OneLineParser, add_stream, local_spark, progress, read_views, run_stream
+from event_files import InputError, fit, local_uri, readable_uri
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from keygroups import KeyGroupsError
 from keygroups.spark import with_routing
 from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
 
 MOST_APPS = 20  # that are printed
 CHECKPOINT = "_checkpoint"
-FOREVER = f"{2**63 - 1}ms"  # the age at which a file is too old for Spark
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; whatever the user can put right ends it with status 2 and one line."""
-    parser = make_parser()
-    options = parser.parse_args(argv)
-    try:
-        check_parallelisms(options, "parallelism")
-        if options.files_per_batch < 1:
-            raise InputError(
-                f"--files-per-batch: must be at least 1, got {options.files_per_batch}"
-            )
-        if (options.input is None) != (options.output is None):
-            raise InputError("--input and --output: give both, or neither")
-        if options.input is not None:
-            if not options.input.is_dir():
-                raise InputError(f"--input: no such directory: {options.input}")
-            options.input, options.output = options.input.resolve(), options.output.resolve()
-            run(options)
-            return
-        with tempfile.TemporaryDirectory(prefix="distinct_users") as directory:
-            place = Path(directory).resolve()
-            options.input, options.output = place / "input", place / "output"
-            make_views(options.input)
-            run(options)
-    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
-        parser.error(reason(error))
+    """Run the command."""
+    run_stream(make_parser(), argv, make_views, run)
 
 
 def make_parser() -> OneLineParser:
@@ -84,21 +53,7 @@ def make_parser() -> OneLineParser:
         prog="streaming_distinct_users",
         description="Keep the number of distinct users of each app; forget apps nobody uses.",
     )
-    parser.add_argument(
-        "--input",
-        type=Path,
-        metavar="DIR",
-        help='a directory of files *.json, with a line like {"app": "maps", "user": 17} for each '
-        "view; put files there complete, by renaming them (default: made-up views)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where the changes go, as Parquet, and the checkpoint; a new directory, or that of "
-        "the run to go on with",
-    )
-    add_parallelisms(parser)
+    add_stream(parser, '{"app": "maps", "user": 17}', "changes")
     parser.add_argument(
         "--idle-retention",
         type=float,
@@ -107,13 +62,6 @@ def make_parser() -> OneLineParser:
         metavar=("MIN", "MAX"),
         help="seconds without views after which an app is forgotten, at least and at most; they "
         "are at least 300 apart (default: 3600 7200)",
-    )
-    parser.add_argument(
-        "--files-per-batch",
-        type=int,
-        default=4,
-        metavar="N",
-        help="files that are counted at once (default: 4)",
     )
     return parser
 
@@ -147,15 +95,8 @@ def run(options: argparse.Namespace) -> None:
 
 def count_users(spark: SparkSession, options: argparse.Namespace) -> None:
     """Run the streaming query until no file is left."""
-    # A line that is no JSON makes the batch fail, and so does one without an app.
-    reader = spark.readStream.schema("app string, user bigint").option("mode", "FAILFAST")
-    views = (
-        reader.option("maxFilesPerTrigger", options.files_per_batch)
-        .option("maxFileAge", FOREVER)  # against the newest file; renaming keeps the old time
-        .option("pathGlobFilter", "*.json")
-        .json(local_uri(options.input))
-        .withColumn("kind", F.lit("+I"))  # a view is never taken back
-    )
+    views = read_views(spark, options, "app string, user bigint")
+    views = views.withColumn("kind", F.lit("+I"))  # a view is never taken back
     low, high = (timedelta(seconds=seconds) for seconds in options.idle_retention)
     users = GroupAggregate(
         views.schema,

@@ -24,18 +24,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from command_line import (
-    OneLineParser,
-    add_parallelisms,
-    check_parallelisms,
-    local_spark,
-    progress,
-)
+from command_line import OneLineParser, add_stream, local_spark, progress, read_views, run_stream
 from event_files import (
     SPARK_ERRORS,
     InputError,
@@ -48,34 +41,19 @@ from event_files import (
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from keygroups import KeyGroupsError
 from keygroups.spark import pre_aggregate, with_routing
 
 MOST_APPS = 20  # that are printed
 CHECKPOINT = "_checkpoint"  # in the output; readers skip what starts with _
 COUNTED = "_counted"  # in the directory of a batch: a line for each of its files
-FOREVER = f"{2**63 - 1}ms"  # the age at which a file is too old for Spark
 
 Stamps = dict[Path, tuple[int, int]]  # of files: the size, and the nanosecond of the last change
 Counted = dict[str, Stamps]  # of each batch's directory
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; whatever the user can put right ends it with status 2 and one line."""
-    parser = make_parser()
-    options = parser.parse_args(argv)
-    try:
-        check_options(options)
-        if options.input is not None:
-            run(options)
-            return
-        with tempfile.TemporaryDirectory(prefix="page_views") as directory:
-            place = Path(directory).resolve()
-            options.input, options.output = place / "input", place / "output"
-            make_views(options.input)
-            run(options)
-    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
-        parser.error(reason(error))
+    """Run the command."""
+    run_stream(make_parser(), argv, make_views, run)
 
 
 def make_parser() -> OneLineParser:
@@ -84,45 +62,8 @@ def make_parser() -> OneLineParser:
         prog="streaming_page_views",
         description="Count page views per app with Structured Streaming, each exactly once.",
     )
-    parser.add_argument(
-        "--input",
-        type=Path,
-        metavar="DIR",
-        help='a directory of files *.json, with a line like {"app": "maps"} for each view; put '
-        "files there complete, by renaming them, each by a new name (default: made-up views)",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where the counts go, as Parquet, and the checkpoint; a new directory, or that of "
-        "the run to go on with",
-    )
-    add_parallelisms(parser)
-    parser.add_argument(
-        "--files-per-batch",
-        type=int,
-        default=4,
-        metavar="N",
-        help="files that are counted at once (default: 4)",
-    )
+    add_stream(parser, '{"app": "maps"}', "counts")
     return parser
-
-
-def check_options(options: argparse.Namespace) -> None:
-    """Refuse, before Spark starts, what cannot work."""
-    check_parallelisms(options, "parallelism")
-    if options.files_per_batch < 1:
-        raise InputError(f"--files-per-batch: must be at least 1, got {options.files_per_batch}")
-    if (options.input is None) != (options.output is None):
-        raise InputError("--input and --output: give both, or neither")
-    if options.input is None:
-        return
-    if not options.input.is_dir():
-        raise InputError(f"--input: no such directory: {options.input}")
-    if options.output.exists() and not (options.output / CHECKPOINT).is_dir():
-        raise InputError(f"--output: exists already, without a checkpoint: {options.output}")
-    options.input, options.output = options.input.resolve(), options.output.resolve()
 
 
 def make_views(directory: Path) -> None:
@@ -137,6 +78,8 @@ def make_views(directory: Path) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Count what is in the input and not counted yet, and print the totals."""
+    if options.output.exists() and not (options.output / CHECKPOINT).is_dir():
+        raise InputError(f"--output: exists already, without a checkpoint: {options.output}")
     found = list(find_files(options.input))
     counted = read_counted(options.output)
     for file in (file for files in counted.values() for file in files):
@@ -179,13 +122,8 @@ def count_views(spark: SparkSession, options: argparse.Namespace, counted: Count
             failures.append(InputError(f"--input: batch {number} fails: {reason(error)}"))
             raise
 
-    # A line that is no JSON, and one without an app, make the batch fail.
-    reader = spark.readStream.schema("app string").option("mode", "FAILFAST")
     query = (
-        reader.option("maxFilesPerTrigger", options.files_per_batch)
-        .option("maxFileAge", FOREVER)  # against the newest file; renaming keeps the old time
-        .option("pathGlobFilter", "*.json")
-        .json(local_uri(options.input))
+        read_views(spark, options, "app string")
         .writeStream.foreachBatch(count_batch)
         .option("checkpointLocation", local_uri(options.output / CHECKPOINT))
         .trigger(availableNow=True)

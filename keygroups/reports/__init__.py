@@ -18,9 +18,6 @@ from keygroups.reports._diagnosis import (
     SubtaskDetail,
     SubtaskRow,
 )
-from keygroups.reports._diagnosis import diagnose as diagnose
-from keygroups.reports._diagnosis import subtask_detail as subtask_detail
-from keygroups.reports._diagnosis import subtask_rows as subtask_rows
 from keygroups.reports._rescale import RescaleReport
 from keygroups.types import KeyType
 

@@ -22,12 +22,7 @@ from keygroups.savepoint._metadata.writer import write_metadata
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._state.header import write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.new_states import (
-    NEW_STATES,
-    NewState,
-    described,
-    serializer_to_write,
-)
+from keygroups.savepoint._state.new_states import NewState, described, serializer_to_write
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.types import KeyType
 
@@ -97,7 +92,7 @@ class SavepointWriter(FolderWriter):
         key = serializer_to_write("key_type", key_type)
         names, state_bytes = set(), []
         for state in iterate("states", "descriptors", states):
-            if not isinstance(state, NEW_STATES):
+            if not isinstance(state, NewState):
                 raise InvalidTypeError(
                     f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
                 )

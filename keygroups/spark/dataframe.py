@@ -71,8 +71,8 @@ def infer_sql_row(df: DataFrame, key: KF.Key) -> SQL_ROW:
 
 def _sql_type(name: str, spark_type: T.DataType) -> str:
     if isinstance(spark_type, T.StructType):
-        parts = (_sql_type(f"{name}.{f.name}", f.dataType) for f in spark_type.fields)
-        return f"ROW<{', '.join(parts)}>"
+        fields = (_sql_type(f"{name}.{f.name}", f.dataType) for f in spark_type.fields)
+        return f"ROW<{', '.join(fields)}>"
     if isinstance(spark_type, T.ArrayType):
         return f"ARRAY<{_sql_type(f'{name}.element', spark_type.elementType)}>"
     if isinstance(spark_type, T.DecimalType):
@@ -207,19 +207,19 @@ def key_group_column(
     key: KF.Key,
     max_parallelism: int,
     key_type: KeyType | None,
-    then: Callable[[Portable, Column], Column] = lambda path, key_group: key_group,
+    then: Callable[[Portable, Column], Column] = lambda backend, key_group: key_group,
 ) -> Column:
     """Return the key group of a key of `df`, whose schema gives or checks the key type.
 
-    `then` makes of the path and the key group what is returned.
+    `then` makes what is returned of the backend and the key group.
     """
     tree = key_tree(df, key)
     known = _infer(tree) if key_type is None else check_key_type(key_type)
     groups = check_max_parallelism(max_parallelism)
 
-    def make(path: Portable, key: KeyTree) -> Column:
-        code, nullable = hash_key(path, key, known)
-        return then(path, path.key_group(code, groups, nullable))
+    def make(backend: Portable, key: KeyTree) -> Column:
+        code, nullable = hash_key(backend, key, known)
+        return then(backend, backend.key_group(code, groups, nullable))
 
     return build(tree, make, df.sparkSession)
 
@@ -228,7 +228,7 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     """Return a key's columns with their names and types in `df`."""
     check_df(df)
     columns: list[Column] = []
-    map_key(key, lambda part: columns.append(check_column(name, part)))
+    map_key(key, lambda column: columns.append(check_column(name, column)))
     if not columns:
         raise InvalidValueError(f"{name} must be at least one column, got none")
     if is_connect(df):
@@ -245,7 +245,7 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     named = (
         KeyColumn(column, field.name, field.dataType) for column, field in zip(columns, fields)
     )
-    tree: KeyTree = map_key(key, lambda part: next(named))
+    tree: KeyTree = map_key(key, lambda _: next(named))
     return tree
 
 
@@ -261,8 +261,8 @@ def _infer(tree: KeyTree) -> KeyType:
     if not isinstance(tree, KeyColumn):
         if not tree:
             raise InvalidValueError("key must be at least one column, got an empty list")
-        parts = [_infer(part) for part in tree]
-        return parts[0] if len(parts) == 1 else TUPLE(*parts)
+        field_types = [_infer(field) for field in tree]
+        return field_types[0] if len(field_types) == 1 else TUPLE(*field_types)
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)
     if spark_type not in _INFERRED:

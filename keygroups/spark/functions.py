@@ -9,17 +9,17 @@ has for it; null fields and elements count as in Flink.
 A column whose type does not hold the key type fails when the query is analysed, with a
 message that names both: nothing is cast in silence.
 
-The portable path is made of public Spark functions and runs anywhere, Spark Connect and managed
-platforms included. On a classic session a fast path uses Catalyst's own expressions, which call
-the JDK's `hashCode` in generated code (`explain()` shows `hive-hash` and `invoke`). They are
-internals of Spark, so they are first tried on known keys, and the portable path is used where
-anything differs. The setting `spark.keygroups.path` (`auto`, `fast`, `portable` or `arrow`), read
-when an expression is built, forces one: that of the DataFrame's session, in any thread, or for
-bare columns of the active session, else the default one.
+The portable backend is made of public Spark functions and runs anywhere, Spark Connect and
+managed platforms included. On a classic session a fast backend uses Catalyst's own expressions,
+which call the JDK's `hashCode` in generated code (`explain()` shows `hive-hash` and `invoke`).
+They are internals of Spark, so they are first tried on known keys, and the portable backend is
+used where anything differs. The setting `spark.keygroups.path`, read when an expression is built,
+names the backend: `auto`, `fast`, `portable` or `arrow`. It is that of the DataFrame's session,
+in any thread, or for bare columns of the active session, else the default one.
 
 `arrow`, which is never taken unasked, is an Arrow UDF around `keygroups.arrays`. It needs PySpark
-4.1, and `keygroups[arrays]` on the executors too. Where there is no fast path, as on Spark
-Connect, keys with text take a third of the portable path's time by it; keys of numbers alone, but
+4.1, and `keygroups[arrays]` on the executors too. Where there is no fast backend, as on Spark
+Connect, keys with text take a third of the portable one's time by it; keys of numbers alone, but
 in a SQL_ROW, take many times as long. Text that is not UTF-8 fails the query there.
 
 On Spark Connect a key that comes near the depth that it takes, such as a tuple of tuples, goes as
@@ -69,7 +69,9 @@ def murmur_hash(code: ColumnOrName) -> Column:
     Row(murmur_hash=1715862179)
     """
     return _of_int(
-        "code", code, lambda path, code: path.F.when(code.isNotNull(), path.finalise(code))
+        "code",
+        code,
+        lambda backend, code: backend.F.when(code.isNotNull(), backend.finalise(code)),
     )
 
 
@@ -80,7 +82,7 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     column, SQL_DATE, SQL_TIMESTAMP, TUPLE, ROW, LIST, SQL_ROW and PYFLINK. SQL_TIMESTAMP takes a
     timestamp, which is an instant already, so its zone does not matter. A SQL_ROW of one field
     takes that one column. What `keygroups.binary_row` refuses fails the query; a DOUBLE or FLOAT
-    of a SQL_ROW that is a NaN other than Java's own is hashed as it is on the fast path, and as
+    of a SQL_ROW that is a NaN other than Java's own is hashed as it is on the fast backend, and as
     Java's on the portable one, which cannot tell.
 
     Raises UnsupportedKeyTypeError for any other key type, InvalidTypeError for what is no key
@@ -91,7 +93,7 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     >>> df.select(hash_code("word", STRING).alias("hash_code")).collect()
     [Row(hash_code=99162322), Row(hash_code=None)]
     """
-    return _of_key(key, key_type, lambda path, code, nullable: code)
+    return _of_key(key, key_type, lambda backend, code, nullable: code)
 
 
 def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int) -> Column:
@@ -104,7 +106,9 @@ def compute_key_group_for_key_hash(key_hash: ColumnOrName, max_parallelism: int)
     Row(key_group=35)
     """
     groups = check_max_parallelism(max_parallelism)
-    return _of_int("key_hash", key_hash, lambda path, code: path.key_group(code, groups, code))
+    return _of_int(
+        "key_hash", key_hash, lambda backend, code: backend.key_group(code, groups, code)
+    )
 
 
 def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Column:
@@ -118,7 +122,9 @@ def assign_to_key_group(key: Key, max_parallelism: int, key_type: KeyType) -> Co
     [Row(key_group=104), Row(key_group=17)]
     """
     groups = check_max_parallelism(max_parallelism)
-    return _of_key(key, key_type, lambda path, code, null: path.key_group(code, groups, null))
+    return _of_key(
+        key, key_type, lambda backend, code, null: backend.key_group(code, groups, null)
+    )
 
 
 def compute_operator_index_for_key_group(
@@ -137,9 +143,9 @@ def compute_operator_index_for_key_group(
     """
     groups, parallelism = check_parallelisms(max_parallelism, parallelism)
 
-    def subtask(path: Portable, key_group: Column) -> Column:
-        index = path.operator_index(key_group, groups, parallelism)
-        return path.bounded("key_group_id", key_group, groups - 1, index)
+    def subtask(backend: Portable, key_group: Column) -> Column:
+        index = backend.operator_index(key_group, groups, parallelism)
+        return backend.bounded("key_group_id", key_group, groups - 1, index)
 
     return _of_int("key_group_id", key_group_id, subtask)
 
@@ -161,9 +167,9 @@ def assign_key_to_parallel_operator(
     """
     groups, parallelism = check_parallelisms(max_parallelism, parallelism)
 
-    def subtask(path: Portable, code: Column, nullable: Column | None) -> Column:
-        key_group = path.key_group(code, groups, nullable)
-        return path.operator_index(key_group, groups, parallelism)
+    def subtask(backend: Portable, code: Column, nullable: Column | None) -> Column:
+        key_group = backend.key_group(code, groups, nullable)
+        return backend.operator_index(key_group, groups, parallelism)
 
     return _of_key(key, key_type, subtask)
 
@@ -192,38 +198,38 @@ def key_for_subtask(
     look_up = look_up_key(max_parallelism, parallelism, key_type, prefix)
     last = check_parallelism(parallelism, max_parallelism) - 1
 
-    def key(path: Portable, subtask: Column) -> Column:
-        return path.bounded("subtask", subtask, last, look_up(path, subtask))
+    def key(backend: Portable, subtask: Column) -> Column:
+        return backend.bounded("subtask", subtask, last, look_up(backend, subtask))
 
     return _of_int("subtask", subtask, key)
 
 
 def _of_int(name: str, column: ColumnOrName, make: Callable[[Portable, Column], Column]) -> Column:
-    """Return an expression of an int column, made with the current path."""
+    """Return an expression of an int column, made with the current backend."""
 
-    def of_path(path: Portable, key: KeyTree) -> Column:
+    def of_backend(backend: Portable, key: KeyTree) -> Column:
         assert isinstance(key, KeyColumn)
-        return make(path, typed(path, key.column, "int", name))
+        return make(backend, typed(backend, key.column, "int", name))
 
-    return build(KeyColumn(check_column(name, column), name), of_path)
+    return build(KeyColumn(check_column(name, column), name), of_backend)
 
 
 def _of_key(
     key: Key, key_type: KeyType, make: Callable[[Portable, Column, Column | None], Column]
 ) -> Column:
-    """Return an expression of a key's hash code, made with the current path.
+    """Return an expression of a key's hash code, made with the current backend.
 
     `make` also gets the column that is null where the key is.
     """
     check_key_type(key_type)
-    tree = map_key(key, lambda part: KeyColumn(check_column("key", part), show(part)))
-    return build(tree, lambda path, key: make(path, *hash_key(path, key, key_type)))
+    tree = map_key(key, lambda column: KeyColumn(check_column("key", column), show(column)))
+    return build(tree, lambda backend, key: make(backend, *hash_key(backend, key, key_type)))
 
 
 def look_up_key(
     max_parallelism: int, parallelism: int, key_type: KeyType, prefix: str
 ) -> Callable[[Portable, Column], Column]:
-    """Return the function from a path and a subtask, as a column, to its key.
+    """Return the function from a backend and a subtask, as a column, to its key.
 
     The key is null for a subtask that is null or out of bounds.
     """
@@ -233,10 +239,10 @@ def look_up_key(
     keys = keys_for_subtasks(max_parallelism, parallelism, key_type, prefix=prefix)
     numbers = [str(key).removeprefix(prefix) for key in keys]  # a prefix may hold commas
 
-    def key_of(path: Portable, subtask: Column) -> Column:
-        key = path.nth(numbers, SPARK_TYPES[key_type], subtask)
+    def key_of(backend: Portable, subtask: Column) -> Column:
+        key = backend.nth(numbers, SPARK_TYPES[key_type], subtask)
         if prefix:
-            key = path.F.concat(path.F.lit(prefix), key)
+            key = backend.F.concat(backend.F.lit(prefix), key)
         return key
 
     return key_of

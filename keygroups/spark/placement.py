@@ -69,13 +69,13 @@ def repartition_by_subtask(
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
 
-    def place(path: Portable, key_group: Column) -> Column:
-        F = path.F
+    def place(backend: Portable, key_group: Column) -> Column:
+        F = backend.F
         subtask = F.coalesce(
-            path.operator_index(key_group, max_parallelism, parallelism),
+            backend.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
-        return _placed_by(df, path, subtask, parallelism)
+        return _placed_by(df, backend, subtask, parallelism)
 
     return _move(df, key_group_column(df, key, max_parallelism, key_type, place), parallelism)
 
@@ -130,7 +130,7 @@ def pre_aggregate(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     tree = key_tree(df, key)
     keys = [tree] if isinstance(tree, KeyColumn) else tree
-    columns = [part.column for part in keys if isinstance(part, KeyColumn)]
+    columns = [field.column for field in keys if isinstance(field, KeyColumn)]
     if len(columns) < len(keys):
         raise InvalidTypeError(f"key must be a column or a list of columns, got {show(key)}")
     listed = isinstance(aggregations, (list, tuple)) and len(aggregations) > 0
@@ -169,11 +169,11 @@ def _partitions(parallelism: int) -> int:
     return max(parallelism, 2)
 
 
-def _placed_by(df: DataFrame, path: Portable, subtask: Column, parallelism: int) -> Column:
-    """Return what `_move` takes for the subtask."""
+def _placed_by(df: DataFrame, backend: Portable, subtask: Column, parallelism: int) -> Column:
+    """Return the column by which `_move` moves a row to its subtask."""
     if hasattr(type(df), "repartitionById"):  # from Spark 4.1
         return subtask
-    return _lands_on(path, subtask, _partitions(parallelism))
+    return _lands_on(backend, subtask, _partitions(parallelism))
 
 
 def _move(df: DataFrame, placed_by: Column, parallelism: int) -> DataFrame:
@@ -188,7 +188,7 @@ def _move(df: DataFrame, placed_by: Column, parallelism: int) -> DataFrame:
     return placed if parallelism == partitions else placed.coalesce(1)
 
 
-def _lands_on(path: Portable, partition: Column, partitions: int) -> Column:
+def _lands_on(backend: Portable, partition: Column, partitions: int) -> Column:
     """Return an int that `repartition(partitions, ...)` puts in the given partition.
 
     It puts a value in the partition `pmod(hash(value), partitions)`, and Spark's `hash` of an
@@ -201,4 +201,4 @@ def _lands_on(path: Portable, partition: Column, partitions: int) -> Column:
         landing = mmh3.hash(candidate.to_bytes(4, "little"), 42) % partitions
         ints.setdefault(landing, candidate)
         candidate += 1
-    return path.nth((ints[i] for i in range(partitions)), "int", partition)
+    return backend.nth((ints[i] for i in range(partitions)), "int", partition)

@@ -8,7 +8,8 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_class, iterate, show
+from keygroups._checks import check_class, iterate, show
+from keygroups.assignment import UPPER_BOUND_MAX_PARALLELISM
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.spark._columns.arguments import check_session

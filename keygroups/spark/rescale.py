@@ -1,4 +1,4 @@
-"""What a rescale would do to the state of the keys in a DataFrame."""
+"""A rescale of the state that the keys in a DataFrame have."""
 
 from __future__ import annotations
 

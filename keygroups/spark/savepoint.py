@@ -24,13 +24,13 @@ from keygroups._checks import (
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
     OperatorWriter,
-    ReadTask,
     RewriteReport,
     Savepoint,
-    SavepointRewriter,
     SavepointWriter,
     read_savepoint,
 )
+from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
@@ -41,7 +41,6 @@ from keygroups.spark._savepoint.new_states import (
     MapState,
     ReducingState,
     ValueState,
-    described,
 )
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.row_encoder import RowEncoder
@@ -111,10 +110,10 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
-    found = read_savepoint(path, moved, allow=allow).operator(operator)
+    keyed = read_savepoint(path, moved, allow=allow).operator(operator)
     states = None if state is None else [check_str("state", state)]
-    layout = layout_of(wanted_states(found, state))
-    tasks = read_tasks(found, states, key_groups)
+    layout = layout_of(wanted_states(keyed, state))
+    tasks = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
         return _read_classic(spark, tasks, layout, len(tasks))
     register_data_source(spark)
@@ -128,7 +127,7 @@ def read_keyed_state(
         paths = {old: os.fspath(new) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
     if allow:
-        reader = reader.option("allow", json.dumps([os.fspath(one) for one in allow]))
+        reader = reader.option("allow", json.dumps([os.fspath(allowed) for allowed in allow]))
     return reader.load(os.fspath(path))
 
 
@@ -233,8 +232,8 @@ def write_savepoint(
     plans = [_plan(writer, uid, keyed, df, groups, subtasks) for uid, keyed in operators.items()]
     with writer:
         for plan in plans:
-            what = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
-            with _described(plan.entries.sparkSession, what):
+            description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
+            with _described(plan.entries.sparkSession, description):
                 write_entries(plan.entries, plan.operator, plan.elements_of)
     return read_savepoint(path)
 
@@ -274,7 +273,7 @@ def change_max_parallelism(
 
 
 class _Plan(NamedTuple):
-    """What is written of one operator."""
+    """The entries of an operator, and what writes them."""
 
     uid: str
     operator: OperatorWriter
@@ -293,7 +292,7 @@ def _plan(
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
     has_ttl = keyed.ttl is not None
-    states = [described(name, state, has_ttl) for name, state in keyed.states.items()]
+    states = [state.described(name, has_ttl) for name, state in keyed.states.items()]
     operator = writer.add_operator(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,
@@ -313,14 +312,14 @@ def _check_arrow(function: str) -> None:
 
 
 @contextmanager
-def _described(spark: SparkSession, what: str) -> Iterator[None]:
+def _described(spark: SparkSession, description: str) -> Iterator[None]:
     """Have Spark's UI say what its jobs are for; Spark Connect describes them itself."""
     if is_connect(spark):
         yield
         return
     context: Any = spark.sparkContext  # whose types say that nothing is no description
     before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, what)
+    context.setLocalProperty(_DESCRIPTION, description)
     try:
         yield
     finally:

@@ -11,7 +11,8 @@ from pyspark.sql import types as T
 from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import HOT, KeyGroupLoad
-from keygroups.reports import HotKey, SkewReport, diagnose, subtask_detail, subtask_rows
+from keygroups.reports import HotKey, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.backend import PORTABLE
@@ -111,9 +112,9 @@ def skew_report(
     if any(wanted):
         per_key = df.select(key_group, same).groupBy("key_group", "key")
         per_key_records = per_key.agg(F.count(F.lit(1)).alias("records"))
-        found = _top_keys(per_key_records, wanted, max_parallelism, top)
+        heaviest = _top_keys(per_key_records, wanted, max_parallelism, top)
         value_type = _nullable(df.select(_value(tree).alias("key")).schema["key"].dataType)
-        shown = found.select("subtask", "key_group", "records", F.col("key").cast(value_type))
+        shown = heaviest.select("subtask", "key_group", "records", F.col("key").cast(value_type))
         for index, group, records, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
                 value = tuple(value)
@@ -141,7 +142,7 @@ def skew_report(
 
 
 class _Counted(NamedTuple):
-    """What each key group has: records, keys, and records behind LocalKeyBy if asked for."""
+    """Of each key group the records, the keys, and the records behind LocalKeyBy if asked for."""
 
     load: KeyGroupLoad
     distinct_keys: list[int]
@@ -216,11 +217,11 @@ def _same(key: KeyTree, key_type: KeyType) -> Column:
     if isinstance(key_type, PYFLINK):
         return _same(key, key_type.element)
     if isinstance(key_type, (TUPLE, ROW)):
-        parts, struct = key_fields(key, key_type)
+        fields, struct = key_fields(key, key_type)
         same = F.struct(
             *(
-                _same(part, part_type).alias(f"f{i}")
-                for i, (part, part_type) in enumerate(zip(parts, key_type.fields))
+                _same(field, field_type).alias(f"f{i}")
+                for i, (field, field_type) in enumerate(zip(fields, key_type.fields))
             )
         )
         return same if struct is None else F.when(struct.isNotNull(), same)
@@ -242,7 +243,7 @@ def _value(key: KeyTree) -> Column:
         return key.column
     if len(key) == 1:
         return _value(key[0])
-    return F.struct(*(_value(part).alias(f"f{i}") for i, part in enumerate(key)))
+    return F.struct(*(_value(field).alias(f"f{i}") for i, field in enumerate(key)))
 
 
 def _nullable(spark_type: T.DataType) -> T.DataType:

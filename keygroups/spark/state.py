@@ -31,189 +31,29 @@ All other rules are those of Flink 2.3.
 
 from __future__ import annotations
 
-import datetime as dt
-import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_choice, check_class, check_parallelisms, check_str, show
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
+from keygroups._checks import check_class, check_parallelisms, show
+from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
-from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Group
+from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
-from keygroups.spark._group_by.retention import check_retention
+from keygroups.spark._group_by.processor import GroupAggregate
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
-
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-else:
-    try:
-        from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
-        StatefulProcessor = object
 
 __all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "state_accesses"]
 __dir__ = __all__.copy
 
 _LANDS_ON = "_lands_on"
-_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_NEEDS = {"pandas": "pandas", "pyarrow": "pyarrow", "google.protobuf": "protobuf"}
-
-
-class GroupAggregate(StatefulProcessor):
-    """A GROUP BY over a changelog, row by row what Flink SQL's GroupAggFunction emits.
-
-    `schema` is that of the rows, `aggregates` maps the name of each result to a function and a
-    column of it: "count" of any column or of "*"; "sum" of an integer or double column; "min",
-    "max" and "count_distinct" of an integer, string or date column. Results have Flink's types:
-    counts are bigint, others that of the column, where the sum of integers wraps round as in
-    Java. `kind` is the string column of the row's kind, +I, -U, +U or -D; -U and -D retract.
-
-    The first row of a key gives a +I, a row that changes the result a -U and a +U, and the one
-    that takes back the last row a -D, which clears the key's state. A retraction of a key without
-    state is ignored. Distinct values, and those of min and max, are in a map state, one entry a
-    value.
-
-    `order_by`, a column or a list of them, says in which order the rows of a key in one batch
-    come, for Spark keeps none. Without it a retraction fails the query, as do nulls and ties in
-    these columns.
-
-    `idle_retention=(min, max)` forgets a key that got no row for between min and max, two
-    `datetime.timedelta`: a row moves the clean-up timer to its time + max, if its time + min is
-    past the timer. That is the rule of Flink until 1.11 (CleanupState). `state_ttl` instead, as
-    in Flink since 1.12 (`table.exec.state.ttl`), forgets each value of state that long after
-    its last write; `update_type` "OnReadAndWrite", after its last read too, which SQL in Flink
-    does not offer and its StateTtlConfig does. With either, a -U and a +U come even if the
-    result is unchanged, as in Flink.
-
-    `mini_batch=True` folds the rows of a key in a batch and emits changes once; each state is
-    read and written once, however many rows there are (Flink's MiniBatchGroupAggFunction).
-
-    Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
-    that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
-    Flink's setIdleStateRetentionTime, a max less than five minutes above its min.
-
-    >>> from datetime import timedelta
-    >>> schema = spark.createDataFrame([], "kind string, app string, user bigint").schema
-    >>> users = GroupAggregate(
-    ...     schema,
-    ...     {"views": ("count", "*"), "users": ("count_distinct", "user")},
-    ...     idle_retention=(timedelta(hours=1), timedelta(hours=2)),
-    ... )
-    >>> users.result_schema.simpleString()
-    'struct<kind:string,views:bigint,users:bigint>'
-    """
-
-    def __init__(
-        self,
-        schema: T.StructType,
-        aggregates: dict[str, tuple[str, str]],
-        *,
-        kind: str = "kind",
-        order_by: str | Sequence[str] | None = None,
-        idle_retention: tuple[dt.timedelta, dt.timedelta] | None = None,
-        state_ttl: dt.timedelta | None = None,
-        update_type: str = "OnCreateAndWrite",
-        mini_batch: bool = False,
-    ) -> None:
-        _check_pyspark()
-        types = {field.name: field.dataType for field in _check_schema(schema).fields}
-        if not isinstance(_type_of("kind", kind, types), T.StringType):
-            raise InvalidTypeError(f"kind must be a string column, got {show(kind)}")
-        listed = [order_by] if isinstance(order_by, str) else list(order_by or [])
-        for column in listed:
-            _type_of("order_by", column, types)
-        check_class("aggregates", aggregates, dict, "a dict of name to (function, column)")
-        if not aggregates:
-            raise InvalidValueError("aggregates must be at least one, got none")
-        self._aggregates, self._columns = [], []
-        fields = [T.StructField(kind, T.StringType(), False)]
-        for name, made_of in aggregates.items():
-            check_str("aggregates", name, "names that are str")
-            what = "of tuples (function, column)"
-            if len(check_class("aggregates", made_of, tuple, what)) != 2:
-                raise InvalidValueError(f"aggregates must be {what}, got {show(made_of)}")
-            function = check_choice("aggregates", made_of[0], list(AGGREGATES))
-            counts_rows = function == "count" and made_of[1] == "*"
-            value_type = T.LongType() if counts_rows else _type_of("aggregates", made_of[1], types)
-            aggregate = AGGREGATES[function](made_of[1], value_type)
-            self._aggregates.append(aggregate)
-            self._columns.append(kind if counts_rows else made_of[1])
-            fields.append(T.StructField(name, aggregate.result_type))
-        if len({field.name.lower() for field in fields}) < len(fields):
-            raise InvalidValueError(f"aggregates must have different names, none {kind}")
-        self._kind, self._order = kind, listed
-        self._retention = check_retention(idle_retention, state_ttl, update_type)
-        self._mini_batch = check_class("mini_batch", mini_batch, bool, "a bool")
-        self.result_schema = T.StructType(fields)
-        """The kind and the aggregates; `group_aggregate` puts the key's columns before them."""
-        self.columns = list(dict.fromkeys([kind, *listed, *self._columns]))
-        """The columns that it reads."""
-
-    _row: Row  # the columns of the result, set with those of the key
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the states; Spark calls this."""
-        self._group = Group(handle, self._aggregates, self._retention, self._mini_batch)
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
-        """Aggregate the rows of a key in a batch; Spark calls this."""
-        now = timerValues.getCurrentProcessingTimeInMs()
-        for kind, results in self._group.apply(self._changes(rows), now):
-            yield self._row(*key[:-1], kind, *results)
-
-    def handleExpiredTimer(
-        self, key: Any, timerValues: Any, expiredTimerInfo: Any
-    ) -> Iterator[Row]:
-        """Forget a key that was idle; Spark calls this."""
-        self._group.fire()
-        return iter(())
-
-    def close(self) -> None:
-        """End; Spark calls this."""
-
-    def _with_key(self, names: Sequence[str]) -> GroupAggregate:
-        """Return the processor of a query with this key."""
-        made = copy(self)
-        made._row = Row(*names, *self.result_schema.names)
-        return made
-
-    def _changes(self, rows: Iterator[Any]) -> Iterator[Change]:
-        if self._order:
-            rows = self._in_order(rows)
-        for row in rows:
-            kind = check_choice(self._kind, row[self._kind], ROW_KINDS)
-            if kind in RETRACTS and not self._order:
-                raise InvalidValueError(
-                    f"order_by must be given where rows retract, got a {kind} without it: Spark "
-                    "keeps no order among the rows of a batch"
-                )
-            yield kind, [row[column] for column in self._columns]
-
-    def _in_order(self, rows: Iterator[Any]) -> Iterator[Any]:
-        columns = itemgetter(*self._order)
-        found = [(columns(row), row) for row in rows]
-        for values, row in found:
-            if None in (row[column] for column in self._order):
-                raise InvalidValueError(f"order_by must not be null, got {show(values)}")
-        found.sort(key=itemgetter(0))
-        for (values, row), (following, _) in zip(found, [*found[1:], (None, None)]):
-            if values == following:
-                raise InvalidValueError(
-                    f"order_by must differ among the rows of a key, got {show(values)} twice"
-                )
-            yield row
 
 
 def group_aggregate(
@@ -249,14 +89,14 @@ def group_aggregate(
 
     >>> changes = group_aggregate(views, "app", users, 128, 4)  # doctest: +SKIP
     """
-    _check_pyspark()
+    check_pyspark()
     check_df(df)
     check_class("processor", processor, GroupAggregate, "a GroupAggregate")
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     names = [key] if isinstance(key, str) else list(key)
     types = {field.name: field.dataType for field in df.schema.fields}
     for name in [*names, *processor.columns]:
-        _type_of("df", name, types)
+        type_of("df", name, types)
     taken = {name.lower() for name in [_LANDS_ON, *processor.result_schema.names]}
     for name in names:
         if name.lower() in taken:
@@ -267,12 +107,12 @@ def group_aggregate(
             f"key type {known} is not for grouping: Spark makes one key of 0.0 and -0.0, and two "
             "of a UUID in upper and in lower case"
         )
-    _check_session(df, parallelism)
+    check_session(df, parallelism)
 
-    def subtask_of(path: Portable, key_group: Column) -> Column:
-        F = path.F
+    def subtask_of(backend: Portable, key_group: Column) -> Column:
+        F = backend.F
         subtask: Column = F.coalesce(
-            path.operator_index(key_group, max_parallelism, parallelism),
+            backend.operator_index(key_group, max_parallelism, parallelism),
             F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
         )
         return subtask
@@ -328,63 +168,6 @@ def state_accesses(progress: Any) -> StateAccesses:
             for name in ("rocksdbGetCount", "rocksdbPutCount")
         )
     )
-
-
-def _check_pyspark() -> None:
-    import pyspark
-
-    version = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
-    if version < (4, 1):
-        raise KeyGroupsError(
-            "keygroups.spark.state needs transformWithState for rows, which PySpark has from 4.1 "
-            f"on: this is {pyspark.__version__}"
-        )
-
-
-def _check_session(df: DataFrame, parallelism: int) -> None:
-    """Refuse what would fail only when the query runs."""
-    if not df.isStreaming:
-        raise InvalidValueError("df must be a stream, as readStream makes it")
-    if not hasattr(df.groupBy(), "transformWithState"):
-        raise KeyGroupsError("this Spark session has no transformWithState: use PySpark 4.1's")
-    missing = [name for module, name in _NEEDS.items() if not _is_there(module)]
-    if missing:
-        raise KeyGroupsError(
-            f"transformWithState needs {', '.join(missing)}: pip install 'keygroups[state]'"
-        )
-    conf = df.sparkSession.conf
-    provider = conf.get("spark.sql.streaming.stateStore.providerClass", "")
-    if provider != _ROCKSDB:
-        raise KeyGroupsError(
-            f"spark.sql.streaming.stateStore.providerClass must be {_ROCKSDB}, got {provider}"
-        )
-    partitions = int(conf.get("spark.sql.shuffle.partitions", "200") or 0)
-    if partitions < parallelism:
-        raise InvalidValueError(
-            "spark.sql.shuffle.partitions must be at least the parallelism, "
-            f"{parallelism}, got {partitions}"
-        )
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it would be in
-        return False
-
-
-def _check_schema(schema: object) -> T.StructType:
-    return check_class("schema", schema, T.StructType, "a StructType, such as df.schema")
-
-
-def _type_of(argument: str, column: object, types: Mapping[str, T.DataType]) -> T.DataType:
-    """Return the type of a column, which must be there under just this name."""
-    check_str(argument, column, "a column's name")
-    if column not in types:
-        raise InvalidValueError(
-            f"{argument} has no column {show(column)}: there are {', '.join(types)}"
-        )
-    return types[str(column)]
 
 
 def _quoted(name: str) -> str:

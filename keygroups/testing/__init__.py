@@ -17,7 +17,8 @@ from keygroups.assignment import assign_key_to_parallel_operator, trace_key
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hash_code, hasher_of, infer_key_type
 from keygroups.load import KeyGroupLoad
-from keygroups.reports import HotKey, SkewReport, diagnose, subtask_rows
+from keygroups.reports import HotKey, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import KeyType
 

@@ -1,9 +1,10 @@
-"""The paths `portable` and `arrow` over Spark Connect, beside the bare scan.
+"""The backends `portable` and `arrow` over Spark Connect, beside the bare scan.
 
 Run `python tests/benchmarks/bench_connect.py` where PySpark has Connect: 4.1 or newer, as
-`pyspark[connect]`, with `keygroups[arrays]`. A local server runs with one task thread. Both paths
-give key groups of the same cached rows and must agree; then they take turns, round by round.
-Figures are medians of the CPU time of all processes, Python workers included, net of the scan.
+`pyspark[connect]`, with `keygroups[arrays]`. A local server runs with one task thread. The
+backends give key groups of the same cached rows and must agree; then they take turns, round by
+round. Figures are medians of the CPU time of all processes, Python workers included, net of the
+scan.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from keygroups.types import LONG, SQL_ROW, STRING, KeyType
 
 MAX_PARALLELISM = 128
 CHECKED_ROWS = 50_000
-PATHS = ("portable", "arrow")
+BACKENDS = ("portable", "arrow")
 
 
 def kinds() -> dict[str, tuple[KeyType, Column]]:
@@ -58,9 +59,9 @@ def cpu_seconds() -> float:
     return total / os.sysconf("SC_CLK_TCK")
 
 
-def on_path(spark: SparkSession, path: str, key_type: KeyType) -> Column:
-    """Return our expression for the key group, built on one of the two paths."""
-    spark.conf.set(SETTING, path)
+def on_backend(spark: SparkSession, backend: str, key_type: KeyType) -> Column:
+    """Return our expression for the key group, built on one of the two backends."""
+    spark.conf.set(SETTING, backend)
     return KF.assign_to_key_group("key", MAX_PARALLELISM, key_type)
 
 
@@ -69,16 +70,16 @@ def measure(spark: SparkSession, name: str, count: int, rounds: int) -> None:
     key_type, key = kinds()[name]
     rows = spark.range(0, count, 1, 1).select("id", key.alias("key")).persist()
     rows.count()
-    groups = {path: on_path(spark, path, key_type) for path in PATHS}
+    groups = {backend: on_backend(spark, backend, key_type) for backend in BACKENDS}
     differ = F.count_if(~groups["portable"].eqNullSafe(groups["arrow"]))
     wrong = rows.where(F.col("id") < CHECKED_ROWS).select(differ).collect()[0][0]
     if wrong:
         raise RuntimeError(f"{name}: {wrong} of {CHECKED_ROWS} key groups differ")
     touch = F.octet_length("key") if key_type is STRING else F.col("key")
     queries: dict[str, DataFrame] = {"scan": rows.agg(F.max(touch))}
-    for path, group in groups.items():
+    for backend, group in groups.items():
         # In one stage: after a UDF Spark forgets that there is one partition.
-        queries[path] = rows.select(group.alias("group")).coalesce(1).agg(F.max("group"))
+        queries[backend] = rows.select(group.alias("group")).coalesce(1).agg(F.max("group"))
     taken: dict[str, list[float]] = {label: [] for label in queries}
     for turn in range(-2, rounds):  # two rounds for the JIT compiler
         for label, query in queries.items():

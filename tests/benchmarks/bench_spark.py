@@ -5,7 +5,7 @@ contenders give key groups of the same cached rows in one Spark session with one
 and must agree before any is timed. They take turns, round by round, so that a slow moment of
 the machine meets all of them; figures are medians, and *net* is without the bare scan.
 
-`--linear` measures our two paths alone, on 1, 10 and 50 million rows that are never stored.
+`--linear` measures our two backends alone, on 1, 10 and 50 million rows that are never stored.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
     key = list(kind.columns)
     made = {SCAN: kind.touch, "Spark hash()": F.hash(*key)}
     made[JAVA] = java_udf(spark, name, kind)
-    made[FAST] = on_path(spark, "fast", kind)
-    made[PORTABLE] = on_path(spark, "portable", kind)
+    made[FAST] = on_backend(spark, "fast", kind)
+    made[PORTABLE] = on_backend(spark, "portable", kind)
     key_type = kind.key_type
 
     def naive(*fields: object) -> int:
@@ -155,10 +155,10 @@ def contenders(spark: SparkSession, name: str, kind: Kind) -> dict[str, Column]:
     return made
 
 
-def on_path(spark: SparkSession, path: str, kind: Kind) -> Column:
-    """Return our expression for the key group, built on one of the two paths."""
+def on_backend(spark: SparkSession, backend: str, kind: Kind) -> Column:
+    """Return our expression for the key group, built on one of the two backends."""
     key: list[str | Column] = list(kind.columns)
-    spark.conf.set(SETTING, path)
+    spark.conf.set(SETTING, backend)
     try:
         return KF.assign_to_key_group(key, MAX_PARALLELISM, kind.key_type)
     finally:
@@ -346,7 +346,7 @@ def show_markdown(results: dict[str, dict[str, float]]) -> None:
 
 
 def linear(spark: SparkSession, chosen: dict[str, Kind]) -> None:
-    """Print the cost of our paths as rows grow, and what memory they need."""
+    """Print the cost of our backends as rows grow, and what memory they need."""
     jvm: Any = spark.sparkContext._jvm
     memory = jvm.java.lang.management.ManagementFactory.getMemoryMXBean()
     pid = jvm.java.lang.ProcessHandle.current().pid()
@@ -356,8 +356,8 @@ def linear(spark: SparkSession, chosen: dict[str, Kind]) -> None:
     print(f"Python. The heap may grow to {LINEAR_HEAP}.\n")
     print(f"{'':33} {'rows':>11} {'ns/row':>7} {'heap':>7} {'JVM':>7} {'Python':>7}")
     for name, kind in chosen.items():
-        for path in ("fast", "portable"):
-            value = on_path(spark, path, kind)
+        for backend in ("fast", "portable"):
+            value = on_backend(spark, backend, kind)
             for count in LINEAR_ROWS:
                 query = sink(make_rows(spark, kind, count), value)
                 if count == LINEAR_ROWS[0]:
@@ -367,7 +367,7 @@ def linear(spark: SparkSession, chosen: dict[str, Kind]) -> None:
                 memory.gc()
                 heap = memory.getHeapMemoryUsage().getUsed() >> 20
                 python = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-                print(f"{f'{name}, {path}':33} {count:11,} {taken:7.1f}", end="")
+                print(f"{f'{name}, {backend}':33} {count:11,} {taken:7.1f}", end="")
                 print(f" {heap:7} {peak_memory(pid):7} {python:7}", flush=True)
 
 
@@ -410,7 +410,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--keys", help="only kinds that start with one of these: INT;DECIMAL")
     parser.add_argument("--markdown", action="store_true", help="print a table for the README")
     parser.add_argument("--cpu", action="store_true", help="CPU time, for a busy machine")
-    parser.add_argument("--linear", action="store_true", help="our paths at growing sizes")
+    parser.add_argument("--linear", action="store_true", help="our backends at growing sizes")
     options = parser.parse_args(arguments)
     spark = session(LINEAR_HEAP if options.linear else HEAP)
     oracle = FlinkOracle(spark)

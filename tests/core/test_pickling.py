@@ -54,6 +54,7 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files.files import Files, OpenStream
+from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.state_keys import CompositeKeySerializer, Serializer
 
 COUNTS = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
@@ -173,7 +174,7 @@ MADE: list[Callable[[], object]] = [
     lambda: operator().tasks()[0],
     lambda: next(savepoint.operator_reports(read_savepoint(folder()))),
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
-    lambda: savepoint.RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
+    lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
     rewritten,
     lambda: rewritten().operators[0],
     lambda: rewritten().operators[0].states[0],
@@ -194,9 +195,7 @@ MADE: list[Callable[[], object]] = [
 ]
 BASES = {types.KeyType, types.JavaSqlType, partitioners.StreamPartitioner}
 HOLDS_OPEN_FILES = {
-    savepoint.OperatorRewriter,
     savepoint.OperatorWriter,
-    savepoint.SavepointRewriter,
     savepoint.SavepointWriter,
 }
 

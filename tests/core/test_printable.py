@@ -39,7 +39,8 @@ from keygroups.cli import main
 from keygroups.errors import printable
 from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.logical_types import parse_logical_type
-from keygroups.reports import HotKey, RescaleReport, SkewReport, diagnose, subtask_rows
+from keygroups.reports import HotKey, RescaleReport, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     Row,

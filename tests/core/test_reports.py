@@ -21,14 +21,8 @@ from keygroups import (
     keys_for_subtasks,
 )
 from keygroups.load import HOT
-from keygroups.reports import (
-    HotKey,
-    RescaleReport,
-    SkewReport,
-    diagnose,
-    subtask_detail,
-    subtask_rows,
-)
+from keygroups.reports import HotKey, RescaleReport, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
 from keygroups.types import INT, LONG, STRING, TUPLE, KeyType
 
 UNLUCKY = "many keys unluckily together"

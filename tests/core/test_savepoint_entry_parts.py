@@ -9,16 +9,16 @@ import pytest
 
 from keygroups import InvalidValueError
 from keygroups.savepoint import (
-    EncodedEntry,
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     OperatorWriter,
     SavepointWriter,
     StateEntry,
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 KEY_TYPE = TUPLE(STRING, INT)

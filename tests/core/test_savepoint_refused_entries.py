@@ -21,10 +21,8 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import (
-    EntryEncoder,
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     ReducingStateDescriptor,
     Row,
     SavepointWriter,
@@ -33,6 +31,8 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint import _writer as writer_module
+from keygroups.savepoint._state.entry_encoder import EntryEncoder
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,

@@ -25,15 +25,15 @@ from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import (
     Operator,
     RewriteReport,
-    RewriteTask,
     Savepoint,
-    SavepointRewriter,
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
+from keygroups.savepoint._rewriter import SavepointRewriter
 from keygroups.savepoint._state import spill
+from keygroups.savepoint._tasks.rewrite import RewriteTask
 
 CHANGELOG = "changelog-checkpoint"  # what is not read
 RAW = "heaptimers-checkpoint"  # raw keyed state

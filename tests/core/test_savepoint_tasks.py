@@ -8,8 +8,8 @@ import pytest
 from real_savepoints import point
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint import ReadTask
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._tasks.read import ReadTask
 
 NAMES = ["2.3.0-heap-canonical", "2.3.0-heap-native", "2.3.0-rocksinc-checkpoint"]
 

@@ -19,13 +19,9 @@ from expected_savepoints import (
 
 from keygroups import KeyGroupRange
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.savepoint import (
-    EncodedEntry,
-    OperatorWriter,
-    SavepointWriter,
-    WriteTask,
-    read_savepoint,
-)
+from keygroups.savepoint import OperatorWriter, SavepointWriter, read_savepoint
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.types import STRING
 
 KEYS = keys_by_group(128, 0, 42, 43, 44, 127)

@@ -36,7 +36,6 @@ from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
-    NewState,
     Operator,
     SavepointWriter,
     StateDescriptor,
@@ -46,6 +45,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._state.encoded_entries import RAW
 from keygroups.savepoint._state.header import KeyedHeader, write_state
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, SQL_ROW, STRING
 
@@ -307,3 +307,12 @@ def test_times_of_list_elements(tmp_path: Path) -> None:
         operator.write("visits", "ann", visits, last_access=9)
     (entry,) = read_savepoint(tmp_path / "savepoint").operators[0].entries()
     assert entry.value == [TtlValue(5, "a"), TtlValue(9, "b"), TtlValue(-7, "c")]
+
+
+def test_a_descriptor_of_a_class_of_ones_own(tmp_path: Path) -> None:
+    class Tags(ListStateDescriptor):
+        """A ListState that a user has named."""
+
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        operator = writer.add_operator("by-string", STRING, [Tags("tags", DOUBLE)], 128, 1)
+        assert [state.kind for state in operator.states] == ["LIST"]

@@ -46,8 +46,12 @@ def test_the_state_is_what_was_counted(
     operator = read_savepoint(output).operator("flights-by-carrier")
     entries = list(operator.entries())
     assert (operator.max_parallelism, operator.parallelism) == (groups, parallelism)
-    assert {one.key: one.value for one in entries if one.state == "flights"} == flights
-    found = {(one.key, one.user_key): one.value for one in entries if one.state == "by-tailnum"}
+    assert {entry.key: entry.value for entry in entries if entry.state == "flights"} == flights
+    found = {
+        (entry.key, entry.user_key): entry.value
+        for entry in entries
+        if entry.state == "by-tailnum"
+    }
     assert found == of_tailnum
     assert len(entries) == len(flights) + len(of_tailnum)
     said = capsys.readouterr().out

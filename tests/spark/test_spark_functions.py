@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from selections import first_by_default
+from spark_backends import ONE_BACKEND, skip_without
 from spark_columns import COLUMNS, DOUBLES, FLOATS, MOMENTS, RANDOM, decimals
-from spark_paths import ONE_PATH, skip_without
 
 import keygroups
 from keygroups import (
@@ -34,7 +34,7 @@ from keygroups import (
 from keygroups.spark import functions as KF
 from keygroups.spark import repartition_by_subtask, with_routing
 from keygroups.spark._columns import catalyst
-from keygroups.spark._columns.backend import SETTING, current_path
+from keygroups.spark._columns.backend import SETTING, current_backend
 from keygroups.spark.dataframe import key_group_column
 from keygroups.types import (
     BIG_DEC,
@@ -65,8 +65,8 @@ from keygroups.types import (
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
 
 
-@pytest.fixture(params=ONE_PATH)
-def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+@pytest.fixture(params=ONE_BACKEND)
+def backend(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     skip_without(request.param)
     yield from setting(spark, SETTING, request.param)
 
@@ -83,7 +83,7 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(("key_type", "ddl", "keys"), COLUMNS, ids=[ddl for _, ddl, _ in COLUMNS])
 def test_scalar(
-    spark: SparkSession, ansi: None, path: None, key_type: KeyType, ddl: str, keys: list[Any]
+    spark: SparkSession, ansi: None, backend: None, key_type: KeyType, ddl: str, keys: list[Any]
 ) -> None:
     df = spark.createDataFrame([(key,) for key in [*keys, None]], f"key {ddl}")
     rows = df.select(
@@ -115,7 +115,7 @@ NEGATIVE_SCALES = [
 ]
 
 
-def test_decimals_of_negative_scale(spark: SparkSession, ansi: None, path: None) -> None:
+def test_decimals_of_negative_scale(spark: SparkSession, ansi: None, backend: None) -> None:
     """They are of a legacy setting; ANSI mode changes how Spark writes them."""
     for _ in setting(spark, "spark.sql.legacy.allowNegativeScaleOfDecimal", "true"):
         df = spark.sql(
@@ -146,18 +146,18 @@ def test_decimals_of_negative_scale(spark: SparkSession, ansi: None, path: None)
     ],
 )
 def test_numbers_in_a_sql_row(
-    spark: SparkSession, ansi: None, path: None, ddl: str, sql_type: str, keys: list[Any]
+    spark: SparkSession, ansi: None, backend: None, ddl: str, sql_type: str, keys: list[Any]
 ) -> None:
     """A row has all bits of a number, and not only its hash code."""
     key_type = SQL_ROW(sql_type)
-    # Of the other NaNs the portable path takes no notice, as `hash_code` says.
+    # Of the other NaNs the portable backend takes no notice, as `hash_code` says.
     keys = [*(key for key in keys if key == key), *([] if "DECIMAL" in sql_type else [math.nan])]
     df = spark.createDataFrame([(key,) for key in [*keys, None]], f"key {ddl}")
     found = [row[0] for row in df.select(KF.hash_code("key", key_type)).collect()]
     assert found == [keygroups.hash_code((key,), key_type) for key in [*keys, None]]
 
 
-def test_bytes_that_are_no_utf_8(spark: SparkSession, path: None) -> None:
+def test_bytes_that_are_no_utf_8(spark: SparkSession, backend: None) -> None:
     """Spark strings may hold them; the JDK, asked in the same query, says what they are."""
     texts = [b"\xe9t\xe9", b"ok\xe2\x82z", b"\xe2\xf0\x9f\x98\x80", b"\xed\xa0\x80", b"\xc0\x80"]
     some = b"aZ\x80\x82\x98\x9f\xa0\xc3\xe2\xed\xf0\xf8\xff"
@@ -176,7 +176,7 @@ def test_bytes_that_are_no_utf_8(spark: SparkSession, path: None) -> None:
         assert code == expected, bytes(text)
 
 
-def test_uuid(spark: SparkSession, ansi: None, path: None) -> None:
+def test_uuid(spark: SparkSession, ansi: None, backend: None) -> None:
     uuids = [uuid.UUID(int=0), uuid.UUID(int=2**128 - 1)]
     uuids += [uuid.UUID(bytes=RANDOM.randbytes(16)) for _ in range(100)]
     df = spark.createDataFrame([(str(u),) for u in uuids] + [(None,)], "key string")
@@ -184,7 +184,7 @@ def test_uuid(spark: SparkSession, ansi: None, path: None) -> None:
     assert found == [*map(keygroups.hash_code, uuids), None]
 
 
-def test_tuple(spark: SparkSession, ansi: None, path: None) -> None:
+def test_tuple(spark: SparkSession, ansi: None, backend: None) -> None:
     key_type = TUPLE(STRING, INT, TUPLE(LONG), DOUBLE)
     rows = [("a", 1, 2, 0.5), (None, 1, None, -0.0), ("é", None, -(2**63), None), (None,) * 4]
     df = spark.createDataFrame(rows, "a string, b int, c bigint, d double")
@@ -195,7 +195,7 @@ def test_tuple(spark: SparkSession, ansi: None, path: None) -> None:
     ]
 
 
-def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: None, path: None) -> None:
+def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: None, backend: None) -> None:
     codes = [0, 1, -1, 2**31 - 1, -(2**31), -2089875627, -1035494534]
     codes += [RANDOM.randrange(-(2**31), 2**31) for _ in range(1000)]
     df = spark.createDataFrame([(code,) for code in codes] + [(None,)], "code int")
@@ -205,7 +205,7 @@ def test_murmur_of_the_odd_ints(spark: SparkSession, ansi: None, path: None) -> 
 
 @pytest.mark.parametrize(("max_parallelism", "parallelism"), [(1, 1), (128, 3), (32768, 1000)])
 def test_operator_index(
-    spark: SparkSession, ansi: None, path: None, max_parallelism: int, parallelism: int
+    spark: SparkSession, ansi: None, backend: None, max_parallelism: int, parallelism: int
 ) -> None:
     df = spark.range(max_parallelism).select(F.col("id").cast("int").alias("kg"))
     subtask = KF.compute_operator_index_for_key_group(max_parallelism, parallelism, "kg")
@@ -219,7 +219,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata"]
 
 
 @pytest.mark.parametrize("zone", first_by_default(3, ZONES))
-def test_sql_date(spark: SparkSession, ansi: None, path: None, zone: str) -> None:
+def test_sql_date(spark: SparkSession, ansi: None, backend: None, zone: str) -> None:
     dates = [dt.date(1970, 1, 1) + dt.timedelta(RANDOM.randrange(365 * 66)) for _ in range(300)]
     certain = [date for date in dates if is_certain(date, SQL_DATE(zone))]
     df = spark.createDataFrame([(date,) for date in [*certain, None]], "key date")
@@ -250,7 +250,7 @@ def test_sql_date_in_doubt_fails(spark: SparkSession, date: dt.date, zone: str) 
         df.select(KF.hash_code("key", SQL_DATE(zone))).collect()
 
 
-def test_sql_timestamp(spark: SparkSession, ansi: None, path: None) -> None:
+def test_sql_timestamp(spark: SparkSession, ansi: None, backend: None) -> None:
     """A timestamp is an instant: the core's wall-clock time in UTC."""
     moments = [moment for moment in MOMENTS if moment > dt.datetime(1582, 10, 16)]
     aware = [(moment.replace(tzinfo=dt.timezone.utc),) for moment in moments]
@@ -261,7 +261,7 @@ def test_sql_timestamp(spark: SparkSession, ansi: None, path: None) -> None:
     assert found == [*(keygroups.hash_code(m, SQL_TIMESTAMP("UTC")) for m in moments), None]
 
 
-def test_row(spark: SparkSession, ansi: None, path: None) -> None:
+def test_row(spark: SparkSession, ansi: None, backend: None) -> None:
     key_types = [
         ROW(STRING, LONG, LIST(STRING), kind=kind, names=names)
         for kind in ("+I", "-U", "+U", "-D")
@@ -287,7 +287,7 @@ LISTS: list[tuple[KeyType, str, list[Any]]] = [
     ("key_type", "ddl", "keys"), first_by_default(2, LISTS), ids=[ddl for _, ddl, _ in LISTS]
 )
 def test_list(
-    spark: SparkSession, ansi: None, path: None, key_type: LIST, ddl: str, keys: list[Any]
+    spark: SparkSession, ansi: None, backend: None, key_type: LIST, ddl: str, keys: list[Any]
 ) -> None:
     df = spark.createDataFrame([(key,) for key in keys], f"key {ddl}")
     rows = df.select(
@@ -306,7 +306,7 @@ def test_list(
     assert [row[0] for row in deep] == [keygroups.hash_code((key,), ROW(key_type)) for key in keys]
 
 
-def test_structs(spark: SparkSession, ansi: None, path: None) -> None:
+def test_structs(spark: SparkSession, ansi: None, backend: None) -> None:
     """A struct column is a tuple or a row; its names do not matter, a null struct is null."""
     inner = TUPLE(STRING, INT)
     structs = [("a", 1), ("b", None), (None, None), None]
@@ -328,14 +328,14 @@ def test_structs(spark: SparkSession, ansi: None, path: None) -> None:
     assert found["key_group"] == expected
 
 
-def test_nested_lists_of_columns(spark: SparkSession, path: None) -> None:
+def test_nested_lists_of_columns(spark: SparkSession, backend: None) -> None:
     df = spark.createDataFrame([("a", 1, -5)], "a string, b int, c bigint")
     key_type = TUPLE(STRING, ROW(INT, LONG))
     found = df.select(KF.hash_code(["a", ["b", "c"]], key_type)).first()
     assert found == (keygroups.hash_code(("a", (1, -5)), key_type),)
 
 
-# --- the paths -------------------------------------------------------------------------
+# --- the backends ---------------------------------------------------------------------
 
 
 def plan(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
@@ -343,7 +343,7 @@ def plan(df: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def test_plan_shows_the_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_shows_the_backend(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     df = spark.createDataFrame([("a", 1, 2)], "a string, b int, c bigint")
     plans = {}
     for choice in ("auto", "portable"):
@@ -381,14 +381,14 @@ def test_only_strings_take_a_lambda(
         (["a", "b"], TUPLE(STRING, INT)),
     ],
 )
-def test_fast_path_is_generated_code(
+def test_fast_backend_is_generated_code(
     spark: SparkSession,
     capsys: pytest.CaptureFixture[str],
     columns: list[str],
     key_type: KeyType,
 ) -> None:
     if is_remote():
-        pytest.skip("Spark Connect has no fast path")
+        pytest.skip("Spark Connect has no fast backend")
     df = spark.createDataFrame([("a", 1, 2)], "a string, b int, c bigint")
     shown = plan(df.select(KF.assign_to_key_group(columns, 128, key_type).alias("kg")), capsys)
     assert "*(1) Project [" in shown  # the star is whole-stage code generation
@@ -400,28 +400,30 @@ def test_setting_that_is_none(spark: SparkSession) -> None:
             KF.hash_code("a", STRING)
 
 
-def test_broken_internals_mean_the_portable_path(
+def test_broken_internals_mean_the_portable_backend(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_remote():
-        pytest.skip("Spark Connect has no fast path")
+        pytest.skip("Spark Connect has no fast backend")
     for broken in (lambda self, column: F.lit(5), lambda self, column: F.expr("no_such()")):
         monkeypatch.setattr(catalyst.Catalyst, "hash_string", broken)
-        assert catalyst.fast_path(spark) is None
+        assert catalyst.fast_backend(spark) is None
     monkeypatch.undo()
-    assert catalyst.fast_path(spark) is not None
+    assert catalyst.fast_backend(spark) is not None
 
 
-def test_fast_path_that_is_not_there(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups.spark._columns.backend._fast_path", lambda session: None)
-    assert current_path() is current_path()
+def test_fast_backend_that_is_not_there(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keygroups.spark._columns.backend._fast_backend", lambda session: None)
+    assert current_backend() is current_backend()
     for _ in setting(spark, SETTING, "fast"):
-        with pytest.raises(InvalidValueError, match="this session has no fast path"):
+        with pytest.raises(InvalidValueError, match="this session has no fast backend"):
             KF.hash_code("a", STRING)
 
 
 @pytest.mark.slow
-def test_arrow_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arrow_backend(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Keys of every shape in one query, by a UDF."""
     skip_without("arrow")
     struct = "struct<`x.y`: int, `X.Y`: string>"
@@ -470,7 +472,7 @@ def test_arrow_path(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> 
                 df.select(KF.hash_code("s", key_type)).collect()
 
 
-def test_arrow_path_that_is_not_there(
+def test_arrow_backend_that_is_not_there(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in setting(spark, SETTING, "arrow"):
@@ -503,7 +505,7 @@ def test_setting_in_a_thread(spark: SparkSession, thread: ThreadPoolExecutor) ->
                 thread.submit(call).result()
 
 
-def test_path_in_a_thread(
+def test_backend_in_a_thread(
     spark: SparkSession, thread: ThreadPoolExecutor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     df = spark.createDataFrame([("a", 1)], "a string, b int")
@@ -608,7 +610,7 @@ NAMES = ["x0", "X1", "key", "c0", "a b", "a`b", "x.y", "${x}", "\u00e9", "1", "s
 
 
 @pytest.mark.slow
-def test_names_of_columns(spark: SparkSession, path: None) -> None:
+def test_names_of_columns(spark: SparkSession, backend: None) -> None:
     """Whatever a column is called, and however its expression is sent, it is that column."""
     keys = [Decimal("1.50"), Decimal("-12345678901234567890.25"), None]
     # A key of its own in each column, so that none is taken for another.
@@ -647,14 +649,14 @@ def test_names_of_columns(spark: SparkSession, path: None) -> None:
     ids=str,
 )
 def test_column_of_another_type_fails_in_analysis(
-    spark: SparkSession, path: None, key_type: KeyType, ddl: str
+    spark: SparkSession, backend: None, key_type: KeyType, ddl: str
 ) -> None:
     df = spark.sql(f"select cast(null as {ddl}) as key")
     with pytest.raises(AnalysisException):
         _ = df.select(KF.hash_code("key", key_type)).schema
 
 
-def test_column_of_another_type_is_named(spark: SparkSession, path: None) -> None:
+def test_column_of_another_type_is_named(spark: SparkSession, backend: None) -> None:
     """Word for word, and with nothing of formats or numbers around."""
     with pytest.raises(AnalysisException) as raised:
         _ = spark.range(1).select(KF.hash_code("id", INT)).schema

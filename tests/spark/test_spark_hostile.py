@@ -128,7 +128,7 @@ def drive(name: str, arguments: Mapping[str, Any]) -> str:
     except (RunError, OwnError) as error:
         return type(error).__name__
     except AnalysisException:
-        if not any(names_columns(arguments[one]) for one in COLUMNS & arguments.keys()):
+        if not any(names_columns(arguments[argument]) for argument in COLUMNS & arguments.keys()):
             raise
         return "Spark's"
     return "result"
@@ -150,7 +150,9 @@ def test_each_argument_in_turn(valid: Mapping[str, list[Any]]) -> None:
     for name, call in CALLS.items():
         for hostile in names(call):
             for _, make in HOSTILE:
-                arguments = {one: choices(valid, name, one)[0] for one in names(call)}
+                arguments = {
+                    argument: choices(valid, name, argument)[0] for argument in names(call)
+                }
                 drive(name, arguments | {hostile: make()})
                 calls += 1
     print(f"{len(CALLS)} callables, {calls} calls")
@@ -167,8 +169,10 @@ def test_mixed_arguments(valid: Mapping[str, list[Any]], name: str, examples: in
         drive(
             name,
             {
-                one: data.draw(st.one_of(st.sampled_from(choices(valid, name, one)), hostile))
-                for one in names(CALLS[name])
+                argument: data.draw(
+                    st.one_of(st.sampled_from(choices(valid, name, argument)), hostile)
+                )
+                for argument in names(CALLS[name])
             },
         )
 

@@ -25,11 +25,11 @@ LEFT_OUT = {KeyedState, GroupAggregate}
 
 
 def test_every_public_class_is_here() -> None:
-    names = [one.name for one in pkgutil.iter_modules(keygroups.spark.__path__)]
+    names = [info.name for info in pkgutil.iter_modules(keygroups.spark.__path__)]
     public = [f"keygroups.spark.{name}" for name in names if not name.startswith("_")]
     modules = map(importlib.import_module, ["keygroups.spark", *public])
     found = (getattr(module, name) for module in modules for name in module.__all__)
-    classes = {one for one in found if inspect.isclass(one) and "spark" in one.__module__}
+    classes = {cls for cls in found if inspect.isclass(cls) and "spark" in cls.__module__}
     assert classes - LEFT_OUT == set(map(type, VALUES))
 
 

@@ -66,7 +66,7 @@ def decimals() -> DataFrame:
 
 
 DECIMAL = SQL_ROW("DECIMAL(5, 1)")
-BYTES = next(one for one in read("keys")[1] if one["type"] == "SQL_ROW('BYTES')")
+BYTES = next(record for record in read("keys")[1] if record["type"] == "SQL_ROW('BYTES')")
 
 
 def of_bytes(key_type: SQL_ROW | None = None) -> object:
@@ -347,9 +347,12 @@ def test_remedy(remedy: Remedy) -> None:
 TRIED_ELSEWHERE = [
     ("spark/_savepoint/row_encoder", " is null, on which Flink fails: filter such rows out first"),
     ("spark/savepoint", "{} needs PyArrow: pip install 'keygroups[arrays]'"),
-    ("spark/state", "this Spark session has no transformWithState: use PySpark 4.1's"),
-    ("spark/state", "transformWithState needs {}: pip install 'keygroups[state]'"),
-    ("spark/state", "order_by must be given where rows retract, got a {} without it"),
+    ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
+    ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),
+    (
+        "spark/_group_by/processor",
+        "order_by must be given where rows retract, got a {} without it",
+    ),
     ("spark/state", "key is null, on which Flink fails: filter such rows out first"),
 ]
 

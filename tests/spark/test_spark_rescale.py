@@ -79,8 +79,8 @@ def test_report_agrees_with_plain_python(
     near = range((new + 1) // 2, min(2 * new, max_parallelism) + 1)
     heaviest = {p: max(per_subtask(counts, max_parallelism, p)) for p in near}
     better = worth_their_subtasks(heaviest, near, new)
-    assert [one.parallelism for one in report.recommendations] == better
-    weights = [one.heaviest_weight for one in report.recommendations]
+    assert [option.parallelism for option in report.recommendations] == better
+    weights = [option.heaviest_weight for option in report.recommendations]
     assert weights == [heaviest[p] for p in better]
 
     text = str(report)
@@ -111,8 +111,8 @@ def test_never_below_the_least(visits: DataFrame) -> None:
     heaviest = {p: max(per_subtask(counts, 128, p)) for p in range(1, 129)}
     for report, low in ((free, 18), (bound, 30)):
         better = worth_their_subtasks(heaviest, range(low, 73), 36)
-        assert [one.parallelism for one in report.recommendations] == better
-    assert min(one.parallelism for one in free.recommendations) < 30
+        assert [option.parallelism for option in report.recommendations] == better
+    assert min(option.parallelism for option in free.recommendations) < 30
     lowest = min(p for p in heaviest if heaviest[p] == counts["user-1"])
     assert all(heaviest[p] >= heaviest[lowest] for p in heaviest)
     floor = f"key group {group} alone has {counts['user-1'] / total:.1%}: beyond "

@@ -40,15 +40,15 @@ POINTS = [
 
 def keyed_bytes(savepoint: Savepoint) -> list[tuple[str, int, Any, bytes]]:
     """Return the bytes of all keyed state, with where their key groups start."""
-    found = []
+    streams = []
     for operator in savepoint.metadata.operators:
         for subtask in operator.subtasks:
             handle: Any = subtask.managed_keyed
             if handle is not None:
                 with savepoint.files.open(handle.stream) as stream:
                     data = stream.read(0, stream.size)
-                found.append((operator.operator_id, subtask.index, handle.offsets, data))
-    return found
+                streams.append((operator.operator_id, subtask.index, handle.offsets, data))
+    return streams
 
 
 @pytest.mark.parametrize("name", POINTS)
@@ -56,32 +56,32 @@ def keyed_bytes(savepoint: Savepoint) -> list[tuple[str, int, Any, bytes]]:
 def test_it_writes_what_the_local_one_writes(
     spark: SparkSession, tmp_path: Path, name: str, groups: int, parallelism: int | None
 ) -> None:
-    one = point(name)
+    saved = point(name)
     a, b = tmp_path / "a", tmp_path / "b"
-    report = change_max_parallelism(spark, one.path, groups, a, parallelism, moved=one.moved)
-    expected = local.change_max_parallelism(one.read(), groups, b, parallelism)
+    report = change_max_parallelism(spark, saved.path, groups, a, parallelism, moved=saved.moved)
+    expected = local.change_max_parallelism(saved.read(), groups, b, parallelism)
     assert report.operators == expected.operators
-    assert any(state.entries for one in report.operators for state in one.states)
-    found = keyed_bytes(read_savepoint(a))
-    assert found == keyed_bytes(read_savepoint(b))
-    assert sum(len(data) for *_, data in found) > 1000
+    assert any(state.entries for operator in report.operators for state in operator.states)
+    written = keyed_bytes(read_savepoint(a))
+    assert written == keyed_bytes(read_savepoint(b))
+    assert sum(len(data) for *_, data in written) > 1000
 
 
 def test_what_is_refused_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    one = point("1.20.5-pojo-canonical")
+    saved = point("1.20.5-pojo-canonical")
     new = tmp_path / "new"
     with pytest.raises(SavepointError, match="the new max parallelism must be a divisor of 128"):
-        change_max_parallelism(spark, one.path, 129, new)
+        change_max_parallelism(spark, saved.path, 129, new)
     with pytest.raises(ParallelismError, match="new_max_parallelism must be from 1 to 32768"):
-        change_max_parallelism(spark, one.path, 0, new)
+        change_max_parallelism(spark, saved.path, 0, new)
     with pytest.raises(ParallelismError, match="parallelism must be from 1 to 64"):
-        change_max_parallelism(spark, one.path, 64, new, parallelism=65)
+        change_max_parallelism(spark, saved.path, 64, new, parallelism=65)
     with pytest.raises(InvalidValueError, match="got 'nobody'"):
-        change_max_parallelism(spark, one.path, 64, new, operators=["nobody"])
+        change_max_parallelism(spark, saved.path, 64, new, operators=["nobody"])
     with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
-        change_max_parallelism(spark, one.path, 64, one.path / "new")
+        change_max_parallelism(spark, saved.path, 64, saved.path / "new")
     with pytest.raises(InvalidValueError, match="new_max_parallelism 128 changes nothing"):
-        change_max_parallelism(spark, one.path, 128, new)
+        change_max_parallelism(spark, saved.path, 128, new)
     with pytest.raises(InvalidTypeError, match="spark must be a SparkSession"):
-        change_max_parallelism(None, one.path, 64, new)  # type: ignore[arg-type]  # on purpose
+        change_max_parallelism(None, saved.path, 64, new)  # type: ignore[arg-type]  # on purpose
     assert not list(tmp_path.iterdir())

@@ -67,7 +67,7 @@ from keygroups.spark._savepoint.batches import layout_of
 from keygroups.spark._savepoint.column_types import column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 
-READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
+READABLE = [saved for saved in POINTS if not saved.is_changelog_checkpoint]
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
 HEAP = point("2.3.0-heap-canonical")
 QUERY_FAILS = (PySparkException, Py4JJavaError)
@@ -102,7 +102,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return "list", *map(plain, value)
     if isinstance(value, dict):
-        return "map", frozenset((plain(key), plain(one)) for key, one in value.items())
+        return "map", frozenset((plain(key), plain(nested)) for key, nested in value.items())
     if isinstance(value, float):
         return value.hex()
     if isinstance(value, bytearray):
@@ -144,7 +144,7 @@ def plain_rows(df: DataFrame, states: dict[str, StateDescriptor]) -> Iterator[tu
             if by_state[name] and value is not None:
                 others = value.asDict()
                 value = others.pop(row["state"])
-                assert not any(one is not None for one in others.values())
+                assert not any(other is not None for other in others.values())
             typed.append(plain(value))
         same = (row["state"], row["kind"], row["key_group"], row["subtask"])
         rest = ("last_access", "timestamp", "bytes", "key_bytes")
@@ -162,8 +162,8 @@ def assert_same(df: DataFrame, operator: Operator, entries: Iterable[StateEntry]
     return expected.total()
 
 
-def keyed(one: Point) -> Iterator[Operator]:
-    return (operator for operator in one.read().operators if operator.states)
+def keyed(saved: Point) -> Iterator[Operator]:
+    return (operator for operator in saved.read().operators if operator.states)
 
 
 # --- against the reader without Spark ---------------------------------------------------
@@ -180,9 +180,9 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     if is_connect(spark):
         pytest.skip("the data source reads one operator at a time")
     alike: dict[str, list[Operator]] = {}
-    points = [one for one in READABLE if one.flink == flink][::step]
-    for one in points:
-        for operator in keyed(one):
+    points = [saved for saved in READABLE if saved.flink == flink][::step]
+    for saved in points:
+        for operator in keyed(saved):
             alike.setdefault(str(operator.states), []).append(operator)
     total = 0
     for operators in alike.values():
@@ -201,16 +201,16 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     [
         "2.3.0-rocksinc-checkpoint",
         *(
-            pytest.param(one.name, marks=pytest.mark.slow)
-            for one in READABLE
-            if one.flink == "2.3.0" and one.name != "2.3.0-rocksinc-checkpoint"
+            pytest.param(saved.name, marks=pytest.mark.slow)
+            for saved in READABLE
+            if saved.flink == "2.3.0" and saved.name != "2.3.0-rocksinc-checkpoint"
         ),
     ],
 )
 def test_every_operator_of_a_point(spark: SparkSession, name: str) -> None:
-    one = point(name)
-    for operator in keyed(one):
-        df = read_keyed_state(spark, one.path, operator.operator_id, moved=one.moved)
+    saved = point(name)
+    for operator in keyed(saved):
+        df = read_keyed_state(spark, saved.path, operator.operator_id, moved=saved.moved)
         assert_same(df, operator, operator.entries())
 
 
@@ -248,7 +248,7 @@ def test_the_types_of_all_states(spark: SparkSession) -> None:
 
 
 def test_an_operator_without_keyed_state_has_no_rows(spark: SparkSession) -> None:
-    operator = next(one for one in HEAP.read().operators if not one.states)
+    operator = next(operator for operator in HEAP.read().operators if not operator.states)
     df = read_keyed_state(spark, HEAP.path, operator.operator_id)
     assert df.collect() == []
     assert df.columns[4:] == [*StateEntry._fields[4:]]
@@ -348,7 +348,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
 
 
 @pytest.mark.parametrize(
-    ("serializer", "spark_type", "values"), first_by_default(9, VALUES), ids=lambda one: str(one)
+    ("serializer", "spark_type", "values"), first_by_default(9, VALUES), ids=str
 )
 def test_values(
     spark: SparkSession, serializer: Serializer, spark_type: str, values: list[tuple[Any, Any]]
@@ -368,7 +368,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
-    df = spark.createDataFrame([(one,) for one in column.convert([Row((instant,))])], schema)
+    df = spark.createDataFrame([(row,) for row in column.convert([Row((instant,))])], schema)
     assert df.selectExpr("unix_micros(v.f0)").first()[0] == 1_719_835_200_000_005  # type: ignore[index]
 
 
@@ -492,9 +492,9 @@ def read_heap(spark: SparkSession, operator: Any = "by-string", **arguments: Any
 
 
 def test_changelog_checkpoints_are_refused(spark: SparkSession) -> None:
-    one = point("2.3.0-changelog-checkpoint")
+    saved = point("2.3.0-changelog-checkpoint")
     with pytest.raises(SavepointError, match="changelog"):
-        read_keyed_state(spark, one.path, "by-string", moved=one.moved)
+        read_keyed_state(spark, saved.path, "by-string", moved=saved.moved)
 
 
 @pytest.fixture
@@ -525,7 +525,8 @@ def test_files_elsewhere(
     df = read_keyed_state(spark, folder, "by-string", allow=[other])
     assert df.select("key", "value").collect() == [("a", 7)]
     change_max_parallelism(spark, folder, 64, tmp_path / "new", allow=[other])
-    assert [one.value for one in read_savepoint(tmp_path / "new").operators[0].entries()] == [7]
+    entries = read_savepoint(tmp_path / "new").operators[0].entries()
+    assert [entry.value for entry in entries] == [7]
 
 
 @pytest.mark.slow
@@ -585,12 +586,13 @@ def test_the_data_source_needs_spark_4(spark: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
-    one = point("2.3.0-rocksinc-checkpoint")
-    operator = one.read().operator("by-string")
-    df = load(formatted, one.path, operator="by-string", moved=json.dumps(one.moved))
-    assert df.schema == read_keyed_state(formatted, one.path, "by-string", moved=one.moved).schema
+    saved = point("2.3.0-rocksinc-checkpoint")
+    operator = saved.read().operator("by-string")
+    df = load(formatted, saved.path, operator="by-string", moved=json.dumps(saved.moved))
+    read = read_keyed_state(formatted, saved.path, "by-string", moved=saved.moved)
+    assert df.schema == read.schema
     assert assert_same(df, operator, operator.entries()) > 0
-    df = load(formatted, one.path, operator="by-string", state="sum", keyGroups="0-40,60")
+    df = load(formatted, saved.path, operator="by-string", state="sum", keyGroups="0-40,60")
     groups = [*range(41), 60]
     assert assert_same(df, operator, operator.entries(["sum"], groups)) > 0
 
@@ -662,7 +664,9 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
     kept: Sequence[Any] = [ds.EqualTo(("key",), "a"), ds.StringStartsWith(("state",), "c")]
     pushed = [ds.In(("state",), ("count", "sum")), ds.GreaterThanOrEqual(("key_group",), 100)]
     assert list(reader.pushFilters([*kept, *pushed])) == kept
-    tasks = [one.task for one in reader.partitions() if isinstance(one, TaskPartition)]
+    tasks = [
+        partition.task for partition in reader.partitions() if isinstance(partition, TaskPartition)
+    ]
     assert {task.states for task in tasks} == {frozenset({"count", "sum"})}
     assert min(min(task.key_groups) for task in tasks) == 100
     assert list(reader.read(ds.InputPartition(None))) == []

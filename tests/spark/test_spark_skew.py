@@ -130,7 +130,7 @@ def test_flights(
             top = sorted(own, key=lambda key: (-own[key], groups[key], key))[:3]
             hot.append((-total, subtask, [(k, groups[k], own[k], own[k] / total) for k in top]))
     assert [
-        (one.subtask, [tuple(key) for key in one.top_keys]) for one in report.hot_subtasks
+        (hot.subtask, [tuple(key) for key in hot.top_keys]) for hot in report.hot_subtasks
     ] == [(subtask, top) for _, subtask, top in sorted(hot)]
     heaviest = max(row.records for row in report.subtasks)
     assert report.imbalance == pytest.approx(heaviest * parallelism / len(rows))
@@ -229,7 +229,7 @@ def test_doubles_that_spark_takes_for_one(spark: SparkSession, ansi: None) -> No
             report = skew_report(df, by, 1024, 1024, key_type, batch_size=100)
             assert report.records == 10
             assert report.distinct_keys == sum(row.sent or 0 for row in report.subtasks) == 6
-            tops = [key for one in report.hot_subtasks for key in one.top_keys]
+            tops = [key for hot in report.hot_subtasks for key in hot.top_keys]
             assert Counter({repr(unwrap(key.key)): key.records for key in tops}) == Counter(
                 map(repr, values)
             )
@@ -261,7 +261,7 @@ def test_columns_that_hold_no_null(spark: SparkSession, ansi: None, ddl: str) ->
     ]
     for key, key_type, keys in shapes:
         report = skew_report(df, key, 1024, 1024, key_type)
-        found = [top.key for one in report.hot_subtasks for top in one.top_keys]
+        found = [top.key for hot in report.hot_subtasks for top in hot.top_keys]
         assert sorted(found) == keys  # Rows are tuples
 
 
@@ -397,11 +397,11 @@ def test_the_subtask_that_is_asked_for(
     assert detail.row.records == total
     assert detail.row.key_groups == compute_key_group_range_for_operator_index(128, 32, subtask)
     heaviest = sorted(groups, key=lambda group: (-sum(groups[group]), group))[:3]
-    assert [tuple(one) for one in detail.top_key_groups] == [
+    assert [tuple(group) for group in detail.top_key_groups] == [
         (group, sum(groups[group]), sum(groups[group]) / total, len(groups[group]))
         for group in heaviest
     ]
-    assert [tuple(one) for one in detail.top_keys] == [
+    assert [tuple(key) for key in detail.top_keys] == [
         (key, assign_to_key_group(key, 128), count, count / total)
         for key, count in Counter(own).most_common(3)
     ]

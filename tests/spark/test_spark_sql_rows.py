@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
-from spark_paths import ONE_PATH, skip_without
+from spark_backends import ONE_BACKEND, skip_without
 
 from keygroups import (
     InvalidTypeError,
@@ -32,8 +32,8 @@ from keygroups.types import BIG_DEC, INT, LIST, LONG, PYFLINK, ROW, SQL_ROW, STR
 SPARK_ERRORS = (PySparkException, Py4JJavaError)  # the latter up to 3.5
 
 
-@pytest.fixture(params=ONE_PATH)
-def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
+@pytest.fixture(params=ONE_BACKEND)
+def backend(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     skip_without(request.param)
     spark.conf.set(SETTING, request.param)
     yield
@@ -42,7 +42,7 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
 
 # Hashes from Flink 2.3.0's planner: lines of tests/vectors, whose
 # every line the core is held to.
-def test_the_core_agrees(spark: SparkSession, path: None, ansi: None) -> None:
+def test_the_core_agrees(spark: SparkSession, backend: None, ansi: None) -> None:
     rows: list[tuple[Any, ...]] = [
         (1, "a", Decimal("1.50"), dt.datetime(1969, 12, 31, 23, 59, 59, 999_999)),
         (-(2**63), "longer than seven", Decimal("-99999999999999.99"), dt.datetime(2024, 2, 29)),
@@ -56,14 +56,14 @@ def test_the_core_agrees(spark: SparkSession, path: None, ansi: None) -> None:
     assert found == [assign_to_key_group(row, 128, key_type) for row in rows]
 
 
-def test_one_column_is_one_field(spark: SparkSession, path: None) -> None:
+def test_one_column_is_one_field(spark: SparkSession, backend: None) -> None:
     df = spark.createDataFrame([(1,), (None,)], "id int")
     # binaryrow.jsonl: hash of 1; the null key of a SQL row is a key like any other.
     codes = df.select(KF.hash_code("id", SQL_ROW("INT"))).collect()
     assert [row[0] for row in codes] == [1465514398, hash_code((None,), SQL_ROW("INT"))]
 
 
-def test_a_struct_is_its_fields(spark: SparkSession, path: None) -> None:
+def test_a_struct_is_its_fields(spark: SparkSession, backend: None) -> None:
     df = spark.createDataFrame([((1, "a"),), (None,)], "key struct<id: bigint, name: string>")
     key_type = SQL_ROW("BIGINT", "STRING")
     [found, null] = with_routing(df, "key", 128, 5, key_type).collect()
@@ -71,7 +71,7 @@ def test_a_struct_is_its_fields(spark: SparkSession, path: None) -> None:
     assert null["key_group"] is None
 
 
-def test_more_null_bits_than_one_word(spark: SparkSession, path: None) -> None:
+def test_more_null_bits_than_one_word(spark: SparkSession, backend: None) -> None:
     key = tuple(None if i % 3 else i for i in range(60))
     names = [f"c{i}" for i in range(60)]
     df = spark.createDataFrame([key], ", ".join(f"{name} int" for name in names))
@@ -82,7 +82,7 @@ def test_more_null_bits_than_one_word(spark: SparkSession, path: None) -> None:
 
 
 @pytest.mark.parametrize("spark_type", ["array<int>", "array<string>", "array<boolean>"])
-def test_arrays_of_any_length(spark: SparkSession, path: None, spark_type: str) -> None:
+def test_arrays_of_any_length(spark: SparkSession, backend: None, spark_type: str) -> None:
     if is_remote() and spark_type != "array<string>":
         pytest.skip("slow to analyse there, and one says enough")
     element = {"array<int>": 7, "array<string>": "longer than 7", "array<boolean>": True}
@@ -125,7 +125,9 @@ MIXED = [
     "compiled",
     [pytest.param(True, id="compiled"), pytest.param(False, id="interpreted", marks=SLOW)],
 )
-def test_rows_of_every_width(spark: SparkSession, path: None, ansi: None, compiled: bool) -> None:
+def test_rows_of_every_width(
+    spark: SparkSession, backend: None, ansi: None, compiled: bool
+) -> None:
     spark_types = FIXED | INLINE
     names, codes, lines = [], [], []
     for number, types in enumerate(MIXED):
@@ -153,7 +155,7 @@ def test_rows_of_every_width(spark: SparkSession, path: None, ansi: None, compil
         assert list(row) == [code for _, code in wanted]
 
 
-def test_words_that_rotate_to_themselves(spark: SparkSession, path: None) -> None:
+def test_words_that_rotate_to_themselves(spark: SparkSession, backend: None) -> None:
     """Words for which what is rotated has no bit set or all, which a remainder may confuse."""
     mask, first, second, plus = 2**32 - 1, 0xCC9E2D51, 0x1B873593, 0xE6546B64
 
@@ -188,7 +190,7 @@ def test_words_that_rotate_to_themselves(spark: SparkSession, path: None) -> Non
 
 
 @pytest.mark.slow
-def test_rows_that_begin_alike(spark: SparkSession, path: None) -> None:
+def test_rows_that_begin_alike(spark: SparkSession, backend: None) -> None:
     """Spark computes what they have in common once; a buffer that is changed it must not be."""
     keys = [tuple(range(17)), tuple(None if i % 3 else -i for i in range(17))]
     names = [f"c{i}" for i in range(17)]
@@ -198,11 +200,11 @@ def test_rows_that_begin_alike(spark: SparkSession, path: None) -> None:
     codes = [KF.hash_code(list(order), key_type) for order in orders]
     for row, key in zip(df.select(codes).collect(), keys):
         ordered = [key, key[:1] + key[:0:-1], key]
-        assert list(row) == [hash_code(one, key_type) for one in ordered]
+        assert list(row) == [hash_code(fields, key_type) for fields in ordered]
 
 
 def test_one_stage_without_python(
-    spark: SparkSession, path: None, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession, backend: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     df = spark.range(3).selectExpr("id", "int(id) AS n", "string(id) AS name")
     keys = {
@@ -234,7 +236,7 @@ PYFLINK_KEYS: list[tuple[KeyType, str, Any]] = [
 
 @pytest.mark.parametrize(("key_type", "spark_type", "key"), PYFLINK_KEYS, ids=str)
 def test_pyflink(
-    spark: SparkSession, path: None, key_type: KeyType, spark_type: str, key: Any
+    spark: SparkSession, backend: None, key_type: KeyType, spark_type: str, key: Any
 ) -> None:
     df = spark.createDataFrame([(key,), (None,)], f"key {spark_type}")
     rows = with_routing(df, "key", 1000, 5, PYFLINK(key_type)).collect()
@@ -295,14 +297,14 @@ def test_types_that_only_the_query_knows(spark: SparkSession) -> None:
         KF.hash_code([["d", "s"], "s"], SQL_ROW("ARRAY<INT>", "STRING"))
 
 
-def test_a_nested_row_as_a_list_of_columns(spark: SparkSession, path: None) -> None:
+def test_a_nested_row_as_a_list_of_columns(spark: SparkSession, backend: None) -> None:
     df = spark.createDataFrame([(1, "a")], "id int, name string")
     key_type = SQL_ROW("ROW<INT, STRING>", "INT")
     found = df.select(KF.hash_code([["id", "name"], "id"], key_type)).collect()
     assert found[0][0] == hash_code(((1, "a"), 1), key_type)
 
 
-# The second one of two messages is that of arrays, on the path `arrow`.
+# The second one of two messages is that of arrays, on the backend `arrow`.
 VALUES_REFUSED: list[tuple[str, KeyType, str]] = [
     (
         "'abcd'",
@@ -326,7 +328,7 @@ VALUES_REFUSED: list[tuple[str, KeyType, str]] = [
 
 @pytest.mark.parametrize(("value", "key_type", "message"), VALUES_REFUSED, ids=str)
 def test_values_refused(
-    spark: SparkSession, path: None, value: str, key_type: KeyType, message: str
+    spark: SparkSession, backend: None, value: str, key_type: KeyType, message: str
 ) -> None:
     df = spark.range(2).select(F.expr(value).alias("key"))
     with pytest.raises(SPARK_ERRORS, match=message):

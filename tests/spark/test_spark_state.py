@@ -29,8 +29,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
-from keygroups.spark import state
 from keygroups.spark._columns.backend import PORTABLE
+from keygroups.spark._group_by import checks
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.group import Group
 from keygroups.spark._group_by.landing import lands_on
@@ -215,7 +215,7 @@ def stream(spark: SparkSession) -> Iterator[SparkSession]:
     pytest.importorskip("pandas")
     pytest.importorskip("google.protobuf")
     settings = {
-        "spark.sql.streaming.stateStore.providerClass": state._ROCKSDB,
+        "spark.sql.streaming.stateStore.providerClass": checks.ROCKSDB,
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.shuffle.partitions": "3",
     }
@@ -469,7 +469,7 @@ def test_bad_queries(
     )
     with pytest.raises(KeyGroupsError, match=r"stateStore\.providerClass must be .*RocksDB"):
         group_aggregate(source, "app", processor, 128, 3)
-    monkeypatch.setattr(state, "_NEEDS", {"google.no_such": "protobuf", "no_such": "pandas"})
+    monkeypatch.setattr(checks, "_NEEDS", {"google.no_such": "protobuf", "no_such": "pandas"})
     with pytest.raises(KeyGroupsError, match="transformWithState needs protobuf, pandas: pip"):
         group_aggregate(source, "app", processor, 128, 3)
     for cls in type(source.groupBy()).__mro__:

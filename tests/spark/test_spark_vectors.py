@@ -18,10 +18,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 from selections import first_by_default
-from spark_paths import PATHS, skip_without
+from spark_backends import BACKENDS, skip_without
 from spark_values import NoSparkTypeError, in_spark, sql_type, sql_value
 
-from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_path
+from keygroups.spark._columns.backend import PORTABLE, SETTING, build, current_backend
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import hash_key
 from keygroups.spark._columns.portable import Portable
@@ -74,8 +74,8 @@ def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> l
     return list(groups.values())
 
 
-@pytest.fixture(params=PATHS)
-def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
     skip_without(request.param)
     settings = {
         SETTING: request.param,
@@ -91,24 +91,24 @@ def path(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("source", first_by_default(1, ["independent", "own"]))
-def test_scalars(spark: SparkSession, path: str, source: str) -> None:
+def test_scalars(spark: SparkSession, backend: str, source: str) -> None:
     groups = held(SOURCES[source](), scalar=True)
-    assert check(spark, groups, f"{source} {path} scalars") > (600 if source == "own" else 3000)
+    assert check(spark, groups, f"{source} {backend} scalars") > (600 if source == "own" else 3000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
-def test_compounds(spark: SparkSession, path: str, source: str) -> None:
+def test_compounds(spark: SparkSession, backend: str, source: str) -> None:
     """Tuples, rows and lists."""
     groups = held(SOURCES[source](), scalar=False)
     if is_remote():
         groups = groups[::5]  # analysing these takes a server seconds each
-    assert check(spark, groups, f"{source} {path} compounds") > (30 if source == "own" else 100)
+    assert check(spark, groups, f"{source} {backend} compounds") > (30 if source == "own" else 100)
 
 
 @pytest.mark.parametrize("sample", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_sql_rows(spark: SparkSession, path: str, sample: bool) -> None:
-    """Every row that Spark can hold; of the portable path, slow to analyse, every third type."""
+def test_sql_rows(spark: SparkSession, backend: str, sample: bool) -> None:
+    """Every row that Spark can hold; on the portable backend, which is slow, every third type."""
     groups: dict[SQL_ROW, Group] = {}
     for line in lines("independent/binaryrow"):
         key_type = SQL_ROW(*(sql_values.SCHEMA.get(text, text) for text in line["schema"]))
@@ -122,9 +122,9 @@ def test_sql_rows(spark: SparkSession, path: str, sample: bool) -> None:
             continue
         group = groups.setdefault(key_type, Group(key_type, types, []))
         group.vectors.append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
-    step = 8 if sample or is_remote() else 3 if path == "portable" else 1
+    step = 8 if sample or is_remote() else 3 if backend == "portable" else 1
     chosen = list(groups.values())[::step]
-    assert check(spark, chosen, f"{path} SQL rows") > (1500 if step == 1 else 100)
+    assert check(spark, chosen, f"{backend} SQL rows") > (1500 if step == 1 else 100)
 
 
 def check(spark: SparkSession, groups: list[Group], what: str) -> int:
@@ -139,8 +139,8 @@ def check(spark: SparkSession, groups: list[Group], what: str) -> int:
     return count
 
 
-def hash_of(key_type: KeyType, path: Portable, key: KeyTree) -> Column:
-    code, _ = hash_key(path, key, key_type)
+def hash_of(key_type: KeyType, backend: Portable, key: KeyTree) -> Column:
+    code, _ = hash_key(backend, key, key_type)
     return code
 
 
@@ -155,7 +155,7 @@ def check_side_by_side(spark: SparkSession, groups: list[Group]) -> None:
             fields.append(KeyColumn(F.col(name), name, spark_type))
         tree: KeyTree = fields if isinstance(key_type, SQL_ROW) else fields[0]
         code = build(tree, partial(hash_of, key_type))
-        _, key = hash_key(current_path(), tree, key_type)
+        _, key = hash_key(current_backend(), tree, key_type)
         codes.append(code.alias(f"code{i}"))
         code = F.col(f"code{i}")  # once in the plan, which is what takes the time
         columns += [code, PORTABLE.key_group(code, F.lit(MAX_PARALLELISM), key)]

@@ -23,10 +23,8 @@ from keygroups import (
     assign_key_to_parallel_operator,
 )
 from keygroups.savepoint import (
-    EncodedEntry,
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     ReducingStateDescriptor,
     Savepoint,
     SavepointWriter,
@@ -35,6 +33,8 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.spark import (
     KeyedState,
     ListState,

@@ -142,8 +142,6 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
-    "EncodedEntry",
-    "EntryEncoder",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -154,23 +152,19 @@ RECORDS = {
     "ModuloComparison",
     "Operator",
     "OperatorReport",
-    "OperatorRewriter",
     "OperatorStateEntry",
     "OperatorWriter",
     "PointwiseEdge",
-    "ReadTask",
     "Recommendation",
     "Recommendations",
     "RescalePiece",
     "RewriteReport",
-    "RewriteTask",
     "RewrittenOperator",
     "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
-    "SavepointRewriter",  # change_max_parallelism and its like have one
     "Serializer",
     "SkewReport",
     "StateDescriptor",
@@ -186,8 +180,6 @@ RECORDS = {
     "TtlValue",
     "Vertex",
     "VertexSkew",
-    "WriteTask",
-    "WrittenFile",
 }
 # What they do is pandas' and Matplotlib's, where these are installed.
 OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}

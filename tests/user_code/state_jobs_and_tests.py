@@ -35,8 +35,8 @@ def what_a_savepoint_has(path: str) -> None:
             print(entry.key)
         if isinstance(entry.key, savepoint.Row):
             assert_type(entry.key.row_kind, str)
-    tasks: list[savepoint.ReadTask] = operator.tasks()
-    assert_type([one.key_group for one in tasks[0].entries()], list[int])
+    tasks = operator.tasks()
+    assert_type([entry.key_group for entry in tasks[0].entries()], list[int])
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
     assert_type((heaviest[0].subtask, heaviest[0].bytes), tuple[int, int])
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
@@ -47,7 +47,7 @@ def what_a_savepoint_has(path: str) -> None:
 
 
 def a_new_savepoint(path: str) -> None:
-    states: list[savepoint.NewState] = [
+    states = [
         savepoint.ValueStateDescriptor("count", types.LONG, has_ttl=True),
         savepoint.ReducingStateDescriptor("sum", types.DOUBLE),
         savepoint.ListStateDescriptor("tags", types.STRING),
@@ -61,27 +61,17 @@ def a_new_savepoint(path: str) -> None:
         for user in sorted(["ann", "bob"], key=by_user.key_group):
             by_user.write("count", user, 7, last_access=0)
             by_user.write("cities", user, 1, user_key="Berlin")
-        task: savepoint.WriteTask = by_user.task(2)
-        encoder: savepoint.EntryEncoder = task.encoder()
-        entry: savepoint.EncodedEntry = encoder.encode(0, "cid", 7)
-        written: savepoint.WrittenFile = task.write([entry])
-        assert_type((written.subtask, entry.key_group), tuple[int, int])
-        by_user.add(written)
 
 
 def a_savepoint_written_anew(path: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.RestoreWarning)
         warnings.simplefilter("ignore", errors.LeftoverWarning)
-        changed = savepoint.change_max_parallelism(path, 4096, f"{path}-4096", operators=["users"])
+        savepoint.change_max_parallelism(path, 4096, f"{path}-4096", operators=["users"])
     converted: savepoint.RewriteReport = savepoint.convert_to_canonical(path, f"{path}-canonical")
     operator: savepoint.RewrittenOperator = converted.operators[0]
     state: savepoint.RewrittenState = operator.states[0]
     assert_type((operator.new_max_parallelism, state.entries), tuple[int, int])
-    with savepoint.SavepointRewriter(savepoint.read_savepoint(changed.path), path) as rewriter:
-        keyed: savepoint.OperatorRewriter = rewriter.operators[0]
-        task: savepoint.RewriteTask = keyed.read_tasks[0]
-        keyed.add(keyed.task(0).write(task.entries()))
 
 
 def bytes_of_state_keys() -> None:

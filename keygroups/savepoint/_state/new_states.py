@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from keygroups._checks import check_class, check_str, show
 from keygroups._serializers.data_output import utf
@@ -17,14 +18,32 @@ _TIMERS = "_timer_state/"  # what the names of Flink's own states of timers star
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
 
+class NewState:
+    """A state as a job's own descriptor names it: one of the classes below."""
+
+    kind: ClassVar[str]  # of the StateDescriptor that it is written as
+    name: str
+    value_type: KeyType
+    has_ttl: bool
+
+    def __post_init__(self) -> None:
+        name = check_str("name of a state", self.name)
+        utf("name of a state", name)
+        if name in ("", _DEFAULT) or name.startswith(_TIMERS):
+            raise InvalidValueError(
+                f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
+                f"{_TIMERS!r}, which Flink keeps for itself, got {show(name)}"
+            )
+        object.__setattr__(self, "name", name)  # a plain str, of whatever class it was
+        check_class("has_ttl", self.has_ttl, bool, "a bool")
+        serializer_to_write("value_type", self.value_type)
+
+
 @dataclass(frozen=True)
-class _OfOneType:
+class _OfOneType(NewState):
     name: str
     value_type: KeyType
     has_ttl: bool = field(default=False, kw_only=True)
-
-    def __post_init__(self) -> None:
-        _check(self)
 
 
 class ValueStateDescriptor(_OfOneType):
@@ -40,6 +59,8 @@ class ValueStateDescriptor(_OfOneType):
     ValueStateDescriptor(name='count', value_type=LONG, has_ttl=False)
     """
 
+    kind = "VALUE"
+
 
 class ReducingStateDescriptor(_OfOneType):
     """A ReducingState: like a ValueState, of what was reduced so far.
@@ -48,6 +69,8 @@ class ReducingStateDescriptor(_OfOneType):
     >>> ReducingStateDescriptor("sum", DOUBLE)
     ReducingStateDescriptor(name='sum', value_type=DOUBLE, has_ttl=False)
     """
+
+    kind = "REDUCING"
 
 
 class ListStateDescriptor(_OfOneType):
@@ -58,9 +81,11 @@ class ListStateDescriptor(_OfOneType):
     ListStateDescriptor(name='tags', value_type=STRING, has_ttl=True)
     """
 
+    kind = "LIST"
+
 
 @dataclass(frozen=True)
-class MapStateDescriptor:
+class MapStateDescriptor(NewState):
     """A MapState: the types of the keys in a map and of their values; else like a ValueState.
 
     An entry whose user key is None is refused when it is written; Flink keeps no null there.
@@ -70,33 +95,22 @@ class MapStateDescriptor:
     MapStateDescriptor(name='cities', user_key_type=STRING, value_type=LONG, has_ttl=False)
     """
 
+    kind = "MAP"
     name: str
     user_key_type: KeyType
     value_type: KeyType
     has_ttl: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        _check(self)
+        super().__post_init__()
         serializer_to_write("user_key_type", self.user_key_type)
-
-
-NewState = (
-    ValueStateDescriptor | ListStateDescriptor | MapStateDescriptor | ReducingStateDescriptor
-)
-NEW_STATES = (
-    ValueStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-)
-_KINDS = dict(zip(NEW_STATES, ("VALUE", "LIST", "MAP", "REDUCING")))
 
 
 def described(state: NewState, key: Serializer) -> StateDescriptor:
     """Return a state as the reader finds it."""
     return StateDescriptor(
         state.name,
-        _KINDS[type(state)],
+        state.kind,
         key,
         VOID_NAMESPACE,
         serializer_to_write("value_type", state.value_type),
@@ -121,16 +135,3 @@ def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
     except UnsupportedKeyTypeError as error:
         raise UnsupportedKeyTypeError(f"{name} {key_type!r} cannot be written: {error}") from None
     return serializer
-
-
-def _check(state: _OfOneType | MapStateDescriptor) -> None:
-    name = check_str("name of a state", state.name)
-    utf("name of a state", name)
-    if name in ("", _DEFAULT) or name.startswith(_TIMERS):
-        raise InvalidValueError(
-            f"name of a state must not be empty, nor be {_DEFAULT!r} or start with {_TIMERS!r}, "
-            f"which Flink keeps for itself, got {show(name)}"
-        )
-    object.__setattr__(state, "name", name)  # a plain str, of whatever class it was
-    check_class("has_ttl", state.has_ttl, bool, "a bool")
-    serializer_to_write("value_type", state.value_type)

@@ -89,15 +89,15 @@ def map_key(key: object, leaf: Callable[[Any], Any]) -> Any:
     """Return a key with each of its columns mapped, in lists as the key is in lists or tuples."""
     columns = 0
 
-    def mapped(part: object, depth: int) -> Any:
+    def mapped(field: object, depth: int) -> Any:
         nonlocal columns
-        if isinstance(part, (list, tuple)):
+        if isinstance(field, (list, tuple)):
             if depth > MAX_DEPTH:
                 raise InvalidValueError(f"key must be lists at most {MAX_DEPTH} deep")
-            return [mapped(one, depth + 1) for one in part]
+            return [mapped(nested, depth + 1) for nested in field]
         columns += 1
         if columns > _MOST_COLUMNS:
             raise InvalidValueError(f"key must be at most {_MOST_COLUMNS} columns")
-        return leaf(part)
+        return leaf(field)
 
     return mapped(key, 0)

@@ -1,6 +1,6 @@
-"""Hash codes by an Arrow UDF around `keygroups.arrays`: the path that has to be asked for.
+"""Hash codes by an Arrow UDF around `keygroups.arrays`: the backend that has to be asked for.
 
-A string costs a fraction of what it does in the portable path's expressions; a number costs
+A string costs a fraction of what it does in the portable backend's expressions; a number costs
 more, as each row goes to a Python worker and back. Executors need `keygroups[arrays]`.
 """
 
@@ -20,11 +20,11 @@ from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, renamed, ty
 from keygroups.spark._columns.key_hash import SPARK_TYPES
 from keygroups.spark._columns.portable import Portable
 
-Part: TypeAlias = types.KeyType | LogicalType
+AnyType: TypeAlias = types.KeyType | LogicalType  # of a key, or of a field of an SQL_ROW
 
 
 class Arrow(Portable):
-    """The expressions of the portable path, around the hash code of a whole key by a UDF."""
+    """The expressions of the portable backend, around the hash code of a whole key by a UDF."""
 
     in_sql = False
 
@@ -43,33 +43,37 @@ class Arrow(Portable):
         made: Column = self.F.arrow_udf(hash_code, T.IntegerType())(*columns)
         return made
 
-    def _shape(self, key: KeyTree, part: Part, found: list[Column]) -> Any:
-        """Return a key as lists with None for its columns, and add these to what is found."""
-        if isinstance(part, types.PYFLINK):
-            part = part.element
-        fields: Sequence[Part] | None = None
-        if isinstance(part, LogicalType):
-            fields = part.fields if part.name == "ROW" else None
-        elif isinstance(part, (types.TUPLE, types.ROW, types.SQL_ROW)):
-            fields = part.fields
+    def _shape(self, key: KeyTree, field_type: AnyType, columns: list[Column]) -> Any:
+        """Return a key as lists with None for its columns, and add these to `columns`."""
+        if isinstance(field_type, types.PYFLINK):
+            field_type = field_type.element
+        nested_types: Sequence[AnyType] | None = None
+        if isinstance(field_type, LogicalType):
+            nested_types = field_type.fields if field_type.name == "ROW" else None
+        elif isinstance(field_type, (types.TUPLE, types.ROW, types.SQL_ROW)):
+            nested_types = field_type.fields
         if isinstance(key, KeyColumn):
             whole = isinstance(key.spark_type, T.StructType)
-            if isinstance(part, types.SQL_ROW):
-                whole = len(part.fields) > 1
-            if fields is None or whole:
-                found.append(self._column(key, part))
+            if isinstance(field_type, types.SQL_ROW):
+                whole = len(field_type.fields) > 1
+            if nested_types is None or whole:
+                columns.append(self._column(key, field_type))
                 return None
             key = [key]  # the only field
-        if fields is None:
+        if nested_types is None:
             [only] = key
-            return self._shape(only, part, found)
-        return [self._shape(one, field, found) for one, field in zip(key, fields)]
+            return self._shape(only, field_type, columns)
+        return [self._shape(field, nested, columns) for field, nested in zip(key, nested_types)]
 
-    def _column(self, key: KeyColumn, part: Part) -> Column:
+    def _column(self, key: KeyColumn, field_type: AnyType) -> Column:
         """Return a column as the UDF takes it; one whose type is not known is checked later."""
         if key.spark_type is None:
-            what = f"{part} of SQL_ROW" if isinstance(part, LogicalType) else f"key type {part}"
-            return typed(self, key.column, _spark_type(part), what)
+            name = (
+                f"{field_type} of SQL_ROW"
+                if isinstance(field_type, LogicalType)
+                else f"key type {field_type}"
+            )
+            return typed(self, key.column, _spark_type(field_type), name)
         # Arrow has no struct of two fields of one name.
         has_struct = "struct<" in key.spark_type.simpleString()
         return key.column.cast(renamed(key.spark_type)) if has_struct else key.column
@@ -79,25 +83,25 @@ def _is_full(shape: Any) -> bool:
     return shape is None or (bool(shape) and all(map(_is_full, shape)))
 
 
-def _spark_type(part: Part) -> str:
+def _spark_type(field_type: AnyType) -> str:
     """Return the start of what `typeof` says of a column of a key type or a field's type."""
-    if isinstance(part, types.LIST):
-        return _array_type(part.element)
-    if isinstance(part, types.JavaSqlType):
-        return "date" if isinstance(part, types.SQL_DATE) else "timestamp"
-    if not isinstance(part, LogicalType):
-        return SPARK_TYPES[part]
-    if part.name == "ARRAY":
-        return _array_type(part.fields[0])
-    if part.name == "DECIMAL":
-        return f"decimal({part.precision},{part.scale})"
-    return FIELD_TYPES[part.name]
+    if isinstance(field_type, types.LIST):
+        return _array_type(field_type.element)
+    if isinstance(field_type, types.JavaSqlType):
+        return "date" if isinstance(field_type, types.SQL_DATE) else "timestamp"
+    if not isinstance(field_type, LogicalType):
+        return SPARK_TYPES[field_type]
+    if field_type.name == "ARRAY":
+        return _array_type(field_type.fields[0])
+    if field_type.name == "DECIMAL":
+        return f"decimal({field_type.precision},{field_type.scale})"
+    return FIELD_TYPES[field_type.name]
 
 
-def _array_type(element: Part) -> str:
+def _array_type(element: AnyType) -> str:
     inner = _spark_type(element)
     return f"array<{inner}" if inner.endswith("decimal") else f"array<{inner}>"
 
 
 def _filled(shape: Any, columns: Iterator[pa.Array]) -> Any:
-    return next(columns) if shape is None else [_filled(part, columns) for part in shape]
+    return next(columns) if shape is None else [_filled(field, columns) for field in shape]

@@ -1,12 +1,12 @@
 """Which expressions hash a key: the portable ones, the fast ones of a classic session, or a UDF.
 
-The Spark configuration `spark.keygroups.path`, read when an expression is built, decides:
-`auto` (the default) takes the fast path where there is one, `portable` and `fast` force it, and
-`arrow` is taken only where it is set. It is that of the DataFrame's session, or, where only
-columns are given, that of the active or else the default session: a thread that did not make a
-session itself has none active. All give the same answers; `explain()` shows which was taken: the
-fast path's plans have `hive-hash` and `invoke`, those of `arrow` have `ArrowEvalPython`, the
-portable one's have none of them.
+The Spark configuration `spark.keygroups.path`, read when an expression is built, names the
+backend: `auto` (the default) takes the fast one where there is one, `portable` and `fast` force
+it, and `arrow` is taken only where it is set. It is that of the DataFrame's session, or, where
+only columns are given, that of the active or else the default session: a thread that did not make
+a session itself has none active. All give the same answers; `explain()` shows which was taken:
+the fast backend's plans have `hive-hash` and `invoke`, those of `arrow` have `ArrowEvalPython`,
+the portable one's have none of them.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ _CHOICES = ("auto", "fast", "portable", "arrow")
 PORTABLE = Portable(F)
 _TEXT = Portable(SqlFunctions())
 # One answer per gateway, that is per JVM: its classes do not change.
-_fast_paths: dict[Any, Portable | None] = {}
+_fast_backends: dict[Any, Portable | None] = {}
 
 
 def build(
     key: KeyTree, make: Callable[[Portable, KeyTree], Column], session: SparkSession | None = None
 ) -> Column:
-    """Return an expression of a key, made by `make` of a path and the columns.
+    """Return an expression of a key, made by `make` of a backend and the columns.
 
     `session` is that of the DataFrame, if there is one.
     """
     session = session or _active_session()
-    path = current_path(session)
+    backend = current_backend(session)
     if not is_connect(F.lit(0) if session is None else session):
-        return make(path, key)
+        return make(backend, key)
     from keygroups.spark._columns.connect import check_depth, shallow
 
     client = None if session is None else session.client
-    if not path.in_sql:
-        made = make(path, key)
+    if not backend.in_sql:
+        made = make(backend, key)
         check_depth("key", made, client)
         return made
-    return shallow(client, key, partial(make, path), partial(make, _TEXT))
+    return shallow(client, key, partial(make, backend), partial(make, _TEXT))
 
 
-def current_path(session: SparkSession | None = None) -> Portable:
+def current_backend(session: SparkSession | None = None) -> Portable:
     """Return the expressions that a session, or the active one, is to use.
 
-    Raises InvalidValueError for a setting that is none, and where `fast` is set and there is
-    no fast path, or `arrow` and PySpark is too old; ModuleNotFoundError without NumPy or PyArrow.
+    Raises InvalidValueError for a setting that is none, and where `fast` is set and there is no
+    fast backend, or `arrow` and PySpark is too old; ModuleNotFoundError without NumPy or PyArrow.
     """
     session = session or _active_session()
     choice = "auto" if session is None else session.conf.get(SETTING, "auto")
@@ -69,11 +69,11 @@ def current_path(session: SparkSession | None = None) -> Portable:
     if choice == "portable" or session is None:
         return PORTABLE
     if choice == "arrow":
-        return _arrow_path()
-    fast = None if is_connect(session) else _fast_path(session)
+        return _arrow_backend()
+    fast = None if is_connect(session) else _fast_backend(session)
     if fast is None and choice == "fast":
         raise InvalidValueError(
-            f"{SETTING} is fast, but this session has no fast path: it is Spark Connect, or a "
+            f"{SETTING} is fast, but this session has no fast backend: it is Spark Connect, or a "
             "Spark whose internal expressions are not known"
         )
     return fast or PORTABLE
@@ -86,7 +86,7 @@ def _active_session() -> SparkSession | None:
         return None
 
 
-def _arrow_path() -> Portable:
+def _arrow_backend() -> Portable:
     if not hasattr(F, "arrow_udf"):
         raise InvalidValueError(
             f"{SETTING} is arrow, which needs PySpark 4.1 or newer, got {pyspark.__version__}"
@@ -97,10 +97,10 @@ def _arrow_path() -> Portable:
     return Arrow(F)
 
 
-def _fast_path(session: SparkSession) -> Portable | None:
-    from keygroups.spark._columns.catalyst import fast_path
+def _fast_backend(session: SparkSession) -> Portable | None:
+    from keygroups.spark._columns.catalyst import fast_backend
 
     gateway = session.sparkContext._gateway
-    if gateway not in _fast_paths:
-        _fast_paths[gateway] = fast_path(session)
-    return _fast_paths[gateway]
+    if gateway not in _fast_backends:
+        _fast_backends[gateway] = fast_backend(session)
+    return _fast_backends[gateway]

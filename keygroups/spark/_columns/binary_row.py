@@ -2,7 +2,7 @@
 
 The layout is that of `keygroups.binary_row`, and so are the values that are refused: here they
 fail the query. A few fields of fixed width are hashed word by word. Else there are bytes to
-hash: words of 8, made by the current path, and those of text, binaries, large numbers and
+hash: words of 8, made by the current backend, and those of text, binaries, large numbers and
 nested values.
 """
 
@@ -43,7 +43,7 @@ SQL_TYPES = {
     "timestamp_ntz": "TIMESTAMP",
     "timestamp": "TIMESTAMP_LTZ",
 }
-"""What a Flink table would have of each Spark type that has no parameters."""
+"""The type in a Flink table for each Spark type that has no parameters."""
 FIELD_TYPES = {
     **{name: spark_type for spark_type, name in SQL_TYPES.items()},
     **{"CHAR": "string", "VARCHAR": "string", "BINARY": "binary", "VARBINARY": "binary"},
@@ -51,21 +51,21 @@ FIELD_TYPES = {
 """The Spark type that holds each type of Flink SQL that has one without parameters."""
 
 
-def row_hash(path: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
+def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> Column:
     """Return the hash of a key row, given by its fields; it is never null."""
-    parts = counted(key, len(types), "SQL_ROW")
-    if len(types) > path.most_fields or any(map(_is_variable, types)):
+    fields = counted(key, len(types), "SQL_ROW")
+    if len(types) > backend.most_fields or any(map(_is_variable, types)):
         # Spark's hash of bytes is murmur3 seeded with 42, as is BinaryRowData's.
-        return path.F.hash(_row(path, parts, types, is_key=True))
-    words = _header(path, parts)
-    for part, logical_type in zip(parts, types):
-        column = single(part, f"{logical_type} of SQL_ROW")
-        slot = slot_of(path, _value(path, column, logical_type, is_key=True), None)
+        return backend.F.hash(_row(backend, fields, types, is_key=True))
+    words = _header(backend, fields)
+    for field, logical_type in zip(fields, types):
+        column = single(field, f"{logical_type} of SQL_ROW")
+        slot = slot_of(backend, _value(backend, column, logical_type, is_key=True), None)
         if logical_type.element_size == 8:
-            words += [path.low32(slot), path.F.shiftrightunsigned(slot, 32)]
+            words += [backend.low32(slot), backend.F.shiftrightunsigned(slot, 32)]
         else:
             words += [slot, None]
-    return path.hash_words(words)
+    return backend.hash_words(words)
 
 
 def _is_variable(logical_type: LogicalType) -> bool:
@@ -74,23 +74,23 @@ def _is_variable(logical_type: LogicalType) -> bool:
 
 
 def _row(
-    path: Portable, parts: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
+    backend: Portable, fields: Sequence[KeyTree], types: Sequence[LogicalType], is_key: bool
 ) -> Column:
-    F = path.F
+    F = backend.F
     nested = {
-        index: _nested_bytes(path, part, logical_type)
-        for index, (part, logical_type) in enumerate(zip(parts, types))
+        index: _nested_bytes(backend, field, logical_type)
+        for index, (field, logical_type) in enumerate(zip(fields, types))
         if logical_type.name in _NESTED
     }
 
     def assemble(data: Mapping[int, Column]) -> Column:
         values = [
-            _nested_value(path, data[index])
+            _nested_value(backend, data[index])
             if index in data
-            else _value(path, single(part, f"{logical_type} of SQL_ROW"), logical_type, is_key)
-            for index, (part, logical_type) in enumerate(zip(parts, types))
+            else _value(backend, single(field, f"{logical_type} of SQL_ROW"), logical_type, is_key)
+            for index, (field, logical_type) in enumerate(zip(fields, types))
         ]
-        return join(path, _header(path, parts), values)
+        return join(backend, _header(backend, fields), values)
 
     if not nested:
         return assemble({})
@@ -101,117 +101,123 @@ def _row(
     ).getItem(0)
 
 
-def _header(path: Portable, parts: Sequence[KeyTree]) -> list[Column | None]:
+def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]:
     """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
-    F = path.F
-    words: list[list[Column]] = [[] for _ in range((len(parts) + 63 + 8) // 64 * 2)]
-    for index, part in enumerate(parts):
-        if isinstance(part, KeyColumn):  # a row given by its fields is not null
+    F = backend.F
+    words: list[list[Column]] = [[] for _ in range((len(fields) + 63 + 8) // 64 * 2)]
+    for index, field in enumerate(fields):
+        if isinstance(field, KeyColumn):  # a row given by its fields is not null
             word, bit = divmod(8 + index, 32)
-            null = F.when(part.column.isNull(), F.lit(1 << bit).cast("bigint"))
+            null = F.when(field.column.isNull(), F.lit(1 << bit).cast("bigint"))
             words[word].append(null.otherwise(F.lit(0).cast("bigint")))
-    return [path.total(terms, 0) if terms else None for terms in words]
+    return [backend.total(terms, 0) if terms else None for terms in words]
 
 
 def _value(
-    path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool, in_array: bool = False
+    backend: Portable,
+    key: KeyColumn,
+    logical_type: LogicalType,
+    is_key: bool,
+    in_array: bool = False,
 ) -> Value:
-    F, name = path.F, logical_type.name
+    F, name = backend.F, logical_type.name
     if name == "DECIMAL":
-        return _decimal(path, key, logical_type, is_key)
+        return _decimal(backend, key, logical_type, is_key)
     if name not in FIELD_TYPES:
         raise UnsupportedKeyTypeError(f"{logical_type} of SQL_ROW has no column expression")
-    column = checked(path, key, FIELD_TYPES[name], f"{logical_type} of SQL_ROW")
-    column = _required(path, column, logical_type)
+    column = checked(backend, key, FIELD_TYPES[name], f"{logical_type} of SQL_ROW")
+    column = _required(backend, column, logical_type)
     if name in _TEXTS:
-        return _text(path, column, logical_type)
+        return _text(backend, column, logical_type)
     if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return _timestamp(path, column, logical_type, is_key)
+        return _timestamp(backend, column, logical_type, is_key)
     if name == "BOOLEAN":
         return Value(F.when(column, F.lit(1)).when(~column, F.lit(0)).cast("bigint"))
     if name == "FLOAT":  # an array's writer knows one NaN only
-        return Value(path.float_bits(column, raw=not in_array))
+        return Value(backend.float_bits(column, raw=not in_array))
     if name == "DOUBLE":
-        return Value(path.double_bits(column, raw=not in_array))
+        return Value(backend.double_bits(column, raw=not in_array))
     number = (F.unix_date(column) if name == "DATE" else column).cast("bigint")
     size = logical_type.element_size
     return Value(number if size == 8 else number.bitwiseAND(F.lit(2 ** (8 * size) - 1)))
 
 
-def _required(path: Portable, column: Column, logical_type: LogicalType) -> Column:
+def _required(backend: Portable, column: Column, logical_type: LogicalType) -> Column:
     if logical_type.nullable:
         return column
-    F = path.F
+    F = backend.F
     refused = F.raise_error(F.lit(f"key of type {logical_type} must not be null"))
     return F.when(column.isNotNull(), column).otherwise(refused)
 
 
-def _text(path: Portable, column: Column, logical_type: LogicalType) -> Value:
+def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value:
     """Return text or bytes; what is shorter than declared is taken as it is, as in Flink."""
-    F, limit = path.F, logical_type.length
+    F, limit = backend.F, logical_type.length
     if limit is not None and limit < logical_type.MAX_LENGTH:
         message = f"key of type {logical_type} must not be longer, got length "
         length = F.length(column)
-        column = path.accept(length <= limit, column, length, message)
+        column = backend.accept(length <= limit, column, length, message)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
     marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
     mark = F.call_function("substring", marks, size + 1, F.lit(1))
     return Value(
         word=size.cast("bigint"),
-        tail=F.when(size > most, _pad(path, data, padded)),
+        tail=F.when(size > most, _pad(backend, data, padded)),
         size=F.when(size > most, padded.cast("bigint")),
-        inline=F.when(size <= most, F.concat(_pad(path, data, F.lit(most)), mark)),
+        inline=F.when(size <= most, F.concat(_pad(backend, data, F.lit(most)), mark)),
         text=data,
     )
 
 
-def _pad(path: Portable, data: Column, size: Column) -> Column:
-    return path.F.call_function("rpad", data, size, path.F.lit(b"\0"))
+def _pad(backend: Portable, data: Column, size: Column) -> Column:
+    return backend.F.call_function("rpad", data, size, backend.F.lit(b"\0"))
 
 
-def _decimal(path: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
-    F, precision, scale = path.F, logical_type.precision or 0, logical_type.scale or 0
-    spark_type, what = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
+def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
+    F, precision, scale = backend.F, logical_type.precision or 0, logical_type.scale or 0
+    spark_type, name = f"decimal({precision},{scale})", f"{logical_type} of SQL_ROW"
     if key.spark_type is None:
-        column = typed(path, key.column, spark_type, what)
+        column = typed(backend, key.column, spark_type, name)
     else:
-        column = checked(path, key, "decimal", what)
+        column = checked(backend, key, "decimal", name)
         assert isinstance(key.spark_type, T.DecimalType)
         whole = key.spark_type.precision - key.spark_type.scale
         if key.spark_type.scale > scale or whole > precision - scale:
             raise InvalidTypeError(
-                f"{what} does not hold every number of {key.name}, which is "
+                f"{name} does not hold every number of {key.name}, which is "
                 f"{key.spark_type.simpleString()}: cast it to {spark_type} first"
             )
         column = column.cast(spark_type)
-    column = _required(path, column, logical_type)
+    column = _required(backend, column, logical_type)
     size = logical_type.reserved
     if not size:
-        return Value(path.unscaled_long(column, scale))
-    data = path.unscaled_bytes(column)
-    word, tail = F.octet_length(data).cast("bigint"), _pad(path, data, F.lit(size))
-    return _long_form(path, column, word, tail, size, is_key)
+        return Value(backend.unscaled_long(column, scale))
+    data = backend.unscaled_bytes(column)
+    word, tail = F.octet_length(data).cast("bigint"), _pad(backend, data, F.lit(size))
+    return _long_form(backend, column, word, tail, size, is_key)
 
 
 def _long_form(
-    path: Portable, column: Column, word: Column, tail: Column, size: int, is_key: bool
+    backend: Portable, column: Column, word: Column, tail: Column, size: int, is_key: bool
 ) -> Value:
     """Return a value that takes room in the variable part of a key even where it is null."""
-    F = path.F
+    F = backend.F
     if is_key:
         word, tail = F.coalesce(word, F.lit(0)), F.coalesce(tail, F.lit(bytes(size)))
         return Value(word, tail, F.lit(size).cast("bigint"))
     return Value(word, tail, F.when(column.isNotNull(), F.lit(size).cast("bigint")))
 
 
-def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key: bool) -> Value:
-    F, precision = path.F, logical_type.precision or 0
+def _timestamp(
+    backend: Portable, column: Column, logical_type: LogicalType, is_key: bool
+) -> Value:
+    F, precision = backend.F, logical_type.precision or 0
     if logical_type.name == "TIMESTAMP_LTZ":
         millis = F.unix_millis(column)
         micros = F.unix_micros(column) - millis * 1_000
     else:
-        days, micro_of_day = path.day_and_micros(column)
+        days, micro_of_day = backend.day_and_micros(column)
         milli_of_day = F.floor(micro_of_day / 1_000)  # of a double, but of so small a number
         millis, micros = days * 86_400_000 + milli_of_day, micro_of_day - milli_of_day * 1_000
     if precision < 6:  # Spark has no finer ones
@@ -220,44 +226,46 @@ def _timestamp(path: Portable, column: Column, logical_type: LogicalType, is_key
             f"key of type {logical_type} must have at most {precision} digits of a fraction of "
             "a second, got "
         )
-        millis = path.accept(finer == 0, millis, column, message)
+        millis = backend.accept(finer == 0, millis, column, message)
     if not logical_type.reserved:
         return Value(millis)
-    tail = F.when(column.isNotNull(), path.words([F.coalesce(millis, F.lit(0))]))
-    return _long_form(path, column, micros * 1_000, tail, logical_type.reserved, is_key)
+    tail = F.when(column.isNotNull(), backend.words([F.coalesce(millis, F.lit(0))]))
+    return _long_form(backend, column, micros * 1_000, tail, logical_type.reserved, is_key)
 
 
-def _nested_bytes(path: Portable, part: KeyTree, logical_type: LogicalType) -> Column:
+def _nested_bytes(backend: Portable, field: KeyTree, logical_type: LogicalType) -> Column:
     """Return the bytes of a nested row or array; null where it is null."""
-    F, what = path.F, f"{logical_type} of SQL_ROW"
-    if logical_type.name == "ROW" and not isinstance(part, KeyColumn):
-        fields = counted(part, len(logical_type.fields), what)
-        return _row(path, fields, logical_type.fields, is_key=False)
-    part = single(part, what)
+    F, name = backend.F, f"{logical_type} of SQL_ROW"
+    if logical_type.name == "ROW" and not isinstance(field, KeyColumn):
+        fields = counted(field, len(logical_type.fields), name)
+        return _row(backend, fields, logical_type.fields, is_key=False)
+    field = single(field, name)
     if logical_type.name == "ARRAY":
-        data = _array(path, part, logical_type.fields[0], checked(path, part, "array", what))
+        data = _array(
+            backend, field, logical_type.fields[0], checked(backend, field, "array", name)
+        )
     else:
-        columns = struct_fields(part)
+        columns = struct_fields(field)
         if columns is None:
-            known = "not known" if part.spark_type is None else part.spark_type.simpleString()
+            known = "not known" if field.spark_type is None else field.spark_type.simpleString()
             raise InvalidTypeError(
-                f"{what} takes a column of type struct under a DataFrame, or a list of columns, "
-                f"but the type of {part.name} is {known}"
+                f"{name} takes a column of type struct under a DataFrame, or a list of columns, "
+                f"but the type of {field.name} is {known}"
             )
-        fields = counted(columns, len(logical_type.fields), what)
-        data = _row(path, fields, logical_type.fields, is_key=False)
-    data = F.when(part.column.isNotNull(), data)
-    return _required(path, data, logical_type)
+        fields = counted(columns, len(logical_type.fields), name)
+        data = _row(backend, fields, logical_type.fields, is_key=False)
+    data = F.when(field.column.isNotNull(), data)
+    return _required(backend, data, logical_type)
 
 
-def _nested_value(path: Portable, data: Column) -> Value:
-    size = path.F.octet_length(data).cast("bigint")
+def _nested_value(backend: Portable, data: Column) -> Value:
+    size = backend.F.octet_length(data).cast("bigint")
     return Value(size, data, size)
 
 
-def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) -> Column:
+def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Column) -> Column:
     """Return the bytes of an array: its size, null bits in 4-byte words, slots, tails."""
-    F = path.F
+    F = backend.F
     element_type = key.spark_type.elementType if isinstance(key.spark_type, T.ArrayType) else None
     count = F.size(array)
     header_size = F.shiftright(count + 31, 5) * 4 + 4
@@ -269,12 +277,14 @@ def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) 
     def step(bytes_: Column, column: Column) -> Column:
         fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
         value = (
-            _nested_value(path, column)
+            _nested_value(backend, column)
             if element.name in _NESTED
-            else _value(path, named(column), element, is_key=False, in_array=True)
+            else _value(backend, named(column), element, is_key=False, in_array=True)
         )
         offset = (fixed_size + F.octet_length(tails)).cast("bigint")
-        slot = _low_bytes(path, path.words([slot_of(path, value, offset)]), element.element_size)
+        slot = _low_bytes(
+            backend, backend.words([slot_of(backend, value, offset)]), element.element_size
+        )
         slot = slot if value.inline is None else F.coalesce(value.inline, slot)
         more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
         return F.struct(
@@ -282,24 +292,26 @@ def _array(path: Portable, key: KeyColumn, element: LogicalType, array: Column) 
         )
 
     def finish(bytes_: Column) -> Column:
-        slots = _pad(path, bytes_.getField("fixed"), fixed_size - header_size)
-        size = _low_bytes(path, path.words([count.cast("bigint")]), 4)
-        return F.concat(size, _null_bits(path, array, count), slots, bytes_.getField("tails"))
+        slots = _pad(backend, bytes_.getField("fixed"), fixed_size - header_size)
+        size = _low_bytes(backend, backend.words([count.cast("bigint")]), 4)
+        return F.concat(size, _null_bits(backend, array, count), slots, bytes_.getField("tails"))
 
     elements = array
     if element.name in _NESTED:
-        elements = F.transform(array, lambda one: _nested_bytes(path, named(one), element))
+        elements = F.transform(
+            array, lambda column: _nested_bytes(backend, named(column), element)
+        )
     empty = F.struct(F.lit(b"").alias("fixed"), F.lit(b"").alias("tails"))
     return F.aggregate(elements, empty, step, finish)
 
 
-def _low_bytes(path: Portable, word: Column, size: int) -> Column:
-    F = path.F
+def _low_bytes(backend: Portable, word: Column, size: int) -> Column:
+    F = backend.F
     return word if size == 8 else F.call_function("substring", word, F.lit(1), F.lit(size))
 
 
-def _null_bits(path: Portable, array: Column, count: Column) -> Column:
-    F = path.F
+def _null_bits(backend: Portable, array: Column, count: Column) -> Column:
+    F = backend.F
 
     def add_bit(bits: Column, index: Column, word: Column) -> Column:
         at = word * 32 + index
@@ -312,7 +324,7 @@ def _null_bits(path: Portable, array: Column, count: Column) -> Column:
             F.lit(0).cast("bigint"),
             lambda bits, index: add_bit(bits, index, word),
         )
-        return F.concat(bytes_, _low_bytes(path, path.words([path.low32(bits)]), 4))
+        return F.concat(bytes_, _low_bytes(backend, backend.words([backend.low32(bits)]), 4))
 
     last = F.shiftright(count + 31, 5) - 1
     words = F.aggregate(F.sequence(F.lit(0), last), F.lit(b""), add_word)

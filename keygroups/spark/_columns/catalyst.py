@@ -1,8 +1,8 @@
-"""Java hash codes by Catalyst's own expressions, for classic sessions: the fast path.
+"""Java hash codes by Catalyst's own expressions, for classic sessions: the fast backend.
 
 Catalyst can call the JDK's own hashCode in generated code, and its HiveHash is Java's hash of
 ASCII strings and doubles, and Java's 31-fold of ints. These are internals of Spark, which may
-change in any release: `fast_path` tries them on known keys first, and answers None if
+change in any release: `fast_backend` tries them on known keys first, and answers None if
 anything differs.
 """
 
@@ -239,17 +239,17 @@ class Catalyst(Portable):
         return self._jvm.java.lang.Class.forName(name)
 
 
-def fast_path(session: SparkSession) -> Catalyst | None:
+def fast_backend(session: SparkSession) -> Catalyst | None:
     """Return Catalyst's expressions if this Spark has them and they are right, else None."""
     try:
         catalyst = Catalyst(session)
         columns, expected = zip(*_probes(catalyst))
         # A job of one row.
-        found = session.sql("select 1").select(*columns).first()
+        row = session.sql("select 1").select(*columns).first()
         pure = catalyst.is_pure(_written(catalyst))
     except (Py4JError, PySparkException):
         return None
-    return catalyst if pure and found is not None and tuple(found) == expected else None
+    return catalyst if pure and row is not None and tuple(row) == expected else None
 
 
 def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:

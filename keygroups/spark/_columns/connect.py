@@ -50,12 +50,12 @@ def shallow(
         return F.expr(text(_replaced(key, iter(names))).text)
     # Of no elements, aggregate() makes no more than what its last function makes of the start.
     if len(leaves) == 1:
-        start, parts = leaves[0].column, ["key"]
+        start, references = leaves[0].column, ["key"]
     else:
-        parts = [f"key.c{i}" for i in range(len(leaves))]
+        references = [f"key.c{i}" for i in range(len(leaves))]
         pairs = ((F.lit(f"c{i}"), leaf.column) for i, leaf in enumerate(leaves))
         start = F.named_struct(*(column for pair in pairs for column in pair))
-    finish = F.expr(f"key -> {text(_replaced(key, iter(parts))).text}")
+    finish = F.expr(f"key -> {text(_replaced(key, iter(references))).text}")
     made = F.call_function(
         "aggregate", F.expr("array()"), start, F.expr("(key, x) -> key"), finish
     )
@@ -86,8 +86,8 @@ def _depth(message: Any) -> int:
     deepest = 0
     for field, value in message.ListFields():
         if field.message_type is not None:
-            parts = [value] if hasattr(value, "ListFields") else value
-            deepest = max(deepest, *(_depth(part) for part in parts))
+            messages = [value] if hasattr(value, "ListFields") else value
+            deepest = max(deepest, *(_depth(nested) for nested in messages))
     return 1 + deepest
 
 
@@ -106,8 +106,8 @@ def _leaves(key: KeyTree) -> Iterator[KeyColumn]:
     if isinstance(key, KeyColumn):
         yield key
     else:
-        for part in key:
-            yield from _leaves(part)
+        for field in key:
+            yield from _leaves(field)
 
 
 def _replaced(key: KeyTree, texts: Iterator[Any]) -> KeyTree:
@@ -115,11 +115,11 @@ def _replaced(key: KeyTree, texts: Iterator[Any]) -> KeyTree:
     if isinstance(key, KeyColumn):
         text: Any = SqlText(next(texts))
         return KeyColumn(text, key.name, key.spark_type)
-    return [_replaced(part, texts) for part in key]
+    return [_replaced(field, texts) for field in key]
 
 
 def _too_deep() -> tuple[type[Exception], ...]:
-    """Return what says that an expression is too deep; protobuf is there for Connect alone."""
+    """Return the error of an expression that is too deep; protobuf is there for Connect alone."""
     from google.protobuf.message import Error
 
     return Error, RecursionError

@@ -55,41 +55,41 @@ def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
 def renamed(spark_type: T.DataType) -> str:
     """Return a type as SQL writes it, with the fields of structs named by their places."""
     if isinstance(spark_type, T.StructType):
-        parts = (f"f{i}:{renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
-        return f"struct<{','.join(parts)}>"
+        fields = (f"f{i}:{renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
+        return f"struct<{','.join(fields)}>"
     if isinstance(spark_type, T.ArrayType):
         return f"array<{renamed(spark_type.elementType)}>"
     return spark_type.simpleString()
 
 
-def counted(key: KeyTree, count: int, what: object) -> Sequence[KeyTree]:
+def counted(key: KeyTree, count: int, key_type: object) -> Sequence[KeyTree]:
     """Return the columns of a key if they are as many as its fields, else refuse them."""
     keys = [key] if isinstance(key, KeyColumn) else key
     if len(keys) != count:
-        raise InvalidValueError(f"key of type {what} must be {count} columns, got {len(keys)}")
+        raise InvalidValueError(f"key of type {key_type} must be {count} columns, got {len(keys)}")
     return keys
 
 
-def single(key: KeyTree, what: str) -> KeyColumn:
+def single(key: KeyTree, name: str) -> KeyColumn:
     """Return a key if it is one column, else refuse it."""
     if not isinstance(key, KeyColumn):
-        raise InvalidValueError(f"{what} must be one column, got a list")
+        raise InvalidValueError(f"{name} must be one column, got a list")
     return key
 
 
-def checked(path: Portable, key: KeyColumn, spark_type: str, what: str) -> Column:
+def checked(backend: Portable, key: KeyColumn, spark_type: str, name: str) -> Column:
     """Return a column if it is of a Spark type, given without parameters, else refuse it."""
     if key.spark_type is None:
-        return typed(path, key.column, spark_type, what)
+        return typed(backend, key.column, spark_type, name)
     if simple_type(key.spark_type) != spark_type:
         raise InvalidTypeError(
-            f"{what} takes a column of type {spark_type}, but {key.name} is "
+            f"{name} takes a column of type {spark_type}, but {key.name} is "
             f"{key.spark_type.simpleString()}"
         )
     return key.column
 
 
-def typed(path: Portable, column: Column, spark_type: str, what: str) -> Column:
+def typed(backend: Portable, column: Column, spark_type: str, name: str) -> Column:
     """Let a column of a Spark type through; with one of another type the analysis fails.
 
     Spark has no function that refuses a type, but to ask a struct for a field that it does not
@@ -97,8 +97,8 @@ def typed(path: Portable, column: Column, spark_type: str, what: str) -> Column:
     `typeof` says the right one, and else the message. All of it is constant, and gone from the
     plan after.
     """
-    F = path.F
-    says = F.concat(F.lit(f"{what} takes a column of type {spark_type} not "), F.typeof(column))
+    F = backend.F
+    says = F.concat(F.lit(f"{name} takes a column of type {spark_type} not "), F.typeof(column))
     right = F.lit(f"^.* not {re.escape(spark_type)}([(<].*)?$")
-    name = F.regexp_replace(says, right, F.lit(spark_type))
-    return F.when(F.named_struct(name, F.lit(1)).getField(spark_type).isNotNull(), column)
+    field = F.regexp_replace(says, right, F.lit(spark_type))
+    return F.when(F.named_struct(field, F.lit(1)).getField(spark_type).isNotNull(), column)

@@ -1,6 +1,6 @@
 """From a key, as columns, and its key type to the column of its hash code.
 
-The expressions are those of the current path; which Spark type holds which key type is said
+The expressions are those of the current backend; which Spark type holds which key type is said
 here.
 """
 
@@ -46,103 +46,103 @@ SPARK_TYPES: dict[types.KeyType, str] = {
 
 
 def hash_key(
-    path: Portable, key: KeyTree, key_type: types.KeyType
+    backend: Portable, key: KeyTree, key_type: types.KeyType
 ) -> tuple[Column, Column | None]:
     """Return the hash code of a key, and the column that is null where the key is null.
 
     That column is None for a key that never is null: a tuple or row given by its fields, and
     a PyFlink key, of which Flink has a null one.
     """
-    code, nullable = _hash_whole(path, key, key_type)
-    return path.of_whole_key(code, key, key_type), nullable
+    code, nullable = _hash_whole(backend, key, key_type)
+    return backend.of_whole_key(code, key, key_type), nullable
 
 
 def _hash_whole(
-    path: Portable, key: KeyTree, key_type: types.KeyType
+    backend: Portable, key: KeyTree, key_type: types.KeyType
 ) -> tuple[Column, Column | None]:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
-        return _hash_fields(path, key, key_type)
+        return _hash_fields(backend, key, key_type)
     if isinstance(key_type, types.SQL_ROW):
-        return _hash_sql_row(path, key, key_type)
+        return _hash_sql_row(backend, key, key_type)
     if isinstance(key_type, types.PYFLINK):
-        return _hash_pyflink(path, key, key_type), None
-    [part] = counted(key, 1, key_type)
-    column = single(part, f"key of type {key_type}")
-    return _hash_column(path, column, key_type), column.column
+        return _hash_pyflink(backend, key, key_type), None
+    [only] = counted(key, 1, key_type)
+    column = single(only, f"key of type {key_type}")
+    return _hash_column(backend, column, key_type), column.column
 
 
-def _hash(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
+def _hash(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     """Return the hash of a part of a key; null where the part is."""
     if isinstance(key_type, (types.TUPLE, types.ROW)):
-        code, struct = _hash_fields(path, key, key_type)
-        return code if struct is None else path.F.when(struct.isNotNull(), code)
-    return _hash_column(path, single(key, f"key of type {key_type}"), key_type)
+        code, struct = _hash_fields(backend, key, key_type)
+        return code if struct is None else backend.F.when(struct.isNotNull(), code)
+    return _hash_column(backend, single(key, f"key of type {key_type}"), key_type)
 
 
-def _deep(path: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
+def _deep(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     """Return the hash of a Row's field: RowUtils goes into lists, and else adds 31."""
     if isinstance(key_type, types.LIST) and isinstance(key, KeyColumn):
-        return _hash_list(path, key, key_type, _deep)
-    return _hash(path, key, key_type).cast("bigint") + path.F.lit(31)
+        return _hash_list(backend, key, key_type, _deep)
+    return _hash(backend, key, key_type).cast("bigint") + backend.F.lit(31)
 
 
 def _hash_fields(
-    path: Portable, key: KeyTree, key_type: types.TUPLE | types.ROW
+    backend: Portable, key: KeyTree, key_type: types.TUPLE | types.ROW
 ) -> tuple[Column, Column | None]:
-    F = path.F
+    F = backend.F
     fields, struct = key_fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
     if isinstance(key_type, types.TUPLE):
-        codes = [_hash(path, field, part) for field, part in pairs]
-        return (path.fold(codes, 0) if codes else F.lit(0)), struct
-    codes = [_deep(path, field, part) for field, part in pairs]
+        codes = [_hash(backend, field, field_type) for field, field_type in pairs]
+        return (backend.fold(codes, 0) if codes else F.lit(0)), struct
+    codes = [_deep(backend, field, field_type) for field, field_type in pairs]
     kind = 31 * key_type.kind_byte
     if key_type.names is None:
-        return path.fold_longs(codes, 1, plus=kind), struct
+        return backend.fold_longs(codes, 1, plus=kind), struct
     # A row of Row.withNames() hashes as a map: the sum of name xor field.
     name_codes = [(31 + hash_code(name, types.STRING)) % 2**32 for name in key_type.names]
     terms = [
-        path.low32(F.coalesce(code.cast("bigint"), F.lit(0))).bitwiseXOR(F.lit(name))
+        backend.low32(F.coalesce(code.cast("bigint"), F.lit(0))).bitwiseXOR(F.lit(name))
         for name, code in zip(name_codes, codes)
     ]
-    return path.as_code(path.total(terms, 1 + kind)), struct
+    return backend.as_code(backend.total(terms, 1 + kind)), struct
 
 
 def _hash_sql_row(
-    path: Portable, key: KeyTree, key_type: types.SQL_ROW
+    backend: Portable, key: KeyTree, key_type: types.SQL_ROW
 ) -> tuple[Column, Column | None]:
     """Hash a row; one column is its only field, or a struct of several."""
     fields, struct = key_fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
-    return row_hash(path, fields, key_type.fields), struct
+    return row_hash(backend, fields, key_type.fields), struct
 
 
-def _hash_pyflink(path: Portable, key: KeyTree, key_type: types.PYFLINK) -> Column:
+def _hash_pyflink(backend: Portable, key: KeyTree, key_type: types.PYFLINK) -> Column:
     """Hash the Row of one field that PyFlink puts round a key."""
     element = key_type.element
     if isinstance(element, types.SQL_TIMESTAMP):
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
     if not isinstance(element, (types.TUPLE, types.ROW)):
         [key] = counted(key, 1, key_type)
-    return path.fold_longs([_deep(path, key, element)], 1)
+    return backend.fold_longs([_deep(backend, key, element)], 1)
 
 
-def _hash_column(path: Portable, key: KeyColumn, key_type: types.KeyType) -> Column:
-    what = f"key type {key_type}"
+def _hash_column(backend: Portable, key: KeyColumn, key_type: types.KeyType) -> Column:
+    name = f"key type {key_type}"
     if isinstance(key_type, types.LIST):
-        return _hash_list(path, key, key_type, _hash)
+        return _hash_list(backend, key, key_type, _hash)
     if isinstance(key_type, types.SQL_TIMESTAMP):
         # java.sql.Timestamp hashes its epoch millisecond, whatever the zone.
-        timestamp = checked(path, key, "timestamp", what)
-        return path.hash_long(path.F.unix_millis(timestamp))
+        timestamp = checked(backend, key, "timestamp", name)
+        return backend.hash_long(backend.F.unix_millis(timestamp))
     if isinstance(key_type, types.SQL_DATE):
-        return _hash_sql_date(path, checked(path, key, "date", what), key_type)
+        return _hash_sql_date(backend, checked(backend, key, "date", name), key_type)
     if key_type not in SPARK_TYPES:
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    return path.hashers[key_type](checked(path, key, SPARK_TYPES[key_type], what))
+    return backend.hashers[key_type](checked(backend, key, SPARK_TYPES[key_type], name))
 
 
 def _hash_list(
-    path: Portable,
+    backend: Portable,
     key: KeyColumn,
     key_type: types.LIST,
     hash_element: Callable[[Portable, KeyTree, types.KeyType], Column],
@@ -152,17 +152,17 @@ def _hash_list(
 
     def hash_one(element: Column) -> Column:
         named = KeyColumn(element, f"{key.name}.element", element_type)
-        return hash_element(path, named, key_type.element)
+        return hash_element(backend, named, key_type.element)
 
-    return path.fold_array(checked(path, key, "array", f"key type {key_type}"), hash_one)
+    return backend.fold_array(checked(backend, key, "array", f"key type {key_type}"), hash_one)
 
 
-def _hash_sql_date(path: Portable, date: Column, key_type: types.SQL_DATE) -> Column:
+def _hash_sql_date(backend: Portable, date: Column, key_type: types.SQL_DATE) -> Column:
     """Hash the epoch millisecond of local midnight, as java.sql.Date does.
 
     Where the core cannot say which instant that is, the query fails.
     """
-    F = path.F
+    F = backend.F
     first, last, doubtful = _midnights(key_type)
     days = [start for start, end in doubtful if start == end]
     year, month, day, zero = F.year(date), F.month(date), F.dayofmonth(date), F.lit(0)
@@ -174,7 +174,7 @@ def _hash_sql_date(path: Portable, date: Column, key_type: types.SQL_DATE) -> Co
         if start != end:
             certain = certain & ~date.between(F.lit(start), F.lit(end))
     message = f"key of type {key_type} must be one certain instant, got "
-    return path.accept(certain, path.hash_long(F.unix_millis(midnight)), date, message)
+    return backend.accept(certain, backend.hash_long(F.unix_millis(midnight)), date, message)
 
 
 @lru_cache(maxsize=64)
@@ -205,9 +205,9 @@ def key_fields(
     return counted(fields, len(key_type.fields), key_type), key.column
 
 
-def contains(key_type: types.KeyType, *parts: types.ScalarType) -> bool:
+def contains(key_type: types.KeyType, *scalars: types.ScalarType) -> bool:
     """Return whether a key type is one of some, or made of one."""
     if isinstance(key_type, types.SQL_ROW):
-        names = {part.name for part in parts}
-        return any(one.name in names for field in key_type.fields for one in field.walk())
-    return any(part in parts for part in key_type.walk())
+        names = {scalar.name for scalar in scalars}
+        return any(nested.name in names for field in key_type.fields for nested in field.walk())
+    return any(nested in scalars for nested in key_type.walk())

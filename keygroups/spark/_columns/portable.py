@@ -213,7 +213,7 @@ class Portable:
     def float_bits(self, column: Column, raw: bool) -> Column:
         """Float.floatToIntBits, which is the hashCode, as a bigint that is not negative.
 
-        `raw` is for bits in which a NaN keeps its own, where the path tells NaNs apart, not here.
+        `raw` is for bits in which a NaN keeps its own, where a backend tells NaNs apart: not here.
         """
         return self._java_hash(column)
 

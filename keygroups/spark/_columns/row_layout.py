@@ -26,9 +26,9 @@ class Value:
     text: Column | None = None
 
 
-def join(path: Portable, header: list[Column | None], values: list[Value]) -> Column:
+def join(backend: Portable, header: list[Column | None], values: list[Value]) -> Column:
     """Return the bytes of a row."""
-    F = path.F
+    F = backend.F
     words = []
     for low, high in zip(header[::2], header[1::2]):
         low = F.lit(0).cast("bigint") if low is None else low
@@ -37,23 +37,23 @@ def join(path: Portable, header: list[Column | None], values: list[Value]) -> Co
     offsets: list[Column] = []
     sizes: list[Column] = []
     for value in values:
-        offsets.append(path.total(sizes, fixed_size))
+        offsets.append(backend.total(sizes, fixed_size))
         if value.size is not None:
             sizes.append(F.coalesce(value.size, F.lit(0).cast("bigint")))
     located = list(zip(values, offsets))
-    slots, tails = _in_place(path, words, located)
-    written = path.write(path.total(sizes, fixed_size), slots, tails)
-    return _concat(path, words, located) if written is None else written
+    slots, tails = _in_place(backend, words, located)
+    written = backend.write(backend.total(sizes, fixed_size), slots, tails)
+    return _concat(backend, words, located) if written is None else written
 
 
 def _in_place(
-    path: Portable, words: list[Column], located: list[tuple[Value, Column]]
+    backend: Portable, words: list[Column], located: list[tuple[Value, Column]]
 ) -> tuple[list[Column], list[tuple[Column, Column]]]:
     """Return the words of the fixed part, and which bytes go where, the inline ones over them."""
-    F = path.F
+    F = backend.F
     slots, tails = list(words), []
     for value, offset in located:
-        slot, data = slot_of(path, value, offset), value.tail
+        slot, data = slot_of(backend, value, offset), value.tail
         if value.text is not None:
             assert value.size is not None
             data, is_inline = value.text, value.size.isNull()
@@ -67,27 +67,27 @@ def _in_place(
     return slots, tails
 
 
-def _concat(path: Portable, words: list[Column], located: list[tuple[Value, Column]]) -> Column:
-    F = path.F
+def _concat(backend: Portable, words: list[Column], located: list[tuple[Value, Column]]) -> Column:
+    F = backend.F
     words, pieces, tails = list(words), [], []
     for value, offset in located:
-        slot = slot_of(path, value, offset)
+        slot = slot_of(backend, value, offset)
         if value.inline is None:
             words.append(slot)
         else:
-            pieces += [path.words(words)] if words else []
-            pieces.append(F.coalesce(value.inline, path.words([slot])))
+            pieces += [backend.words(words)] if words else []
+            pieces.append(F.coalesce(value.inline, backend.words([slot])))
             words = []
         if value.tail is not None:
             tails.append(F.coalesce(value.tail, F.lit(b"")))
-    pieces += [path.words(words)] if words else []
+    pieces += [backend.words(words)] if words else []
     joined: Column = F.concat(*pieces, *tails)
     return joined
 
 
-def slot_of(path: Portable, value: Value, offset: Column | None) -> Column:
+def slot_of(backend: Portable, value: Value, offset: Column | None) -> Column:
     """Return the word in the slot of a value, 0 for null, where it is not inline."""
-    F, word = path.F, value.word
+    F, word = backend.F, value.word
     if value.tail is not None:
         word = F.shiftleft(offset, 32).bitwiseOR(word)
     slot: Column = F.coalesce(word, F.lit(0).cast("bigint"))

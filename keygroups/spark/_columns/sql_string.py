@@ -30,15 +30,15 @@ class LambdaFree(Portable):
         is_utf8 = F.encode(column, "UTF-8") == column.cast("binary")
         is_ascii = is_utf8 & (F.octet_length(column) == F.length(column))
         units = F.hex(F.encode(column, "UTF-16BE"))
-        parts = []
+        binaries = []
         for digit in range(1, _DIGITS + 1):
             bytes_ = F.unhex(F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}")))
             plain = column.cast("binary") if digit == _DIGITS else F.lit(b"")
-            parts.append(F.concat(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
-        folds = [self.array_hash([part]) - _ARRAY_BASE**2 for part in parts]
+            binaries.append(F.concat(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
+        folds = [self.array_hash([binary]) - _ARRAY_BASE**2 for binary in binaries]
         code = self.as_code(self._weighted(folds, 16))
         together = self._weighted(folds, _ARRAY_BASE) + _ARRAY_BASE ** (_DIGITS + 1)
-        is_right = self.low32(together - self.array_hash(parts)) == 0
+        is_right = self.low32(together - self.array_hash(binaries)) == 0
         refused = F.raise_error(
             F.lit("this Spark hashes arrays otherwise than known: use keygroups.spark.functions")
         )
@@ -46,10 +46,10 @@ class LambdaFree(Portable):
         hashed: Column = F.when(is_right & column.isNotNull(), code)
         return hashed.when(column.isNotNull(), refused)
 
-    def array_hash(self, parts: list[Column]) -> Column:
-        """Return what Spark takes for the hashCode of an array of binaries."""
+    def array_hash(self, binaries: list[Column]) -> Column:
+        """Return the hashCode of an array of binaries, as Spark has it."""
         F = self.F
-        digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*parts)), 16, 10)
+        digits: Column = F.conv(F.printf(F.lit("%h"), F.array(*binaries)), 16, 10)
         return digits.cast("bigint")
 
     def _weighted(self, folds: list[Column], base: int) -> Column:

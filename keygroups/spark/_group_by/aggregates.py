@@ -49,7 +49,7 @@ class Aggregate(ABC):
         """Take back the value of a row that is no longer there."""
 
     def result(self, acc: list[Any]) -> Any:
-        """Return what the aggregate is now."""
+        """Return the aggregate of the values so far."""
         return acc[0]
 
 
@@ -149,11 +149,11 @@ class Extreme(Aggregate):
         """Return whether a value goes before another."""
 
     def _look_again(self, acc: list[Any], view: MapView) -> None:
-        found = False
+        is_set = False
         for value in view.values():
-            if not found or self._beats(value, acc[0]):
-                acc[0], found = value, True
-        if not found:  # the others have expired
+            if not is_set or self._beats(value, acc[0]):
+                acc[0], is_set = value, True
+        if not is_set:  # the others have expired
             acc[:] = self.first
 
 
@@ -208,7 +208,7 @@ AGGREGATES: dict[str, Callable[[str, T.DataType], Aggregate]] = {
 }
 
 
-def _refused(name: str, column: str, value_type: T.DataType, what: str) -> InvalidTypeError:
+def _refused(name: str, column: str, value_type: T.DataType, takes: str) -> InvalidTypeError:
     return InvalidTypeError(
-        f"{name} takes a column of {what}, got {show(column)} of {value_type.simpleString()}"
+        f"{name} takes a column of {takes}, got {show(column)} of {value_type.simpleString()}"
     )

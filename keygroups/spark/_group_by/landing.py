@@ -22,12 +22,14 @@ _FACTOR, _SUMMAND = 5, 0xE6546B64
 _FINAL_1, _FINAL_2 = 0x85EBCA6B, 0xC2B2AE35
 
 
-def lands_on(path: Portable, key: Sequence[Column], subtask: Column, parallelism: int) -> Column:
+def lands_on(
+    backend: Portable, key: Sequence[Column], subtask: Column, parallelism: int
+) -> Column:
     """Return the int for which `hash(*key, int)` is the subtask's number."""
-    F = path.F
+    F = backend.F
     blocks = [_block_xor_seed(target) for target in range(parallelism)]
-    scrambled = path.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
-    return path.as_code(murmur.word_of(F, scrambled.cast("bigint")))
+    scrambled = backend.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
+    return backend.as_code(murmur.word_of(F, scrambled.cast("bigint")))
 
 
 def _block_xor_seed(target: int) -> int:

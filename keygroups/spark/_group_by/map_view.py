@@ -22,8 +22,8 @@ class MapView:
     def get(self, value: object) -> int:
         """Return how often a value is there, 0 where it is not."""
         if value not in self._counts:
-            found = self._state.getValue((value,))
-            self._keep(value, None if found is None else found[0])
+            entry = self._state.getValue((value,))
+            self._keep(value, None if entry is None else entry[0])
         return self._counts[value] or 0
 
     def put(self, value: object, count: int) -> None:

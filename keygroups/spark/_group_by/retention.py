@@ -50,7 +50,7 @@ def check_retention(idle_retention: object, state_ttl: object, update_type: str)
         raise InvalidTypeError(
             f"idle_retention must be a tuple (min, max), got {show(idle_retention)}"
         )
-    low, high = (_milliseconds("idle_retention", part) for part in idle_retention)
+    low, high = (_milliseconds("idle_retention", bound) for bound in idle_retention)
     if low < 2:
         raise InvalidValueError(
             f"idle_retention must have a min above 1 ms, or Flink never cleans up, got "
@@ -92,8 +92,8 @@ class CleanUpTimer:
 
         Spark handles the rows of a batch before its timers, Flink whatever is due first.
         """
-        found = self._time.get()
-        registered = None if found is None else found[0]
+        row = self._time.get()
+        registered = None if row is None else row[0]
         fired = registered is not None and registered <= now
         if fired or registered is None or now + self._low > registered:
             self._handle.registerTimer(now + self._high)

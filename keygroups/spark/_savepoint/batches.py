@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint import ReadTask, StateDescriptor, StateEntry
+from keygroups.savepoint import StateDescriptor, StateEntry
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.column_types import (
     BINARY,
     Convert,
@@ -101,7 +102,7 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
     """Return the layout for some states."""
     by_state = {state.name: _columns(state) for state in states}
     types = tuple(
-        {name: one.data_type for name, columns in by_state.items() if (one := columns[role])}
+        {name: column.data_type for name, columns in by_state.items() if (column := columns[role])}
         for role in range(len(_TYPED))
     )
     return Layout(
@@ -143,8 +144,8 @@ def _chunks(entries: Iterator[StateEntry]) -> Iterator[tuple[str, int, list[Stat
         if chunk[-1].key_group == key_group and all(map(name.__eq__, map(_get_state, chunk))):
             yield name, key_group, chunk
         else:
-            for (name, key_group), part in groupby(chunk, _state_and_key_group):
-                yield name, key_group, list(part)
+            for (name, key_group), run in groupby(chunk, _state_and_key_group):
+                yield name, key_group, list(run)
 
 
 def _as_it_is(values: Sequence[Any]) -> Sequence[Any]:
@@ -209,8 +210,8 @@ def _columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
 
 def _has_key_bytes(state: StateDescriptor) -> bool:
     """Return whether there may be entries whose key nobody but the job can tell."""
-    parts = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
-    return any(is_of_the_job(part) for part in parts if part is not None)
+    serializers = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
+    return any(is_of_the_job(serializer) for serializer in serializers if serializer is not None)
 
 
 def _joined(types: Mapping[str, T.DataType]) -> T.DataType:
@@ -218,16 +219,16 @@ def _joined(types: Mapping[str, T.DataType]) -> T.DataType:
 
     Where no state has one, all are null: strings, which every format can store.
     """
-    found = list(types.values())
-    if any(one != found[0] for one in found):
-        return T.StructType([T.StructField(name, one) for name, one in types.items()])
-    return found[0] if found else T.StringType()
+    data_types = list(types.values())
+    if any(data_type != data_types[0] for data_type in data_types):
+        return T.StructType([T.StructField(name, data_type) for name, data_type in types.items()])
+    return data_types[0] if data_types else T.StringType()
 
 
 def _placed(convert: Convert, state: str, types: Mapping[str, T.DataType]) -> Convert:
     """Put the values into the field of their state where the column is a struct of them."""
     states = list(types)
-    if all(one == types[state] for one in types.values()):
+    if all(data_type == types[state] for data_type in types.values()):
         return convert
     before = (None,) * states.index(state)
     after = (None,) * (len(states) - len(before) - 1)

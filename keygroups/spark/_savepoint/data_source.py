@@ -12,7 +12,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint import Operator, ReadTask, read_savepoint
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.batches import Layout, batches, layout_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks, wanted_states
 
@@ -71,12 +72,12 @@ class FlinkStateDataSource(DataSource):
         return Options(self.options).layout().schema
 
     def reader(self, schema: T.StructType) -> DataSourceReader:
-        """Return what reads."""
+        """Return the reader."""
         return FlinkStateReader(Options(self.options), schema)
 
 
 class TaskPartition(InputPartition):
-    """What one task of Spark reads."""
+    """The state that one task of Spark reads."""
 
     def __init__(self, task: ReadTask) -> None:
         self.task = task
@@ -97,7 +98,7 @@ class FlinkStateReader(DataSourceReader):
 
     @property
     def pushFilters(self) -> Any:  # Spark's name
-        """What Spark pushes filters down with.
+        """The function to which Spark pushes filters down.
 
         Spark calls it where that is on, which it is not by default; where it is off, Spark
         refuses a reader whose method is another than the one it inherits.
@@ -111,11 +112,13 @@ class FlinkStateReader(DataSourceReader):
         """Return the tasks."""
         operator = self._options.open()
         key_groups = self._options.key_groups
-        states = [one for one in self._layout.states if _passes(self._tests["state"], one)]
+        states = [name for name in self._layout.states if _passes(self._tests["state"], name)]
         wanted = [
-            one
-            for one in (range(operator.max_parallelism) if key_groups is None else key_groups)
-            if _passes(self._tests["key_group"], one)
+            key_group
+            for key_group in (
+                range(operator.max_parallelism) if key_groups is None else key_groups
+            )
+            if _passes(self._tests["key_group"], key_group)
         ]
         return [TaskPartition(task) for task in read_tasks(operator, states, wanted)]
 
@@ -128,13 +131,13 @@ class FlinkStateReader(DataSourceReader):
 
 def _push(tests: dict[str, list[Callable[[Any], bool]]], filters: Iterable[Any]) -> Iterator[Any]:
     """Keep the filters by state or key group, and yield the others, which Spark has to apply."""
-    for one in filters:
-        test = _TESTS.get(type(one).__name__)
-        column = ".".join(getattr(one, "attribute", ()))
+    for pushed in filters:
+        test = _TESTS.get(type(pushed).__name__)
+        column = ".".join(getattr(pushed, "attribute", ()))
         if test is None or column not in tests:
-            yield one
+            yield pushed
         else:
-            tests[column].append(partial(_test, test, one.value))
+            tests[column].append(partial(_test, test, pushed.value))
 
 
 def _test(test: Callable[[Any, Any], bool], value: Any, mine: Any) -> bool:
@@ -146,7 +149,7 @@ def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
 
 
 def _parse_moved(text: str) -> dict[str, str]:
-    """Return what a JSON object of paths says."""
+    """Return the paths by path of a JSON object."""
     moved = _parse_json(text)
     if not isinstance(moved, dict) or not all(isinstance(new, str) for new in moved.values()):
         raise InvalidValueError(f"moved must be a JSON object of paths, got {show(text)}")
@@ -154,7 +157,7 @@ def _parse_moved(text: str) -> dict[str, str]:
 
 
 def _parse_allow(text: str) -> list[str]:
-    """Return what a JSON list of paths says."""
+    """Return the paths of a JSON list."""
     allow = _parse_json(text)
     if not isinstance(allow, list) or not all(isinstance(path, str) for path in allow):
         raise InvalidValueError(f"allow must be a JSON list of paths, got {show(text)}")

@@ -13,7 +13,10 @@ from pyspark.sql import DataFrame
 
 from keygroups import errors
 from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.savepoint import EncodedEntry, OperatorRewriter, OperatorWriter, WriteTask
+from keygroups.savepoint import OperatorWriter
+from keygroups.savepoint._rewriter import OperatorRewriter
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark.placement import repartition_by_key_group
 
@@ -28,7 +31,7 @@ def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
     import pyarrow as pa
 
     types = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
-    columns = [pa.array(column, one) for column, one in zip(zip(*entries), types)]
+    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(zip(*entries), types)]
     return pa.RecordBatch.from_arrays(columns, EncodedEntry._fields)
 
 

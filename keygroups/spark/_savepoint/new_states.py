@@ -1,10 +1,11 @@
-"""What a savepoint is written from: DataFrames, and which of their columns are whose state."""
+"""The state that a savepoint is written from: DataFrames, and the columns of each state."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -13,10 +14,10 @@ from keygroups.errors import InvalidTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.spark._columns.arguments import (
     check_column_or_name,
     check_df,
@@ -30,6 +31,7 @@ from keygroups.types import KeyType
 class State:
     """From which columns a state is written, and their key types: one of the classes below."""
 
+    descriptor: ClassVar[Callable[..., NewState]]  # takes a name, and the types in their order
     value: ColumnOrName
     value_type: KeyType
 
@@ -38,6 +40,11 @@ class State:
             is_type = name.endswith("_type")
             checked = check_key_type(given, name) if is_type else check_column_or_name(name, given)
             object.__setattr__(self, name, checked)
+
+    def described(self, name: str, has_ttl: bool) -> NewState:
+        """Return the descriptor of the state, which has this name."""
+        types = [given for argument, given in vars(self).items() if argument.endswith("_type")]
+        return self.descriptor(name, *types, has_ttl=has_ttl)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,7 @@ class ValueState(State):
     ValueState(value='n', value_type=LONG)
     """
 
+    descriptor = ValueStateDescriptor
     value: ColumnOrName
     value_type: KeyType
 
@@ -62,6 +70,7 @@ class ReducingState(State):
     ReducingState(value='total', value_type=DOUBLE)
     """
 
+    descriptor = ReducingStateDescriptor
     value: ColumnOrName
     value_type: KeyType
 
@@ -80,6 +89,7 @@ class ListState(State):
     ListState(value='tag', value_type=STRING)
     """
 
+    descriptor = ListStateDescriptor
     value: ColumnOrName
     value_type: KeyType
 
@@ -97,6 +107,7 @@ class MapState(State):
     MapState(user_key='city', value='n', user_key_type=STRING, value_type=LONG)
     """
 
+    descriptor = MapStateDescriptor
     user_key: ColumnOrName
     value: ColumnOrName
     user_key_type: KeyType
@@ -151,15 +162,3 @@ states={'count': ValueState(value='n', value_type=LONG)}, ttl=None, allow_any_la
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-
-
-def described(name: str, state: State, has_ttl: bool) -> NewState:
-    """Return the descriptor of a state by its name."""
-    if isinstance(state, MapState):
-        user_key_type, value_type = state.user_key_type, state.value_type
-        return MapStateDescriptor(name, user_key_type, value_type, has_ttl=has_ttl)
-    if isinstance(state, ListState):
-        return ListStateDescriptor(name, state.value_type, has_ttl=has_ttl)
-    if isinstance(state, ReducingState):
-        return ReducingStateDescriptor(name, state.value_type, has_ttl=has_ttl)
-    return ValueStateDescriptor(name, state.value_type, has_ttl=has_ttl)

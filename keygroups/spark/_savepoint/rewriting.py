@@ -9,7 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups.savepoint import OperatorRewriter, RewriteTask
+from keygroups.savepoint._rewriter import OperatorRewriter
+from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import ENTRIES, entry_batch
 from keygroups.spark._savepoint.tasks import TASK_BYTES
@@ -20,9 +21,9 @@ _BATCH = 4096  # entries that are sent at once
 def rekeyed_entries(spark: SparkSession, operator: OperatorRewriter) -> DataFrame:
     """Return the entries of an operator with their new key groups, read in many tasks."""
     tasks = tuple(
-        replace(task, task=part)
+        replace(task, task=split)
         for task in operator.read_tasks
-        for part in task.task.split(TASK_BYTES)
+        for split in task.task.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)

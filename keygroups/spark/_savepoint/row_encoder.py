@@ -9,7 +9,8 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
-from keygroups.savepoint import EncodedEntry, EntryEncoder, WriteTask
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.spark._savepoint.arrow_values import lists, values
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns
@@ -90,11 +91,12 @@ def _user_keys(state: StateColumns, batch: Any) -> Iterable[Any]:
 def _values(state: StateColumns, batch: Any) -> Iterable[Any]:
     name, array = f"value of state {state.name!r}", batch.column(state.value)
     if state.is_array:
-        return (one or None for one in lists(name, array, state.value_type))  # [] is no entry
-    found = values(name, array, state.value_type)
+        elements = lists(name, array, state.value_type)
+        return (listed or None for listed in elements)  # [] is no entry
+    converted = values(name, array, state.value_type)
     if state.is_element:
-        return (None if value is None else [value] for value in found)
-    return found
+        return (None if value is None else [value] for value in converted)
+    return converted
 
 
 def _entries(

@@ -71,13 +71,15 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:
     """Return one column with the whole key, a struct where it has fields."""
     if not isinstance(key_type, (types.TUPLE, types.ROW)):
-        [part] = counted(key, 1, key_type)
-        return _sent(single(part, f"key of type {key_type}"))
+        [only] = counted(key, 1, key_type)
+        return _sent(single(only, f"key of type {key_type}"))
     fields, struct = key_fields(key, key_type)
     if struct is not None and isinstance(key, KeyColumn):
         return _sent(key)
     pairs = enumerate(zip(fields, key_type.fields))
-    return F.struct(*(_key_column(field, part).alias(f"f{n}") for n, (field, part) in pairs))
+    return F.struct(
+        *(_key_column(field, field_type).alias(f"f{n}") for n, (field, field_type) in pairs)
+    )
 
 
 def _sent(column: KeyColumn) -> Column:
@@ -119,14 +121,14 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
             taken += f" or array<{taken}>"
         _check(value, state.value_type, f"value of state {name!r}", taken)
     columns.append(_sent(value))
-    found = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
+    places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
-        return found._replace(is_element=is_list and not is_array)
-    what = f"user key of state {name!r}"
-    user_key = _named(df, what, state.user_key)
-    _check(user_key, state.user_key_type, what, _text(state.user_key_type))
+        return places._replace(is_element=is_list and not is_array)
+    label = f"user key of state {name!r}"
+    user_key = _named(df, label, state.user_key)
+    _check(user_key, state.user_key_type, label, _text(state.user_key_type))
     columns.append(_sent(user_key))
-    return found._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
+    return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
 
 
 def _named(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
@@ -139,10 +141,10 @@ def _type(column: KeyColumn) -> T.DataType:
     return column.spark_type
 
 
-def _check(column: KeyColumn, key_type: KeyType, what: str, taken: str) -> None:
+def _check(column: KeyColumn, key_type: KeyType, name: str, taken: str) -> None:
     if not _holds(_type(column), key_type):
         raise InvalidTypeError(
-            f"{what} of type {key_type!r} takes a column of type {taken}, but {column.name} is "
+            f"{name} of type {key_type!r} takes a column of type {taken}, but {column.name} is "
             f"{_type(column).simpleString()}"
         )
 
@@ -156,7 +158,8 @@ def _holds(spark_type: T.DataType, key_type: KeyType) -> bool:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         fields = spark_type.fields if isinstance(spark_type, T.StructType) else []
         return len(fields) == len(key_type.fields) and all(
-            _holds(field.dataType, part) for field, part in zip(fields, key_type.fields)
+            _holds(field.dataType, field_type)
+            for field, field_type in zip(fields, key_type.fields)
         )
     return simple_type(spark_type) == _SCALARS[key_type]
 
@@ -166,6 +169,8 @@ def _text(key_type: KeyType) -> str:
     if isinstance(key_type, types.LIST):
         return f"array<{_text(key_type.element)}>"
     if isinstance(key_type, (types.TUPLE, types.ROW)):
-        parts = (f"f{number}:{_text(part)}" for number, part in enumerate(key_type.fields))
-        return f"struct<{','.join(parts)}>"
+        fields = (
+            f"f{number}:{_text(field_type)}" for number, field_type in enumerate(key_type.fields)
+        )
+        return f"struct<{','.join(fields)}>"
     return _SCALARS[key_type]

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint import Operator, ReadTask, StateDescriptor
+from keygroups.savepoint import Operator, StateDescriptor
+from keygroups.savepoint._tasks.read import ReadTask
 
 TASK_BYTES = 16 << 20
 """About how many bytes of state a task reads."""
@@ -15,10 +16,12 @@ TASK_BYTES = 16 << 20
 
 def wanted_states(operator: Operator, state: str | None) -> list[StateDescriptor]:
     """Return the states to read, all or one; SavepointError where a header cannot be read."""
-    found = [one for one in operator.states if state is None or one.name == state]
-    if not found and state is not None:
+    states = [
+        described for described in operator.states if state is None or described.name == state
+    ]
+    if not states and state is not None:
         operator.tasks([state])  # says which there are
-    return found
+    return states
 
 
 def read_tasks(
@@ -29,22 +32,22 @@ def read_tasks(
     if names is not None and not names:
         return []
     return [
-        part
+        split
         for task in operator.tasks(None, key_groups)
-        for part in replace(task, states=names).split(TASK_BYTES)
+        for split in replace(task, states=names).split(TASK_BYTES)
     ]
 
 
 def parse_key_groups(text: str) -> list[int]:
     """Return the key groups that text such as "0-63,70" says; all of them are checked later."""
-    found: list[int] = []
-    for part in text.split(",") if text else ():
-        first, dash, last = part.partition("-")
+    key_groups: list[int] = []
+    for span in text.split(",") if text else ():
+        first, dash, last = span.partition("-")
         try:
             start = int(first)
-            found += range(start, int(last) + 1 if dash else start + 1)
+            key_groups += range(start, int(last) + 1 if dash else start + 1)
         except ValueError:
             raise InvalidValueError(
                 f"keyGroups must be such as 0-63,70, got {show(text)}"
             ) from None
-    return found
+    return key_groups

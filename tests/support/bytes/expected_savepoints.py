@@ -18,12 +18,12 @@ from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     OperatorWriter,
     ReducingStateDescriptor,
     TtlValue,
     ValueStateDescriptor,
 )
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.types import LONG, STRING
 
 DESCRIPTORS: dict[str, Callable[..., NewState]] = {

@@ -19,7 +19,6 @@ from keygroups import assign_to_key_group, compute_operator_index_for_key_group,
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     ReducingStateDescriptor,
     Savepoint,
     SavepointWriter,
@@ -27,6 +26,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
 )
 from keygroups.savepoint import Row as FlinkRow
+from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import serializer_of
 from keygroups.types import BOOLEAN, BYTE, CHAR, DOUBLE, FLOAT, INT, LONG, SHORT, STRING
 

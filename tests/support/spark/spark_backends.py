@@ -1,4 +1,4 @@
-"""The paths of the column backend, for fixtures that force each of them."""
+"""The backends of the column expressions, for fixtures that force each of them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pyspark.sql.utils import is_remote
 from selections import first_by_default
 
 IN_A_SESSION: list[Any] = ["fast", "portable", "arrow"]
-if "KEYGROUPS_TEST_REMOTE" in os.environ:  # where there is no fast path
+if "KEYGROUPS_TEST_REMOTE" in os.environ:  # where there is no fast backend
     IN_A_SESSION = ["portable", "arrow", "fast"]
-PATHS = first_by_default(2, IN_A_SESSION)
-ONE_PATH = first_by_default(1, IN_A_SESSION)
+BACKENDS = first_by_default(2, IN_A_SESSION)
+ONE_BACKEND = first_by_default(1, IN_A_SESSION)
 """All of them, the quickest by default: that of the session, where vectors go through both."""
 
 
-def skip_without(path: str) -> None:
-    """Skip a test where a path is not there."""
-    if path == "fast" and is_remote():
-        pytest.skip("Spark Connect has no fast path")
-    if path == "arrow":
+def skip_without(backend: str) -> None:
+    """Skip a test where a backend is not there."""
+    if backend == "fast" and is_remote():
+        pytest.skip("Spark Connect has no fast backend")
+    if backend == "arrow":
         if not hasattr(F, "arrow_udf"):
             pytest.skip("PySpark before 4.1 has no Arrow UDF")
         pytest.importorskip("pyarrow")

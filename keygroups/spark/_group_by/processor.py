@@ -1,0 +1,173 @@
+"""The processor of a `GROUP BY` over changes, which Spark calls with the rows of each key."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from copy import copy
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Row
+from pyspark.sql import types as T
+
+from keygroups._checks import check_choice, check_class, check_str, show
+from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by.checks import check_pyspark, type_of
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Group
+from keygroups.spark._group_by.retention import check_retention
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+else:
+    try:
+        from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
+        StatefulProcessor = object
+
+
+class GroupAggregate(StatefulProcessor):
+    """A GROUP BY over a changelog, row by row what Flink SQL's GroupAggFunction emits.
+
+    `schema` is that of the rows, `aggregates` maps the name of each result to a function and a
+    column of it: "count" of any column or of "*"; "sum" of an integer or double column; "min",
+    "max" and "count_distinct" of an integer, string or date column. Results have Flink's types:
+    counts are bigint, others that of the column, where the sum of integers wraps round as in
+    Java. `kind` is the string column of the row's kind, +I, -U, +U or -D; -U and -D retract.
+
+    The first row of a key gives a +I, a row that changes the result a -U and a +U, and the one
+    that takes back the last row a -D, which clears the key's state. A retraction of a key without
+    state is ignored. Distinct values, and those of min and max, are in a map state, one entry a
+    value.
+
+    `order_by`, a column or a list of them, says in which order the rows of a key in one batch
+    come, for Spark keeps none. Without it a retraction fails the query, as do nulls and ties in
+    these columns.
+
+    `idle_retention=(min, max)` forgets a key that got no row for between min and max, two
+    `datetime.timedelta`: a row moves the clean-up timer to its time + max, if its time + min is
+    past the timer. That is the rule of Flink until 1.11 (CleanupState). `state_ttl` instead, as
+    in Flink since 1.12 (`table.exec.state.ttl`), forgets each value of state that long after
+    its last write; `update_type` "OnReadAndWrite", after its last read too, which SQL in Flink
+    does not offer and its StateTtlConfig does. With either, a -U and a +U come even if the
+    result is unchanged, as in Flink.
+
+    `mini_batch=True` folds the rows of a key in a batch and emits changes once; each state is
+    read and written once, however many rows there are (Flink's MiniBatchGroupAggFunction).
+
+    Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
+    that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
+    Flink's setIdleStateRetentionTime, a max less than five minutes above its min.
+
+    >>> from datetime import timedelta
+    >>> schema = spark.createDataFrame([], "kind string, app string, user bigint").schema
+    >>> users = GroupAggregate(
+    ...     schema,
+    ...     {"views": ("count", "*"), "users": ("count_distinct", "user")},
+    ...     idle_retention=(timedelta(hours=1), timedelta(hours=2)),
+    ... )
+    >>> users.result_schema.simpleString()
+    'struct<kind:string,views:bigint,users:bigint>'
+    """
+
+    def __init__(
+        self,
+        schema: T.StructType,
+        aggregates: dict[str, tuple[str, str]],
+        *,
+        kind: str = "kind",
+        order_by: str | Sequence[str] | None = None,
+        idle_retention: tuple[dt.timedelta, dt.timedelta] | None = None,
+        state_ttl: dt.timedelta | None = None,
+        update_type: str = "OnCreateAndWrite",
+        mini_batch: bool = False,
+    ) -> None:
+        check_pyspark()
+        check_class("schema", schema, T.StructType, "a StructType, such as df.schema")
+        types = {field.name: field.dataType for field in schema.fields}
+        if not isinstance(type_of("kind", kind, types), T.StringType):
+            raise InvalidTypeError(f"kind must be a string column, got {show(kind)}")
+        listed = [order_by] if isinstance(order_by, str) else list(order_by or [])
+        for column in listed:
+            type_of("order_by", column, types)
+        check_class("aggregates", aggregates, dict, "a dict of name to (function, column)")
+        if not aggregates:
+            raise InvalidValueError("aggregates must be at least one, got none")
+        self._aggregates, self._columns = [], []
+        fields = [T.StructField(kind, T.StringType(), False)]
+        for name, made_of in aggregates.items():
+            check_str("aggregates", name, "names that are str")
+            expected = "of tuples (function, column)"
+            if len(check_class("aggregates", made_of, tuple, expected)) != 2:
+                raise InvalidValueError(f"aggregates must be {expected}, got {show(made_of)}")
+            function = check_choice("aggregates", made_of[0], list(AGGREGATES))
+            counts_rows = function == "count" and made_of[1] == "*"
+            value_type = T.LongType() if counts_rows else type_of("aggregates", made_of[1], types)
+            aggregate = AGGREGATES[function](made_of[1], value_type)
+            self._aggregates.append(aggregate)
+            self._columns.append(kind if counts_rows else made_of[1])
+            fields.append(T.StructField(name, aggregate.result_type))
+        if len({field.name.lower() for field in fields}) < len(fields):
+            raise InvalidValueError(f"aggregates must have different names, none {kind}")
+        self._kind, self._order = kind, listed
+        self._retention = check_retention(idle_retention, state_ttl, update_type)
+        self._mini_batch = check_class("mini_batch", mini_batch, bool, "a bool")
+        self.result_schema = T.StructType(fields)
+        """The kind and the aggregates; `group_aggregate` puts the key's columns before them."""
+        self.columns = list(dict.fromkeys([kind, *listed, *self._columns]))
+        """The columns that it reads."""
+
+    _row: Row  # the columns of the result, set with those of the key
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the states; Spark calls this."""
+        self._group = Group(handle, self._aggregates, self._retention, self._mini_batch)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        """Aggregate the rows of a key in a batch; Spark calls this."""
+        now = timerValues.getCurrentProcessingTimeInMs()
+        for kind, results in self._group.apply(self._changes(rows), now):
+            yield self._row(*key[:-1], kind, *results)
+
+    def handleExpiredTimer(
+        self, key: Any, timerValues: Any, expiredTimerInfo: Any
+    ) -> Iterator[Row]:
+        """Forget a key that was idle; Spark calls this."""
+        self._group.fire()
+        return iter(())
+
+    def close(self) -> None:
+        """End; Spark calls this."""
+
+    def _with_key(self, names: Sequence[str]) -> GroupAggregate:
+        """Return the processor of a query with this key."""
+        made = copy(self)
+        made._row = Row(*names, *self.result_schema.names)
+        return made
+
+    def _changes(self, rows: Iterator[Any]) -> Iterator[Change]:
+        if self._order:
+            rows = self._in_order(rows)
+        for row in rows:
+            kind = check_choice(self._kind, row[self._kind], ROW_KINDS)
+            if kind in RETRACTS and not self._order:
+                raise InvalidValueError(
+                    f"order_by must be given where rows retract, got a {kind} without it: Spark "
+                    "keeps no order among the rows of a batch"
+                )
+            yield kind, [row[column] for column in self._columns]
+
+    def _in_order(self, rows: Iterator[Any]) -> Iterator[Any]:
+        columns = itemgetter(*self._order)
+        ordered = [(columns(row), row) for row in rows]
+        for values, row in ordered:
+            if None in (row[column] for column in self._order):
+                raise InvalidValueError(f"order_by must not be null, got {show(values)}")
+        ordered.sort(key=itemgetter(0))
+        for (values, row), (following, _) in zip(ordered, [*ordered[1:], (None, None)]):
+            if values == following:
+                raise InvalidValueError(
+                    f"order_by must differ among the rows of a key, got {show(values)} twice"
+                )
+            yield row
