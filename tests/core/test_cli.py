@@ -670,7 +670,7 @@ def test_signal_that_is_lost(
         send("SIGTERM", handlers)
         return number
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     assert run("evenness", "12") == (143, "", "")
 
 
@@ -690,7 +690,7 @@ def test_signals_that_are_ignored_or_handled(
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, handle)
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     assert ok(run("evenness", "12")) == "12\n"
     assert seen == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -712,7 +712,7 @@ def test_signals_of_the_process_that_ends(
         send("SIGTERM", handlers)
         return number
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     monkeypatch.setattr(sys, "argv", ["keygroups", "evenness", "12"])
     assert main() == 143
     assert {signal.getsignal(getattr(signal, name)) for name in SIGNALS} == {signal.SIG_IGN}
@@ -722,7 +722,7 @@ def test_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(number: int) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupt)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupt)
     assert run("evenness", "12") == (130, "", "")
 
 
