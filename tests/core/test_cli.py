@@ -302,26 +302,13 @@ def test_evenness(run: Any) -> None:
 
 
 def test_savepoint(run: Any) -> None:
-    """What the text says is held against Flink in test_inspect_savepoint.py: it is the same."""
+    """What the text says is held against Flink in test_savepoint_command.py."""
     said = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
     savepoint = read_savepoint(SAVEPOINT)
     reports = list(operator_reports(savepoint, None, 2, 3))
     for report in reports:
         assert {f"  {state}" for state in report.operator.states} <= {*str(report).splitlines()}
     assert said == "\n\n".join([str(savepoint), *map(str, reports)]) + "\n"
-    example = subprocess.run(
-        [
-            sys.executable,
-            ROOT / "examples" / "inspect_savepoint.py",
-            "--parallelism",
-            "2",
-            "--top",
-            "3",
-        ],
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-    )
-    assert example.stdout.decode().splitlines()[1:] == said.splitlines()[1:]  # after the path
 
 
 def test_savepoint_as_json(run: Any) -> None:
