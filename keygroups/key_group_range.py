@@ -142,6 +142,15 @@ def compute_key_group_range_for_operator_index(
     return KeyGroupRange(start, end)
 
 
+def subtask_starts(max_parallelism: int, parallelism: int) -> list[int]:
+    """Return the first key group of each subtask, and one past the last, as the above has them.
+
+    That is much faster than a range for each; the arguments are ints that were checked.
+    """
+    rounding = parallelism - 1
+    return [(i * max_parallelism + rounding) // parallelism for i in range(parallelism + 1)]
+
+
 def compute_operator_index_for_key_group(
     max_parallelism: int, parallelism: int, key_group_id: int
 ) -> int:

@@ -24,6 +24,7 @@ from keygroups._checks import (
 from keygroups._show.plots import plot_bars, plot_heaviest
 from keygroups._show.tables import data_frame, html_table
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.key_group_range import subtask_starts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,11 +76,11 @@ class Recommendations(list[Recommendation]):
         return "\n".join([*map(str, self), *self._texts()])
 
     def _repr_html_(self) -> str:
-        return html_table(self._texts(), _RECOMMENDED, [self._cells(one) for one in self])
+        return html_table(self._texts(), _RECOMMENDED, list(map(_cells, self)))
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each parallelism."""
-        return data_frame(_RECOMMENDED, map(self._cells, self))
+        return data_frame(_RECOMMENDED, map(_cells, self))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weight of the heaviest subtask against the parallelism, and the mean.
@@ -87,15 +88,14 @@ class Recommendations(list[Recommendation]):
         The line falls at each parallelism of the list, since none between has a lighter one.
         `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
-        rows = [(one.parallelism, one.heaviest_weight, one.imbalance) for one in reversed(self)]
-        return plot_heaviest(rows, ax)
+        return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], ax)
 
     def _texts(self) -> list[str]:
         return [self.floor] if self.floor else []
 
-    @staticmethod
-    def _cells(one: Recommendation) -> tuple[object, ...]:
-        return one.parallelism, one.heaviest_weight, one.imbalance, one.reason
+
+def _cells(ranked: Recommendation) -> tuple[int, float, float, str]:
+    return ranked.parallelism, ranked.heaviest_weight, ranked.imbalance, ranked.reason
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -206,8 +206,8 @@ class KeyGroupLoad:
         """
         last = self.max_parallelism - 1
         groups: set[int] = set()
-        for one in iterate("key_groups", "ints", key_groups):
-            group = check_int("key group", one, 0, last)
+        for key_group in iterate("key_groups", "ints", key_groups):
+            group = check_int("key group", key_group, 0, last)
             if group in groups:
                 raise InvalidValueError(f"key_groups must differ, got {group} twice")
             groups.add(group)
@@ -271,7 +271,7 @@ class KeyGroupLoad:
         weight and no more; *none is even* where the key group has more than the mean subtask.
 
         >>> even = KeyGroupLoad(128, [1] * 128).recommend(15, 21)
-        >>> [(one.parallelism, one.heaviest_weight) for one in even]
+        >>> [(ranked.parallelism, ranked.heaviest_weight) for ranked in even]
         [(19, 7), (16, 8), (15, 9)]
         >>> print(KeyGroupLoad(128, {5: 9}).recommend(21, 21)[0].reason)
         21 subtasks over 128 key groups: 2 get 7, 19 get 6; subtask 0 has 21.00 times the mean
@@ -280,15 +280,15 @@ class KeyGroupLoad:
         """
         high = check_bounds("high", high, self.max_parallelism, "max_parallelism")
         low = check_bounds("low", low, high, "high")
-        heaviest = list(heaviest_subtasks(self._sums, low, high))
+        heaviest = list(_heaviest_subtasks(self._sums, low, high))
         better, lightest = [], math.inf
-        for parallelism, one in enumerate(heaviest, low):
-            if one.weight < lightest:
-                lightest = one.weight
-                better.append(self._recommendation(parallelism, one))
+        for parallelism, subtask in enumerate(heaviest, low):
+            if subtask.weight < lightest:
+                lightest = subtask.weight
+                better.append(self._recommendation(parallelism, subtask))
         return Recommendations(reversed(better), self._floor(low, high, heaviest))
 
-    def _floor(self, low: int, high: int, heaviest: list[Heaviest]) -> str:
+    def _floor(self, low: int, high: int, heaviest: list[_Heaviest]) -> str:
         """Say beyond which parallelism below `high` one key group makes more of no use."""
         weights, total = list(map(sub, self._sums[1:], self._sums)), self._sums[-1]
         alone = max(weights)
@@ -296,18 +296,18 @@ class KeyGroupLoad:
             return ""
         # At fewer subtasks than this the mean is more than that.
         start = -(-total // alone)
-        before = heaviest_subtasks(self._sums, start, low - 1)
+        before = _heaviest_subtasks(self._sums, start, low - 1)
         from_start = chain(zip(range(start, low), before), zip(range(low, high), heaviest))
-        reached = (parallelism for parallelism, one in from_start if one.weight == alone)
+        reached = (parallelism for parallelism, top in from_start if top.weight == alone)
         lowest = next(reached, None)
         last = total // alone if lowest is None else lowest
-        what = "none is even" if lowest is None else "nothing gets better"
+        limit = "none is even" if lowest is None else "nothing gets better"
         share = alone / total
         percent = f"{share:.1%}" if share >= 0.001 else f"{share:.4%}"
         group, subtasks = weights.index(alone), f"{last} subtask{'s' * (last > 1)}"
-        return f"key group {group} alone has {percent}: beyond {subtasks} {what}"
+        return f"key group {group} alone has {percent}: beyond {subtasks} {limit}"
 
-    def _recommendation(self, parallelism: int, heaviest: Heaviest) -> Recommendation:
+    def _recommendation(self, parallelism: int, heaviest: _Heaviest) -> Recommendation:
         total = self._sums[-1]
         imbalance = heaviest.weight * parallelism / total if total else 1.0
         few, more = divmod(self.max_parallelism, parallelism)
@@ -321,10 +321,8 @@ class KeyGroupLoad:
 
     def _starts(self, parallelism: int) -> list[int]:
         """Return the first key group of each subtask, and one past the last key group."""
-        parallelism = check_parallelism(parallelism, self.max_parallelism)
-        # As in compute_key_group_range_for_operator_index, a call of which is too slow here.
-        groups, rounding = self.max_parallelism, parallelism - 1
-        return [(i * groups + rounding) // parallelism for i in range(parallelism + 1)]
+        groups = self.max_parallelism
+        return subtask_starts(groups, check_parallelism(parallelism, groups))
 
     def _units(self, parallelism: int) -> list[int]:
         ends = [self._sums[start] for start in self._starts(parallelism)]
@@ -385,14 +383,14 @@ def _check_weight(key_group: int, weight: object) -> float:
     return number
 
 
-class Heaviest(NamedTuple):
+class _Heaviest(NamedTuple):
     """The subtask with the largest weight at a parallelism, the first of equals."""
 
     weight: int
     subtask: int
 
 
-def heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[Heaviest]:
+def _heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[_Heaviest]:
     """Yield the heaviest subtask at each parallelism `low..high`, by the sums of the weights.
 
     Of all parallelisms together there are half as many subtasks as the square of the key groups.
@@ -410,18 +408,19 @@ def heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[Heav
                 sorted_size = size
                 runs, longer_runs = _by_weight(sums, size), _by_weight(sums, size + 1)
         if sorted_size != size:
-            starts = [-(-i * groups // parallelism) for i in range(parallelism + 1)]
+            starts = subtask_starts(groups, parallelism)
             weights = [sums[end] - sums[start] for start, end in pairwise(starts)]
-            yield Heaviest(max(weights), weights.index(max(weights)))
+            yield _Heaviest(max(weights), weights.index(max(weights)))
             continue
         # The subtasks with `size` key groups and those with one more, both in order.
         less = parallelism - more
         short = (-(-(i + 1) * parallelism // less) - 1 for i in range(less))
         long = (i * parallelism // more for i in range(more))
-        found = [_first(sums, runs, size, parallelism, less, short)]
+        heaviest = _first(sums, runs, size, parallelism, less, short)
         if more:
-            found.append(_first(sums, longer_runs, size + 1, parallelism, more, long))
-        yield max(found, key=lambda one: (one.weight, -one.subtask))
+            longer = _first(sums, longer_runs, size + 1, parallelism, more, long)
+            heaviest = max(heaviest, longer, key=lambda top: (top.weight, -top.subtask))
+        yield heaviest
 
 
 def _by_weight(sums: Sequence[int], size: int) -> list[int]:
@@ -437,7 +436,7 @@ def _first(
     parallelism: int,
     count: int,
     subtasks: Iterable[int],
-) -> Heaviest:
+) -> _Heaviest:
     """Return the first of the runs that is one of the `count` subtasks of `size` key groups."""
     groups = len(sums) - 1
     for start in islice(runs, count):
@@ -445,11 +444,11 @@ def _first(
         if -(-subtask * groups // parallelism) == start and (
             -(-(subtask + 1) * groups // parallelism) == start + size
         ):
-            return Heaviest(sums[start + size] - sums[start], subtask)
+            return _Heaviest(sums[start + size] - sums[start], subtask)
     # Among the heavy runs few are subtasks: then the subtasks are the fewer to look at.
     weights = {}
     for subtask in subtasks:
         start = -(-subtask * groups // parallelism)
         weights[subtask] = sums[start + size] - sums[start]
     subtask = max(weights, key=weights.__getitem__)
-    return Heaviest(weights[subtask], subtask)
+    return _Heaviest(weights[subtask], subtask)

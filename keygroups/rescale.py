@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import (
@@ -21,7 +21,7 @@ from keygroups._checks import (
     to_int,
 )
 from keygroups._show.plots import plot_bands
-from keygroups._show.tables import data_frame, html_table
+from keygroups._show.tables import data_frame, html_table, text_table
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -34,6 +34,7 @@ from keygroups.key_group_range import (
     KeyGroupRange,
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
+    subtask_starts,
 )
 from keygroups.load import KeyGroupLoad, show_weight
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
@@ -54,6 +55,7 @@ __all__ = [
 __dir__ = __all__.copy
 
 _LONGEST = 40  # pieces in a table
+_WIDTHS: tuple[int, ...] = (0, 0, 14, 6)  # of its columns, as their longest text needs
 _COLUMNS = ("old_subtask", "new_subtask", "first_key_group", "last_key_group", "moves")
 
 
@@ -146,7 +148,7 @@ class RescalePlan:
         """Return the weight of the key groups that move: records, bytes, whatever it counts.
 
         What the subtasks have before and after is `load.per_subtask` of either parallelism.
-        Raises InvalidTypeError for what is no KeyGroupLoad, InvalidValueError for one of
+        Raises InvalidTypeError for anything but a KeyGroupLoad, InvalidValueError for one of
         another max parallelism.
 
         >>> RescalePlan(4, 2, 4).moved_weight(KeyGroupLoad(4, [5, 1, 1, 7]))
@@ -221,26 +223,30 @@ class RescalePlan:
                   0            0          [0, 1]       2                    6
                   0            1          [2, 3]       2                    8  moves
         """
-        lines, title = [self._title()], "new subtask  old subtask      key groups   count"
+        lines, widths = [self._title()], _WIDTHS
+        titles = ["new subtask", "old subtask", "key groups", "count"]
         if load is not None:
             moved, total = self.moved_weight(load), load.total
             before, after = map(load.imbalance, (self.old_parallelism, self.new_parallelism))
             share = f"{moved / (total or 1):.1%}"
             lines.append(f"weight: {show_weight(moved)} of {show_weight(total)} moves ({share})")
             lines.append(f"imbalance: {before:.2f} before, {after:.2f} after")
-            title += f"  {'weight':>19}"
+            titles.append("weight")
+            widths += (19,)  # as show_weight
         pieces = list(self)
         limit = len(pieces) if limit is None else check_int("limit", limit, 2, INT_MAX)
         start, left_out = (limit + 1) // 2, max(len(pieces) - limit, 0)
-        rows = [_row(piece, load) for piece in (*pieces[:start], *pieces[start + left_out :])]
+        shown = (*pieces[:start], *pieces[start + left_out :])
+        table = text_table([(*titles, ""), *(_row(piece, load) for piece in shown)], widths=widths)
         if left_out:
-            rows.insert(start, f"... {left_out} more in between ...")
-        return "\n".join([*lines, title, *rows])
+            table.insert(1 + start, f"... {left_out} more in between ...")
+        return "\n".join([*lines, *table])
 
     def _title(self) -> str:
         groups, moved = self.max_parallelism, len(self.moved_key_groups)
-        what = f"parallelism {self.old_parallelism} -> {self.new_parallelism}: {moved} move"
-        return f"{groups} key groups, {what} ({self.moved_share:.1%}), {groups - moved} stay"
+        change = f"parallelism {self.old_parallelism} -> {self.new_parallelism}"
+        moves = f"{moved} move ({moved / groups:.1%}), {groups - moved} stay"
+        return f"{groups} key groups, {change}: {moves}"
 
     def __str__(self) -> str:
         return self.table()
@@ -259,24 +265,18 @@ class RescalePlan:
         the extra `plot`. Raises what `moved_weight` raises.
         """
         if load is not None:
-            self.moved_weight(load)  # raises for what is no load of this plan
+            self.moved_weight(load)  # raises unless it is a load of this plan
         weights = None if load is None else load.weights
         bands = [(first, last + 1, moves) for _, _, first, last, moves in map(_cells, self)]
         sizes = (self.max_parallelism, self.old_parallelism, self.new_parallelism)
         return plot_bands(bands, *sizes, self._title(), weights, ax)
 
     def __iter__(self) -> Iterator[RescalePiece]:
-        groups = self.max_parallelism
-        start = old = new = 0
-        while start < groups:
-            # The last key groups of both subtasks, as in KeyGroupRangeAssignment.
-            last_of_old = ((old + 1) * groups - 1) // self.old_parallelism
-            last_of_new = ((new + 1) * groups - 1) // self.new_parallelism
-            last = min(last_of_old, last_of_new)
-            yield RescalePiece(old, new, KeyGroupRange(start, last))
-            start = last + 1
-            old += last == last_of_old
-            new += last == last_of_new
+        groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism
+        starts = sorted({*subtask_starts(groups, old), *subtask_starts(groups, new)})
+        for start, end in pairwise(starts):
+            key_groups = KeyGroupRange(start, end - 1)
+            yield RescalePiece(start * old // groups, start * new // groups, key_groups)
 
     def _shares(
         self, parallelism: int, subtask: int, other_parallelism: int
@@ -310,7 +310,7 @@ class RescalePlan:
     def _count_load(
         self, load: KeyGroupLoad, key_type: KeyType | None, scramble: Callable[[int], int]
     ) -> tuple[float, float, float]:
-        """Do the same with the weight of a load."""
+        """Add up the same of a load: all weight, that which moves by modulo, and by key groups."""
         if key_type is not None or scramble is not murmur_hash:
             raise InvalidTypeError("key_type and scramble must be left out: a load has no keys")
         by_key_groups = self.moved_weight(load)
@@ -364,10 +364,11 @@ def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:
     return *piece[:2], groups.start_key_group, groups.end_key_group, piece.moves
 
 
-def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> str:
-    weight = "" if load is None else f"  {show_weight(load.weight_of(piece[2])):>19}"
-    line = f"{piece[1]:>11}  {piece[0]:>11}  {piece[2]!s:>14}  {len(piece[2]):>6}{weight}"
-    return f"{line}  moves" if piece.moves else line
+def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> tuple[str, ...]:
+    old, new, groups = piece
+    weight = () if load is None else (show_weight(load.weight_of(groups)),)
+    moves = "moves" if piece.moves else ""
+    return f"{new}", f"{old}", f"{groups}", f"{len(groups)}", *weight, moves
 
 
 def restore_advice(max_parallelisms: Mapping[str, int]) -> str:

@@ -6,10 +6,11 @@ They read in grey as in colour: what is hot or moves is darker, hatched and name
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from keygroups.errors import InvalidTypeError, KeyGroupsError
-from keygroups.key_group_range import compute_key_group_range_for_operator_index
+from keygroups.key_group_range import subtask_starts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,22 +21,22 @@ _NAMED = 32  # subtasks that have room for their numbers
 
 def plot_bars(
     weights: Sequence[float],
-    what: str,
+    bar: str,
     title: str,
     hot: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a bar for each weight, and the mean. Returns the Axes.
 
-    `what` is what each stands for, "subtask" or "key group"; those of at least `hot` times the
+    `bar` names what a bar is of, "subtask" or "key group"; those of at least `hot` times the
     mean stand out. `ax` is Matplotlib's Axes, a new one if None. Raises InvalidTypeError for
-    what is none, KeyGroupsError without Matplotlib.
+    anything else, KeyGroupsError without Matplotlib.
     """
     axes = _axes(ax)
     mean = sum(weights) / len(weights)
     marked = [hot is not None and weight >= hot * mean > 0 for weight in weights]
     for is_marked in (False, True):
-        shown = [index for index, one in enumerate(marked) if one == is_marked]
+        shown = [index for index, mark in enumerate(marked) if mark == is_marked]
         if shown:
             axes.bar(
                 shown,
@@ -47,7 +48,7 @@ def plot_bars(
                 label=f"hot: {hot} times the mean and more" if is_marked else None,
             )
     axes.axhline(mean, color=_LINE, linestyle="--", linewidth=1, label=f"mean {mean:,.6g}")
-    axes.set_xlabel(f"{what}, of {len(weights):,}")
+    axes.set_xlabel(f"{bar}, of {len(weights):,}")
     axes.set_ylabel("weight")
     axes.set_title(title)
     axes.margins(x=0.01)
@@ -144,15 +145,14 @@ def _axes(ax: object) -> Axes:
 
 def _subtask_row(axes: Axes, groups: int, parallelism: int, bottom: int) -> None:
     """Mark where subtasks start, and number them if there is room."""
-    for index in range(parallelism):
-        own = compute_key_group_range_for_operator_index(groups, parallelism, index)
-        axes.vlines(own.start_key_group, bottom, bottom + 1, color=_LINE, linewidth=1)
+    for subtask, (start, end) in enumerate(pairwise(subtask_starts(groups, parallelism))):
+        axes.vlines(start, bottom, bottom + 1, color=_LINE, linewidth=1)
         if parallelism > _NAMED:
             continue
         axes.text(
-            (own.start_key_group + own.end_key_group + 1) / 2,
+            (start + end) / 2,
             bottom + 0.5,
-            str(index),
+            str(subtask),
             ha="center",
             va="center",
             bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "none", "pad": 0.15},

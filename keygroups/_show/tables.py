@@ -1,15 +1,32 @@
-"""What a notebook shows: HTML tables, and pandas' DataFrames for those who have pandas."""
+"""Tables: as text, as HTML for notebooks, and as DataFrames for those who have pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from keygroups.errors import KeyGroupsError, printable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+def text_table(
+    rows: Sequence[Sequence[str]], left: Container[int] = (), widths: Sequence[int] = ()
+) -> list[str]:
+    """Return a line for each row; the columns of `left` stand to the left, others to the right.
+
+    A column is as wide as its widest cell, and at least as `widths` say of the first columns.
+    """
+    widest = (max(map(len, column)) for column in zip(*rows))
+    sizes = [max(both) for both in zip_longest(widest, widths, fillvalue=0)]
+    pads = [str.ljust if column in left else str.rjust for column in range(len(sizes))]
+    return [
+        "  ".join([pad(cell, size) for pad, cell, size in zip(pads, row, sizes)]).rstrip()
+        for row in rows
+    ]
 
 
 def html_table(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from textwrap import wrap
@@ -21,6 +20,7 @@ from keygroups._checks import (
     show,
     to_number,
 )
+from keygroups._show.tables import text_table
 from keygroups.errors import InvalidValueError, JobError, printable, short
 from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
@@ -133,7 +133,9 @@ class VertexSkew:
                     "hot" if one.subtask in self.hot_subtasks else "",
                 )
             )
-        return "\n".join([*(line for text in texts for line in wrap(text, _WIDTH)), *_table(rows)])
+        return "\n".join(
+            [*(line for text in texts for line in wrap(text, _WIDTH)), *text_table(rows)]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,7 @@ class Job:
         head = (
             f"{short(self.name, _NAME)}, {short(self.state, _NAME)}, job {printable(self.job_id)}"
         )
-        return "\n".join([head, *_table(rows)])
+        return "\n".join([head, *text_table(rows)])
 
 
 def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
@@ -390,10 +392,3 @@ def _sum(counts: list[int | None]) -> int | None:
 
 def _count(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths)).rstrip() for row in rows
-    ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import TYPE_CHECKING, NamedTuple
 
-from keygroups._show.tables import data_frame, html_table
+from keygroups._show.tables import data_frame, html_table, text_table
 from keygroups.errors import printable
 from keygroups.load import KeyGroupLoad
 from keygroups.reports._diagnosis import (
@@ -40,6 +40,7 @@ _WIDTH = 80
 _LONGEST_TABLE = 20
 _DETAILED = 3  # hot subtasks with a table of their keys; the others have a line each
 _LONGEST_KEYS = 36  # characters of a key, or of several in a line
+_OF_KEYS = ("key", "heaviest keys")  # columns that stand to the left
 _LOAD = ("subtask", "records", "share", "x mean")
 
 
@@ -90,13 +91,9 @@ class SkewReport:
         lines: list[str] = []
         for section in _sections(self):
             lines += ["", *(line for text in section.texts for line in wrap(text, _WIDTH))]
-            table = [section.header, *section.rows] if section.header else []
-            widths = [max(map(len, column)) for column in zip(*table)]
-            if section.header[-1:] in (("key",), ("heaviest keys",)):  # at the end, to the left
-                widths[-1] = 0
-            lines += [
-                "  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in table
-            ]
+            if section.header:
+                keys = [i for i, name in enumerate(section.header) if name in _OF_KEYS]
+                lines += text_table([section.header, *section.rows], left=keys)
         return "\n".join(lines[1:])
 
     def _repr_html_(self) -> str:

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._show.tables import text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
@@ -295,12 +296,8 @@ class Savepoint:
     def __str__(self) -> str:
         kind = self.kind or "savepoint or checkpoint"
         rows = [_HEADINGS, *(_row(one) for one in self.operators)]
-        widths = [max(map(len, column)) for column in zip(*rows)]
         head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
-        lines = [printable(head)]
-        for first, *others in rows:
-            cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
-            lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+        lines = [printable(head), *text_table(rows, left=(0,))]
         keyed = {
             one.label: one.max_parallelism
             for one in self.operators

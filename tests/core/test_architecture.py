@@ -99,6 +99,21 @@ def test_no_circle() -> None:
     assert set(order) == FILES.keys()
 
 
+def test_no_file_hides_a_name_of_its_package() -> None:
+    """Importing `package/name.py` sets `package.name`, unless that is done and `name` is in it."""
+    for package, path in FILES.items():
+        if path.stem == "__init__":
+            files = {file.stem for file in path.parent.iterdir()}
+            names = [name.split(".") for name in imported(package) if name not in FILES]
+            taken = {name[-1] for name in names if name[-1] not in name[:-1]}
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+                    taken.add(node.name)
+                elif isinstance(node, ast.Assign):
+                    taken.update(name.id for name in node.targets if isinstance(name, ast.Name))
+            assert not taken & files, package
+
+
 @pytest.mark.parametrize("module", [name for name in FILES if "._" not in name])
 def test_a_module_shows_what_it_promises(module: str) -> None:
     if module in SPARK:

@@ -302,26 +302,13 @@ def test_evenness(run: Any) -> None:
 
 
 def test_savepoint(run: Any) -> None:
-    """What the text says is held against Flink in test_inspect_savepoint.py: it is the same."""
+    """What the text says is held against Flink in test_savepoint_command.py."""
     said = ok(run("savepoint", SAVEPOINT, "--parallelism", "2", "--top", "3"))
     savepoint = read_savepoint(SAVEPOINT)
     reports = list(operator_reports(savepoint, None, 2, 3))
     for report in reports:
         assert {f"  {state}" for state in report.operator.states} <= {*str(report).splitlines()}
     assert said == "\n\n".join([str(savepoint), *map(str, reports)]) + "\n"
-    example = subprocess.run(
-        [
-            sys.executable,
-            ROOT / "examples" / "inspect_savepoint.py",
-            "--parallelism",
-            "2",
-            "--top",
-            "3",
-        ],
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
-    )
-    assert example.stdout.decode().splitlines()[1:] == said.splitlines()[1:]  # after the path
 
 
 def test_savepoint_as_json(run: Any) -> None:
@@ -670,7 +657,7 @@ def test_signal_that_is_lost(
         send("SIGTERM", handlers)
         return number
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     assert run("evenness", "12") == (143, "", "")
 
 
@@ -690,7 +677,7 @@ def test_signals_that_are_ignored_or_handled(
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, handle)
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     assert ok(run("evenness", "12")) == "12\n"
     assert seen == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
@@ -712,7 +699,7 @@ def test_signals_of_the_process_that_ends(
         send("SIGTERM", handlers)
         return number
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupted)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     monkeypatch.setattr(sys, "argv", ["keygroups", "evenness", "12"])
     assert main() == 143
     assert {signal.getsignal(getattr(signal, name)) for name in SIGNALS} == {signal.SIG_IGN}
@@ -722,7 +709,7 @@ def test_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(number: int) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keygroups.load.evenness", interrupt)
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupt)
     assert run("evenness", "12") == (130, "", "")
 
 

@@ -28,7 +28,7 @@ from keygroups import (
     types,
 )
 from keygroups._checks import MAX_DEPTH
-from keygroups.load import Heaviest, heaviest_subtasks
+from keygroups.load import _Heaviest, _heaviest_subtasks
 from keygroups.operator_state import split_distribute_order
 from keygroups.partitioners import subtask_state_mapping
 from keygroups.types import (
@@ -254,13 +254,13 @@ def test_long_decimals(digits: int) -> None:
         assert (hash_code(key, BIG_DEC) - expected) % 2**32 == 0
 
 
-def brute_force(weights: list[int], low: int, high: int) -> Iterator[Heaviest]:
+def brute_force(weights: list[int], low: int, high: int) -> Iterator[_Heaviest]:
     """Give each key group's weight to its subtask, as Flink's formula says."""
     for parallelism in range(low, high + 1):
         subtasks = [0] * parallelism
         for key_group, weight in enumerate(weights):
             subtasks[key_group * parallelism // len(weights)] += weight
-        yield Heaviest(max(subtasks), subtasks.index(max(subtasks)))
+        yield _Heaviest(max(subtasks), subtasks.index(max(subtasks)))
 
 
 @given(
@@ -278,7 +278,7 @@ def test_heaviest_subtasks(weights: list[int], data: st.DataObject) -> None:
     high = data.draw(st.integers(low, len(weights)))
     sums = list(accumulate(weights, initial=0))
     for bounds in ((low, high), (1, len(weights))):
-        assert list(heaviest_subtasks(sums, *bounds)) == list(brute_force(weights, *bounds))
+        assert list(_heaviest_subtasks(sums, *bounds)) == list(brute_force(weights, *bounds))
 
 
 def test_endless_weights() -> None:

@@ -1,0 +1,222 @@
+"""The commands that answer from arguments alone: keys, key groups, subtasks and rescales."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from keygroups import types
+from keygroups._checks import check_int, check_parallelisms
+from keygroups.assignment import KeyTrace, trace_key
+from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
+from keygroups.cli._parser import HELP, AddCommand, to_int
+from keygroups.cli._streams import json_line, numbered_lines
+from keygroups.errors import KeyGroupsError, printable
+from keygroups.key_group_range import (
+    KeyGroupRange,
+    compute_default_max_parallelism,
+    compute_key_group_range_for_operator_index,
+)
+from keygroups.load import evenness
+from keygroups.rescale import RescalePlan
+from keygroups.subtask_keys import keys_for_subtasks
+from keygroups.types import KeyType
+
+if TYPE_CHECKING:
+    from keygroups.reports import RescaleReport
+
+
+def add_commands(command: AddCommand) -> None:
+    """Add the commands."""
+    key_types = f"the key type, one of {', '.join(CHOICES)}"
+    add = command(_trace)
+    add("key", metavar="KEY", help="the key, or - for standard input")
+    for short, name in (("-m", "max_parallelism"), ("-p", "parallelism")):
+        option = f"--{name.replace('_', '-')}"
+        add(short, option, type=to_int, metavar="N", required=True, help=HELP[name])
+    add("--type", help=key_types)
+    add = command(_plan, "max_parallelism", "old_parallelism", "new_parallelism")
+    add("--load", metavar="FILE", help="the load of the key groups, or - for standard input")
+    command(_range, "max_parallelism", "parallelism", "subtask")
+    command(_default, "parallelism")
+    add = command(_keys, "max_parallelism", "parallelism")
+    add("--type", help=f"{key_types} (default: INT)")
+    add("--prefix", default="", metavar="TEXT", help="what a STRING begins with")
+    add("-n", type=to_int, default=1, metavar="N", help="how many keys a subtask (default: 1)")
+    command(_evenness, "max_parallelism")
+
+
+def _trace(options: argparse.Namespace) -> Iterator[str]:
+    r"""Print every step from a key to its subtask.
+
+    KEY is text; with --type it is read as that type: 42, true, 2024-02-29, 23:59:59.5,
+    2024-02-29T23:59:59Z, or as Python writes tuples, lists, sets and dicts: ('a', 1). Without,
+    it is a STRING, and refused if it may be something else, too. After -- it may begin with a
+    dash. - reads keys from standard input, one a line: subtask, key group and key, in which what
+    cannot be printed is escaped, a tab as \t; --json has it as it is.
+
+    JSON: key (as given), key_type, hash_code, murmur_hash, max_parallelism, key_group,
+    parallelism, subtask, key_groups (the subtask's first and last).
+    """
+    check_parallelisms(options.max_parallelism, options.parallelism)
+    key_type = _key_type(options.type)
+
+    def trace(text: str) -> KeyTrace:
+        key = parse_key(text, key_type)
+        return trace_key(key, options.max_parallelism, options.parallelism, key_type)
+
+    if options.key != "-":
+        traced = trace(options.key)
+        yield json_line(_trace_data(options.key, traced)) if options.json else str(traced)
+        return
+    for number, text in numbered_lines():
+        try:
+            traced = trace(text)
+        except KeyGroupsError as error:
+            raise type(error)(f"line {number}: {error}") from None
+        if options.json:
+            yield json_line(_trace_data(text, traced))
+        else:
+            yield f"{traced.subtask}\t{traced.key_group}\t{printable(text)}"
+
+
+def _trace_data(text: str, trace: KeyTrace) -> dict[str, Any]:
+    """Return every step from a key, which is told as it was given."""
+    return {
+        "key": text,
+        "key_type": repr(trace.key_type),
+        "hash_code": trace.hash_code,
+        "murmur_hash": trace.murmur_hash,
+        "max_parallelism": trace.max_parallelism,
+        "key_group": trace.key_group,
+        "parallelism": trace.parallelism,
+        "subtask": trace.subtask,
+        "key_groups": _range_data(trace.key_group_range),
+    }
+
+
+def _plan(options: argparse.Namespace) -> Iterator[str]:
+    """Print what a rescale moves, and with --load what is better.
+
+    FILE has the load: a key group and its weight a line, key groups left out weighing 0; or a
+    JSON array of the weight of every key group. - is standard input.
+
+    JSON: max_parallelism, old_parallelism, new_parallelism, moved_key_groups, moved_share, pieces
+    (each with old_subtask, new_subtask, key_groups and moves); with --load also moved_weight,
+    moved_weight_share, weight_before and weight_after (of each subtask), imbalance_before,
+    imbalance_after, recommendations (the best first, each with parallelism, heaviest_weight,
+    imbalance and reason).
+    """
+    plan = RescalePlan(options.max_parallelism, options.old_parallelism, options.new_parallelism)
+    if options.load is None:
+        yield json_line(_plan_data(plan)) if options.json else str(plan)
+        return
+    from keygroups.cli._load_file import read_load
+    from keygroups.reports import RescaleReport
+
+    report = RescaleReport(plan, read_load(options.load, plan.max_parallelism))
+    yield json_line(rescale_data(report)) if options.json else str(report)
+
+
+def _plan_data(plan: RescalePlan) -> dict[str, Any]:
+    """Return what a rescale moves."""
+    pieces = [
+        {
+            "old_subtask": piece.old_subtask,
+            "new_subtask": piece.new_subtask,
+            "key_groups": _range_data(piece.key_group_range),
+            "moves": piece.moves,
+        }
+        for piece in plan
+    ]
+    return {
+        "max_parallelism": plan.max_parallelism,
+        "old_parallelism": plan.old_parallelism,
+        "new_parallelism": plan.new_parallelism,
+        "moved_key_groups": plan.moved_key_groups,
+        "moved_share": plan.moved_share,
+        "pieces": pieces,
+    }
+
+
+def rescale_data(report: RescaleReport) -> dict[str, Any]:
+    """Return what a rescale moves, with a load."""
+    recommended = ("parallelism", "heaviest_weight", "imbalance", "reason")
+    recommendations = [
+        {name: getattr(ranked, name) for name in recommended} for ranked in report.recommendations
+    ]
+    names = (
+        *("moved_weight", "moved_weight_share", "weight_before", "weight_after"),
+        *("imbalance_before", "imbalance_after"),
+    )
+    measured = {name: getattr(report, name) for name in names}
+    return _plan_data(report.plan) | measured | {"recommendations": recommendations}
+
+
+def _range(options: argparse.Namespace) -> Iterator[str]:
+    """Print the key groups of a subtask.
+
+    JSON: max_parallelism, parallelism, subtask, key_groups (the first and the last).
+    """
+    names = ("max_parallelism", "parallelism", "subtask")
+    groups, parallelism, subtask = numbers = [getattr(options, name) for name in names]
+    check_parallelisms(groups, parallelism)
+    check_int("subtask", subtask, 0, parallelism - 1)  # which the core names otherwise
+    own = compute_key_group_range_for_operator_index(groups, parallelism, subtask)
+    if options.json:
+        yield json_line(dict(zip(names, numbers)) | {"key_groups": _range_data(own)})
+    else:
+        count = f"{len(own)} of {groups} key groups"
+        yield f"subtask {subtask} of {parallelism} has {count}, {own}"
+
+
+def _range_data(groups: KeyGroupRange) -> list[int]:
+    """Return the first key group and the last."""
+    return [groups.start_key_group, groups.end_key_group]
+
+
+def _default(options: argparse.Namespace) -> Iterator[str]:
+    """Print the max parallelism of a fresh job that sets none.
+
+    JSON: parallelism, max_parallelism.
+    """
+    groups = compute_default_max_parallelism(options.parallelism)
+    data = {"parallelism": options.parallelism, "max_parallelism": groups}
+    yield json_line(data) if options.json else str(groups)
+
+
+def _keys(options: argparse.Namespace) -> Iterator[str]:
+    r"""Print the first keys that Flink sends to each subtask, a line of subtask, tab and key.
+
+    What cannot be printed of a prefix is escaped, a tab as \t; --json has it as it is.
+
+    JSON: an array with an object for each subtask, of subtask and keys.
+    """
+    by_subtask = keys_for_subtasks(
+        options.max_parallelism,
+        options.parallelism,
+        _key_type(options.type) or types.INT,
+        options.n,
+        prefix=check_text("prefix", options.prefix),
+    )
+    lists = by_subtask if options.n > 1 else [[key] for key in by_subtask]
+    if options.json:
+        yield json_line([{"subtask": subtask, "keys": keys} for subtask, keys in enumerate(lists)])
+        return
+    for subtask, keys in enumerate(lists):
+        yield from (f"{subtask}\t{printable(str(key))}" for key in keys)
+
+
+def _evenness(options: argparse.Namespace) -> Iterator[str]:
+    """Print the parallelisms at which every subtask has as many key groups.
+
+    JSON: max_parallelism, parallelisms.
+    """
+    even = evenness(options.max_parallelism)
+    data = {"max_parallelism": options.max_parallelism, "parallelisms": even}
+    yield json_line(data) if options.json else " ".join(map(str, even))
+
+
+def _key_type(text: str | None) -> KeyType | None:
+    return None if text is None else parse_key_type(text)

@@ -1,0 +1,81 @@
+"""The parser of the command's arguments; which commands there are, it is told."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from textwrap import dedent
+from typing import Any, NoReturn
+
+from keygroups._checks import show
+from keygroups.cli._streams import complain, print_lines
+
+WRONG_ARGUMENT = 2
+
+HELP = {
+    "max_parallelism": "the job's max parallelism, 1 to 32768",
+    "parallelism": "the operator's parallelism",
+    "old_parallelism": "the operator's parallelism before",
+    "new_parallelism": "the operator's parallelism after",
+    "subtask": "its index, from 0",
+}
+"""The help of arguments that several commands have."""
+
+AddCommand = Callable[..., Callable[..., Any]]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{self.prog}: {message}")
+        self.exit(WRONG_ARGUMENT)
+
+    def print_help(self, file: object = None) -> None:
+        print_lines([self.format_help().removesuffix("\n")])
+
+
+def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.ArgumentParser:
+    """Return the parser of all commands, which sets `run` to the function of the one given.
+
+    Each of `add_commands` adds some, with the function that it is called with.
+    """
+    description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
+    parser = _Parser("keygroups", description=description, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(run: Callable[..., Iterator[str]], *numbers: str) -> Callable[..., Any]:
+        """Add the command that a function runs, with arguments that are ints."""
+        first, _, rest = (run.__doc__ or "").partition("\n")
+        added = commands.add_parser(
+            run.__name__.strip("_"),
+            help=first,
+            description=f"{first}\n{dedent(rest)}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        added.set_defaults(run=run)
+        for name in numbers:
+            added.add_argument(name, type=to_int, metavar=name.upper(), help=HELP[name])
+        added.add_argument("--json", action="store_true", help="print JSON")
+        return added.add_argument
+
+    for add in add_commands:
+        add(command)
+    return parser
+
+
+def to_int(text: str) -> int:
+    """Return the int that an argument is."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an int, got {show(text)}") from None
+
+
+def to_seconds(text: str) -> float:
+    """Return the number that an argument is."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, got {show(text)}") from None

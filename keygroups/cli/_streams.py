@@ -1,0 +1,117 @@
+"""Standard streams and signals, as the command takes them."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+from keygroups.errors import InvalidValueError, printable
+
+_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
+_LONGEST_LINE = 1 << 24  # characters of a key in standard input, which may have no end
+
+
+class OutputError(Exception):
+    """Standard output takes no more."""
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines to standard output, or raise OutputError, before the first if it is closed."""
+    if sys.stdout is None:
+        raise OutputError("is closed")
+    _reconfigure(sys.stdout, "backslashreplace")  # whatever the terminal cannot show
+    for line in chain(lines, [None]):
+        try:
+            if line is None:
+                sys.stdout.flush()
+            else:
+                print(line)
+        except OSError as error:
+            raise OutputError(f"cannot be written: {error.strerror}") from error
+
+
+def json_line(value: Any) -> str:
+    """Return a value as JSON."""
+    import json  # which only --json needs
+
+    return json.dumps(value)
+
+
+def complain(line: str) -> None:
+    """Print a line to standard error, if it is there."""
+    if sys.stderr is not None:  # or print would take standard output
+        try:
+            print(printable(line), file=sys.stderr, flush=True)
+        except OSError:
+            discard(sys.stderr)
+
+
+def discard(stream: Any) -> None:
+    """Let what a stream still holds go nowhere when Python ends, where it would raise again."""
+    with suppress(OSError, AttributeError):
+        number = stream.fileno()
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
+
+
+def numbered_lines() -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line of standard input."""
+    if sys.stdin is None:
+        raise InvalidValueError("key - is read from standard input, which is closed")
+    _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
+    for number, line in enumerate(iter(_line, ""), 1):
+        if len(line) > _LONGEST_LINE:
+            raise InvalidValueError(f"line {number}: it has more than {_LONGEST_LINE} characters")
+        yield number, line.removesuffix("\n")
+
+
+def _line() -> str:
+    try:
+        return sys.stdin.readline(_LONGEST_LINE + 1)
+    except OSError as error:
+        raise InvalidValueError(f"standard input cannot be read: {error.strerror}") from None
+
+
+def _reconfigure(stream: object, errors: str) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors=errors)
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal that ends the command, once what it has begun is removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def catch_signals(handlers: dict[int, Any]) -> None:
+    """Let the signals raise Stopped, and say which handlers they had.
+
+    Those that are ignored, as under nohup, or that the caller handles stay as they are. So do
+    all where this is not the main thread, which alone may set them.
+    """
+    for number in _SIGNALS:
+        handler = signal.getsignal(number)
+        if handler in (signal.SIG_DFL, signal.default_int_handler):
+            with suppress(ValueError):
+                signal.signal(number, _stop)
+                handlers[number] = handler
+
+
+def _stop(number: int, frame: object) -> None:
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, Stopped):  # on its way through what cleans up
+            return
+        error = error.__context__
+    raise Stopped(number)
