@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from savepoints import point
+from real_savepoints import point
 
 import keygroups.savepoint
 from keygroups import assign_to_key_group

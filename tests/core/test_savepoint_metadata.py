@@ -8,7 +8,7 @@ from pathlib import Path
 import java_bytes as java
 import pytest
 import savepoint_bytes as sb
-from savepoints import POINTS
+from real_savepoints import POINTS
 
 from keygroups import KeyGroupRange
 from keygroups.errors import SavepointError

@@ -13,12 +13,12 @@ import savepoint_bytes as sb
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
     OperatorWriter,
     SavepointWriter,
     ValueStateDescriptor,
-    WrittenFile,
 )
+from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._tasks.write import WrittenFile
 from keygroups.types import INT, LONG, STRING
 
 
