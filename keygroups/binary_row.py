@@ -24,7 +24,7 @@ from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups._values.java_time import nano_of_day
 from keygroups._values.rows import ROW_KINDS, Row
 from keygroups.errors import InvalidValueError
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 from keygroups.types import SQL_ROW
 
 __all__ = ["binary_row"]
@@ -96,7 +96,7 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
     their long forms takes room in the variable part; in a nested row it does not.
     """
     types = tuple(fields)
-    header = (len(types) + 63 + 8) // 64 * 8  # the row kind has the first 8 bits
+    header = row_header_size(len(types))
     size = header + 8 * len(types)
     plan = [
         (
@@ -132,7 +132,7 @@ def _array_writer(element: LogicalType) -> Writer:
 
     def write_array(values: Sequence[Any]) -> bytearray:
         count = len(values)
-        header = 4 + (count + 31) // 32 * 4  # the count, and a null bit an element
+        header = array_header_size(count)
         array = bytearray((header + step * count + 7) // 8 * 8)
         array[:4] = count.to_bytes(4, "little")
         for index, value in enumerate(values):

@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from keygroups._checks import check_str, show
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
@@ -103,6 +103,22 @@ class LogicalType:
             given = [str(number) for number in numbers if number is not None]
             text += f"({', '.join(given)})" if given else ""
         return text if self.nullable else f"{text} NOT NULL"
+
+
+def row_header_size(arity: int) -> int:
+    """Return how many bytes are before the slots of a row: its kind, then a null bit a field.
+
+    Flink: BinaryRowData.calculateBitSetWidthInBytes.
+    """
+    return (arity + 63 + 8) // 64 * 8
+
+
+def array_header_size(count: Any) -> Any:
+    """Return how many bytes are before the elements of an array: its size, a null bit an element.
+
+    `count` is an int, or an array of them. Flink: BinaryArrayData.calculateHeaderInBytes.
+    """
+    return 4 + (count + 31) // 32 * 4
 
 
 def parse_logical_type(text: str) -> LogicalType:

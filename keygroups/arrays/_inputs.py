@@ -13,6 +13,7 @@ from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
 from keygroups.arrays._kernels import Array
 from keygroups.arrays._rows import RowError, bytes_of, numbers, of_element, plain, refuse
+from keygroups.arrays._scalars import INFERRED
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
@@ -229,11 +230,9 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
         return types.LIST(_infer_element(plain(array)))
     if pa.types.is_integer(found):
         return _infer_integer(plain(array))
-    for is_type, key_type in _INFERRED:
-        if is_type(found):
+    for key_type, tests in INFERRED.items():
+        if any(is_type(found) for is_type in tests):
             return key_type
-    if pa.types.is_timestamp(found):
-        return types.LOCAL_DATE_TIME if found.tz is None else types.INSTANT
     raise UnsupportedKeyTypeError(
         f"key of {found} may stand for several Java classes: pass key_type"
     )
@@ -271,15 +270,3 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
         row = int(np.argmax(values > LONG_MAX))
         raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
     return types.LONG
-
-
-_INFERRED = (
-    (pa.types.is_null, types.NULL),
-    (pa.types.is_boolean, types.BOOLEAN),
-    (pa.types.is_float64, types.DOUBLE),
-    (pa.types.is_string, types.STRING),
-    (pa.types.is_large_string, types.STRING),
-    (pa.types.is_decimal, types.BIG_DEC),
-    (pa.types.is_date32, types.LOCAL_DATE),
-    (pa.types.is_time, types.LOCAL_TIME),
-)

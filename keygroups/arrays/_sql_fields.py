@@ -1,6 +1,6 @@
 """The fields of Flink SQL in arrays: what each has in its slot, and in the variable part of a row.
 
-The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._nested`.
+The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._sql_rows`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keygroups._checks import show
-from keygroups.arrays._dates import nano_of_day, seconds_and_nanos
 from keygroups.arrays._kernels import Array, Codes, Nulls
 from keygroups.arrays._rows import (
     RowError,
@@ -32,12 +31,14 @@ from keygroups.arrays._scalars import (
     double_bits,
     doubles,
     is_text,
+    nano_of_day,
+    seconds_and_nanos,
     single_bits,
     singles,
 )
 from keygroups.arrays._text import check_utf8, padded, text_bytes
 from keygroups.errors import InvalidValueError
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, row_header_size
 
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TEXT, _BINARY = ("CHAR", "VARCHAR"), ("BINARY", "VARBINARY")
@@ -83,7 +84,7 @@ def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
 
 def header_words(fields: list[Field]) -> list[Array | None]:
     """Return the words of the header, None where it is 0: the row kind +I, then the null bits."""
-    found: list[Array | None] = [None] * ((len(fields) + 63 + 8) // 64)
+    found: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
     for index, field in enumerate(fields):
         if field.nulls is not None:
             word, bit = divmod(8 + index, 64)
