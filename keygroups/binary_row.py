@@ -213,7 +213,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
-    """Make what checks a Python value and returns the internal one, None for NULL."""
+    """Return a function from a Python value, checked there, to the internal one, None for NULL."""
     if logical_type.name == "ROW":
         convert: Converter = row_converter(str(logical_type), logical_type.fields, is_key)
     elif logical_type.name == "ARRAY":
@@ -234,7 +234,7 @@ def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
 def row_converter(
     name: str, fields: Sequence[LogicalType], is_key: bool
 ) -> Callable[[object], Sequence[Any]]:
-    """Make what checks a tuple and returns its fields as internal values.
+    """Return a function from a tuple, checked there, to its fields as internal values.
 
     In a key every row is "+I", as the planner's key projections write it; other rows keep theirs.
     """

@@ -263,11 +263,11 @@ def _map_hasher(
 
 
 def _check_distinct(
-    what: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
+    name: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
 ) -> None:
     """Refuse a set or dict that has fewer elements in Java than in Python."""
     if len(set(codes)) < len(codes) and len(set(map(java_value, values))) < len(values):
-        raise InvalidValueError(f"{what} must differ in Java too, got {show(values)}")
+        raise InvalidValueError(f"{name} must differ in Java too, got {show(values)}")
 
 
 def _java_value(key_type: KeyType) -> Callable[[Any], object]:
@@ -287,7 +287,7 @@ def _utf16(text: str) -> bytes:
 def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         fields = list(map(_java_value, key_type.fields))
-        return lambda value: tuple(field(part) for field, part in zip(fields, value))
+        return lambda value: tuple(convert(field) for convert, field in zip(fields, value))
     if isinstance(key_type, (types.LIST, types.SET)):
         element = _java_value(key_type.element)
         collection = tuple if isinstance(key_type, types.LIST) else frozenset
@@ -321,7 +321,7 @@ SCALARS: dict[KeyType, Scalar] = {
     ),
     types.NULL: Scalar(_null_hasher),
 }
-"""Each key type without parameters; what arrays and Spark know of it is in tables of theirs."""
+"""Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
 _HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # for the hot path
 
@@ -411,14 +411,14 @@ def _infer_wide_int(key: int) -> ScalarType:
     )
 
 
-def _infer_common(what: str, values: Iterable[object], depth: int) -> KeyType:
+def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyType:
     """Return the one type of all values; nulls have every type, small ints are also Long."""
-    found = {_infer_field(value, depth) for value in values} - {types.NULL}
-    if found == {types.INT, types.LONG}:
+    element_types = {_infer_field(value, depth) for value in values} - {types.NULL}
+    if element_types == {types.INT, types.LONG}:
         return types.LONG
-    if len(found) > 1:
+    if len(element_types) > 1:
+        listed = ", ".join(sorted(map(repr, element_types)))
         raise UnsupportedKeyTypeError(
-            f"key is a {what} of several types ({', '.join(sorted(map(repr, found)))}): "
-            "pass its key_type"
+            f"key is a {container} of several types ({listed}): pass its key_type"
         )
-    return found.pop() if found else types.NULL
+    return element_types.pop() if element_types else types.NULL

@@ -165,10 +165,10 @@ class _Parser:
         self._tokens.append((None, "", position))
 
     def parse(self) -> LogicalType:
-        found = self._type()
+        logical_type = self._type()
         if self._kind() is not None:
             raise self._expected("the end")
-        return found
+        return logical_type
 
     def _kind(self) -> str | None:
         return self._tokens[self._next][0]
@@ -204,18 +204,18 @@ class _Parser:
 
     def _type(self) -> LogicalType:
         position = self._tokens[self._next][2]
-        found = self._nullability(self._plain_type())
+        logical_type = self._nullability(self._plain_type())
         if self._word() == "MULTISET":
             raise self._unsupported("MULTISET", position)
         if self._accept("ARRAY"):
-            found = self._nullability(LogicalType("ARRAY", fields=(found,)))
-        return found
+            logical_type = self._nullability(LogicalType("ARRAY", fields=(logical_type,)))
+        return logical_type
 
-    def _nullability(self, found: LogicalType) -> LogicalType:
+    def _nullability(self, logical_type: LogicalType) -> LogicalType:
         if self._accept("NOT", "NULL"):
-            return replace(found, nullable=False)
+            return replace(logical_type, nullable=False)
         self._accept("NULL")
-        return found
+        return logical_type
 
     def _plain_type(self) -> LogicalType:
         kind, text, position = self._tokens[self._next]

@@ -165,8 +165,8 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     low, high = -(-least // step), most // step
     outside = (values < low) | (values > high)
     refuse(outside & ~nulls, values, f"{name} of dtype {key.dtype} must be from {low} to {high}")
-    found = (values * step).astype(np.int32 if is_date else np.int64)
-    return pa.array(found, mask=nulls).view(arrow_type)
+    counts = (values * step).astype(np.int32 if is_date else np.int64)
+    return pa.array(counts, mask=nulls).view(arrow_type)
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
@@ -223,18 +223,20 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     Integers are Long, which hashes as Integer from 0 to 2^31-1; from -2^31 to -1 they differ and
     are refused. Raises RowError for a row.
     """
-    found = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
-    if pa.types.is_struct(found):
-        return types.TUPLE(*map(_infer_field, range(found.num_fields), plain(array).flatten()))
-    if pa.types.is_list(found) or pa.types.is_large_list(found):
+    arrow_type = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
+    if pa.types.is_struct(arrow_type):
+        return types.TUPLE(
+            *map(_infer_field, range(arrow_type.num_fields), plain(array).flatten())
+        )
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         return types.LIST(_infer_element(plain(array)))
-    if pa.types.is_integer(found):
+    if pa.types.is_integer(arrow_type):
         return _infer_integer(plain(array))
     for key_type, tests in INFERRED.items():
-        if any(is_type(found) for is_type in tests):
+        if any(is_type(arrow_type) for is_type in tests):
             return key_type
     raise UnsupportedKeyTypeError(
-        f"key of {found} may stand for several Java classes: pass key_type"
+        f"key of {arrow_type} may stand for several Java classes: pass key_type"
     )
 
 

@@ -61,8 +61,8 @@ def _integer_codes(name: str, bits: int, array: pa.Array) -> Codes:
 
 def _boolean_codes(array: pa.Array) -> Codes:
     check_type(pa.types.is_boolean(array.type), "key type BOOLEAN", "booleans", array)
-    found = array.to_numpy(zero_copy_only=False)
-    return np.where(found, np.uint32(1231), np.uint32(1237))
+    flags = array.to_numpy(zero_copy_only=False)
+    return np.where(flags, np.uint32(1231), np.uint32(1237))
 
 
 def singles(array: pa.Array, what: str, raw: bool) -> Array:
@@ -75,12 +75,12 @@ def singles(array: pa.Array, what: str, raw: bool) -> Array:
     if values.itemsize == 4:
         return values
     with np.errstate(over="ignore", invalid="ignore"):
-        found = values.astype(np.float32)
-        other = found.astype(np.float64).view(np.uint64) != values.view(np.uint64)
+        rounded = values.astype(np.float32)
+        other = rounded.astype(np.float64).view(np.uint64) != values.view(np.uint64)
     if not raw:
         other &= values == values
     refuse(other, values, f"{what} must be single-precision numbers")
-    return found
+    return rounded
 
 
 def single_bits(values: Array, raw: bool) -> Codes:
@@ -274,7 +274,7 @@ INFERRED: dict[types.KeyType, tuple[Callable[[pa.DataType], bool], ...]] = {
     types.BIG_DEC: (pa.types.is_decimal,),
     types.LOCAL_DATE: (pa.types.is_date32,),
     types.LOCAL_TIME: (pa.types.is_time,),
-    types.LOCAL_DATE_TIME: (lambda found: pa.types.is_timestamp(found) and found.tz is None,),
-    types.INSTANT: (lambda found: pa.types.is_timestamp(found) and found.tz is not None,),
+    types.LOCAL_DATE_TIME: (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is None,),
+    types.INSTANT: (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is not None,),
 }
 """The types of Arrow whose values are of one scalar key type; integers are decided by value."""

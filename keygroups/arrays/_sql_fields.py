@@ -84,14 +84,14 @@ def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
 
 def header_words(fields: list[Field]) -> list[Array | None]:
     """Return the words of the header, None where it is 0: the row kind +I, then the null bits."""
-    found: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
+    words: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
     for index, field in enumerate(fields):
         if field.nulls is not None:
             word, bit = divmod(8 + index, 64)
             bits = field.nulls.astype(np.uint64) << np.uint64(bit)
-            before = found[word]
-            found[word] = bits if before is None else before | bits
-    return found
+            before = words[word]
+            words[word] = bits if before is None else before | bits
+    return words
 
 
 def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, Nulls | None]:
@@ -166,11 +166,11 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
         return decimals
 
     try:
-        found: Array = limbs(fitted(array))[0]
+        unscaled: Array = limbs(fitted(array))[0]
     except pa.ArrowInvalid:
         pass
     else:
-        return found
+        return unscaled
     first, last = 0, len(array)  # the first that does not fit is at or behind first
     while last - first > 1:
         middle = (first + last) // 2
@@ -248,8 +248,8 @@ def _big_endian(words: Array) -> tuple[Array, Array]:
     same = (octets == spare)[:, :-1] & ((octets[:, 1:] > 127) == (spare > 127))
     leading = np.logical_and.accumulate(same, axis=1).sum(axis=1)
     wide = np.concatenate([octets, np.zeros_like(octets)], axis=1)
-    found = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)
-    return 16 - leading, found
+    shifted = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)
+    return 16 - leading, shifted
 
 
 def _text(array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, what: str) -> Field:

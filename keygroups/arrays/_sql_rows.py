@@ -150,9 +150,9 @@ def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> 
 
     def take(chosen: Array, size: int) -> Codes:
         places = np.arange(size // 8)
-        found = words.take(starts[chosen, None] + places, mode="clip")
-        found[8 * places >= sizes[chosen, None]] = 0
-        return found.view(np.uint32)
+        taken = words.take(starts[chosen, None] + places, mode="clip")
+        taken[8 * places >= sizes[chosen, None]] = 0
+        return taken.view(np.uint32)
 
     return Field(sizes.astype(np.uint64), nulls, Part(sizes, take))
 
