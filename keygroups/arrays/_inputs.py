@@ -232,8 +232,8 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
         return types.LIST(_infer_element(plain(array)))
     if pa.types.is_integer(arrow_type):
         return _infer_integer(plain(array))
-    for key_type, tests in INFERRED.items():
-        if any(is_type(arrow_type) for is_type in tests):
+    for is_type, key_type in INFERRED:
+        if is_type(arrow_type):
             return key_type
     raise UnsupportedKeyTypeError(
         f"key of {arrow_type} may stand for several Java classes: pass key_type"

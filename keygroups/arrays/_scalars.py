@@ -266,15 +266,16 @@ HASHERS: dict[types.KeyType, Hasher] = {
 }
 """What hashes the values of each scalar key type, none of them null and at least one."""
 
-INFERRED: dict[types.KeyType, tuple[Callable[[pa.DataType], bool], ...]] = {
-    types.NULL: (pa.types.is_null,),
-    types.BOOLEAN: (pa.types.is_boolean,),
-    types.DOUBLE: (pa.types.is_float64,),
-    types.STRING: (pa.types.is_string, pa.types.is_large_string),
-    types.BIG_DEC: (pa.types.is_decimal,),
-    types.LOCAL_DATE: (pa.types.is_date32,),
-    types.LOCAL_TIME: (pa.types.is_time,),
-    types.LOCAL_DATE_TIME: (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is None,),
-    types.INSTANT: (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is not None,),
-}
+INFERRED: tuple[tuple[Callable[[pa.DataType], bool], types.KeyType], ...] = (
+    (pa.types.is_null, types.NULL),
+    (pa.types.is_boolean, types.BOOLEAN),
+    (pa.types.is_float64, types.DOUBLE),
+    (pa.types.is_string, types.STRING),
+    (pa.types.is_large_string, types.STRING),
+    (pa.types.is_decimal, types.BIG_DEC),
+    (pa.types.is_date32, types.LOCAL_DATE),
+    (pa.types.is_time, types.LOCAL_TIME),
+    (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is None, types.LOCAL_DATE_TIME),
+    (lambda dtype: pa.types.is_timestamp(dtype) and dtype.tz is not None, types.INSTANT),
+)
 """The types of Arrow whose values are of one scalar key type; integers are decided by value."""

@@ -81,7 +81,7 @@ TABLES: dict[str, Callable[[], Iterable[KeyType | str]]] = {
     "hashing.SCALARS": lambda: hashing.SCALARS,
     "hashing.SCALARS, python_class": lambda: hashing._INFERRED.values(),
     "arrays._scalars.HASHERS": lambda: arrays().HASHERS,
-    "arrays._scalars.INFERRED": lambda: arrays().INFERRED,
+    "arrays._scalars.INFERRED": lambda: dict(arrays().INFERRED).values(),
     "testing._strategies.SCALARS": strategies,
     "cli._key_text._READERS": lambda: _key_text._READERS,
     "cli._key_text._LIKELY": lambda: _key_text._LIKELY,
