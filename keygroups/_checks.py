@@ -126,7 +126,7 @@ def iterate(name: str, what: str, values: Iterable[T]) -> Iterator[T]:
 
 
 def check_callable(name: str, value: Callable[P, T]) -> Callable[P, T]:
-    """Return what can be called, or raise with `name`."""
+    """Return a function, or whatever else can be called; or raise with `name`."""
     if not callable(value):
         raise InvalidTypeError(f"{name} must be callable, got {show(value)}")
     return value

@@ -124,7 +124,7 @@ class KeyTrace:
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame of one row, with a column for each field."""
-        names = [one.name for one in fields(self)]
+        names = [field.name for field in fields(self)]
         return data_frame(names, [[getattr(self, name) for name in names]])
 
     def _steps(self) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups._values.java_time import nano_of_day
 from keygroups._values.rows import ROW_KINDS, Row
 from keygroups.errors import InvalidValueError
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 from keygroups.types import SQL_ROW
 
 __all__ = ["binary_row"]
@@ -96,7 +96,7 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
     their long forms takes room in the variable part; in a nested row it does not.
     """
     types = tuple(fields)
-    header = (len(types) + 63 + 8) // 64 * 8  # the row kind has the first 8 bits
+    header = row_header_size(len(types))
     size = header + 8 * len(types)
     plan = [
         (
@@ -132,7 +132,7 @@ def _array_writer(element: LogicalType) -> Writer:
 
     def write_array(values: Sequence[Any]) -> bytearray:
         count = len(values)
-        header = 4 + (count + 31) // 32 * 4  # the count, and a null bit an element
+        header = array_header_size(count)
         array = bytearray((header + step * count + 7) // 8 * 8)
         array[:4] = count.to_bytes(4, "little")
         for index, value in enumerate(values):
@@ -213,7 +213,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
-    """Make what checks a Python value and returns the internal one, None for NULL."""
+    """Return a function from a Python value, checked there, to the internal one, None for NULL."""
     if logical_type.name == "ROW":
         convert: Converter = row_converter(str(logical_type), logical_type.fields, is_key)
     elif logical_type.name == "ARRAY":
@@ -234,7 +234,7 @@ def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
 def row_converter(
     name: str, fields: Sequence[LogicalType], is_key: bool
 ) -> Callable[[object], Sequence[Any]]:
-    """Make what checks a tuple and returns its fields as internal values.
+    """Return a function from a tuple, checked there, to its fields as internal values.
 
     In a key every row is "+I", as the planner's key projections write it; other rows keep theirs.
     """

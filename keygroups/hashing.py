@@ -12,6 +12,7 @@ import operator
 import struct
 import uuid
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, partial
 from itertools import repeat
@@ -46,6 +47,26 @@ __all__ = ["hash_code", "murmur_hash"]
 __dir__ = __all__.copy
 
 Hasher = Callable[[Any], int]
+
+
+def _same(value: Any) -> object:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """What the core knows of a scalar key type, beside its name.
+
+    `hash` checks a Python value and returns Java's hash code. `python_class` is the class from
+    whose values the type is inferred, where these can stand for no other Java class. `java_value`
+    returns something hashable, which is equal for the values that are equal in Java: it is needed
+    where Python's `==` is another relation than Java's `equals`.
+    """
+
+    hash: Hasher
+    python_class: type | None = None
+    java_value: Callable[[Any], object] = _same
+
 
 _little_endian = struct.Struct("<i").pack
 
@@ -92,14 +113,14 @@ def hash_code(key: object, key_type: KeyType | None = None) -> int:
     if key_type is None:
         key_type = infer_key_type(key)
     # A scalar's hasher is found without another call: this is the hot path.
-    scalar = _SCALARS.get(key_type) if type(key_type) is ScalarType else None
+    scalar = _HASHERS.get(key_type) if type(key_type) is ScalarType else None
     return (scalar or hasher_of(key_type))(key)
 
 
 def hasher_of(key_type: KeyType) -> Hasher:
     """Return the function that `hash_code` applies to every key of a key type."""
-    if type(key_type) is ScalarType and key_type in _SCALARS:
-        return _SCALARS[key_type]
+    if type(key_type) is ScalarType and key_type in _HASHERS:
+        return _HASHERS[key_type]
     if type(key_type) not in _COMPOUND:
         raise InvalidTypeError(
             "key_type must be a value of keygroups.types such as STRING or TUPLE(STRING, INT), "
@@ -242,11 +263,11 @@ def _map_hasher(
 
 
 def _check_distinct(
-    what: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
+    name: str, values: Collection[object], codes: list[int], java_value: Callable[[Any], object]
 ) -> None:
     """Refuse a set or dict that has fewer elements in Java than in Python."""
     if len(set(codes)) < len(codes) and len(set(map(java_value, values))) < len(values):
-        raise InvalidValueError(f"{what} must differ in Java too, got {show(values)}")
+        raise InvalidValueError(f"{name} must differ in Java too, got {show(values)}")
 
 
 def _java_value(key_type: KeyType) -> Callable[[Any], object]:
@@ -266,7 +287,7 @@ def _utf16(text: str) -> bytes:
 def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
     if isinstance(key_type, (types.TUPLE, types.ROW)):
         fields = list(map(_java_value, key_type.fields))
-        return lambda value: tuple(field(part) for field, part in zip(fields, value))
+        return lambda value: tuple(convert(field) for convert, field in zip(fields, value))
     if isinstance(key_type, (types.LIST, types.SET)):
         element = _java_value(key_type.element)
         collection = tuple if isinstance(key_type, types.LIST) else frozenset
@@ -276,38 +297,33 @@ def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
         return lambda value: frozenset((key(k), mapped(v)) for k, v in value.items())
     if isinstance(key_type, types.OPTIONAL):
         return _not_null_java_value(key_type.element)
-    return _JAVA_VALUES.get(key_type, lambda value: value)
+    return SCALARS[key_type].java_value if key_type in SCALARS else _same
 
 
-_INTEGERS = (types.BYTE, types.SHORT, types.INT, types.LONG, types.BIG_INT)
-# For the types of which Python has values that are not equal, or not hashable, and Java one.
-_JAVA_VALUES: dict[KeyType, Callable[[Any], object]] = {
-    **dict.fromkeys(_INTEGERS, operator.index),
-    **dict.fromkeys((types.FLOAT, types.DOUBLE), _digits),
-    **dict.fromkeys((types.CHAR, types.STRING), _utf16),
-    types.BOOLEAN: bool,
-    types.INSTANT: partial(instant_since_epoch, "INSTANT"),
+SCALARS: dict[KeyType, Scalar] = {
+    types.BOOLEAN: Scalar(java_lang.hash_boolean, bool, java_value=bool),
+    types.BYTE: Scalar(integer_checker("BYTE", 8), java_value=operator.index),
+    types.SHORT: Scalar(integer_checker("SHORT", 16), java_value=operator.index),
+    types.INT: Scalar(integer_checker("INT", 32), java_value=operator.index),
+    types.LONG: Scalar(java_lang.hash_long, java_value=operator.index),
+    types.FLOAT: Scalar(java_lang.hash_float, java_value=_digits),
+    types.DOUBLE: Scalar(java_lang.hash_double, float, java_value=_digits),
+    types.CHAR: Scalar(java_lang.hash_char, java_value=_utf16),
+    types.STRING: Scalar(java_lang.hash_string, str, java_value=_utf16),
+    types.BIG_INT: Scalar(java_lang.hash_big_int, java_value=operator.index),
+    types.BIG_DEC: Scalar(java_lang.hash_big_dec, Decimal),
+    types.UUID: Scalar(java_lang.hash_uuid, uuid.UUID),
+    types.LOCAL_DATE: Scalar(java_time.hash_local_date, dt.date),
+    types.LOCAL_TIME: Scalar(java_time.hash_local_time, dt.time),
+    types.LOCAL_DATE_TIME: Scalar(java_time.hash_local_date_time),
+    types.INSTANT: Scalar(
+        java_time.hash_instant, java_value=partial(instant_since_epoch, "INSTANT")
+    ),
+    types.NULL: Scalar(_null_hasher),
 }
+"""Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
-_SCALARS: dict[object, Hasher] = {
-    types.BOOLEAN: java_lang.hash_boolean,
-    types.BYTE: integer_checker("BYTE", 8),
-    types.SHORT: integer_checker("SHORT", 16),
-    types.INT: integer_checker("INT", 32),
-    types.LONG: java_lang.hash_long,
-    types.FLOAT: java_lang.hash_float,
-    types.DOUBLE: java_lang.hash_double,
-    types.CHAR: java_lang.hash_char,
-    types.STRING: java_lang.hash_string,
-    types.BIG_INT: java_lang.hash_big_int,
-    types.BIG_DEC: java_lang.hash_big_dec,
-    types.UUID: java_lang.hash_uuid,
-    types.LOCAL_DATE: java_time.hash_local_date,
-    types.LOCAL_TIME: java_time.hash_local_time,
-    types.LOCAL_DATE_TIME: java_time.hash_local_date_time,
-    types.INSTANT: java_time.hash_instant,
-    types.NULL: _null_hasher,
-}
+_HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # for the hot path
 
 
 def _with_type(hash_key: Callable[[Any, object], int]) -> Callable[[Any], Hasher]:
@@ -333,14 +349,10 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
 
 
 _INT = types.INT  # a name of this module's own, for the hot path
-_INFERRED: dict[type, ScalarType] = {
-    bool: types.BOOLEAN,
-    str: types.STRING,
-    float: types.DOUBLE,
-    Decimal: types.BIG_DEC,
-    dt.date: types.LOCAL_DATE,
-    dt.time: types.LOCAL_TIME,
-    uuid.UUID: types.UUID,
+_INFERRED: dict[type, KeyType] = {
+    scalar.python_class: key_type
+    for key_type, scalar in SCALARS.items()
+    if scalar.python_class is not None
 }
 
 
@@ -399,14 +411,14 @@ def _infer_wide_int(key: int) -> ScalarType:
     )
 
 
-def _infer_common(what: str, values: Iterable[object], depth: int) -> KeyType:
+def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyType:
     """Return the one type of all values; nulls have every type, small ints are also Long."""
-    found = {_infer_field(value, depth) for value in values} - {types.NULL}
-    if found == {types.INT, types.LONG}:
+    element_types = {_infer_field(value, depth) for value in values} - {types.NULL}
+    if element_types == {types.INT, types.LONG}:
         return types.LONG
-    if len(found) > 1:
+    if len(element_types) > 1:
+        listed = ", ".join(sorted(map(repr, element_types)))
         raise UnsupportedKeyTypeError(
-            f"key is a {what} of several types ({', '.join(sorted(map(repr, found)))}): "
-            "pass its key_type"
+            f"key is a {container} of several types ({listed}): pass its key_type"
         )
-    return found.pop() if found else types.NULL
+    return element_types.pop() if element_types else types.NULL

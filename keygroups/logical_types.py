@@ -6,7 +6,7 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from keygroups._checks import check_str, show
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
@@ -105,6 +105,22 @@ class LogicalType:
         return text if self.nullable else f"{text} NOT NULL"
 
 
+def row_header_size(arity: int) -> int:
+    """Return how many bytes are before the slots of a row: its kind, then a null bit a field.
+
+    Flink: BinaryRowData.calculateBitSetWidthInBytes.
+    """
+    return (arity + 63 + 8) // 64 * 8
+
+
+def array_header_size(count: Any) -> Any:
+    """Return how many bytes are before the elements of an array: its size, a null bit an element.
+
+    `count` is an int, or an array of them. Flink: BinaryArrayData.calculateHeaderInBytes.
+    """
+    return 4 + (count + 31) // 32 * 4
+
+
 def parse_logical_type(text: str) -> LogicalType:
     """Return the logical type that a text of Flink DDL stands for.
 
@@ -149,10 +165,10 @@ class _Parser:
         self._tokens.append((None, "", position))
 
     def parse(self) -> LogicalType:
-        found = self._type()
+        logical_type = self._type()
         if self._kind() is not None:
             raise self._expected("the end")
-        return found
+        return logical_type
 
     def _kind(self) -> str | None:
         return self._tokens[self._next][0]
@@ -188,18 +204,18 @@ class _Parser:
 
     def _type(self) -> LogicalType:
         position = self._tokens[self._next][2]
-        found = self._nullability(self._plain_type())
+        logical_type = self._nullability(self._plain_type())
         if self._word() == "MULTISET":
             raise self._unsupported("MULTISET", position)
         if self._accept("ARRAY"):
-            found = self._nullability(LogicalType("ARRAY", fields=(found,)))
-        return found
+            logical_type = self._nullability(LogicalType("ARRAY", fields=(logical_type,)))
+        return logical_type
 
-    def _nullability(self, found: LogicalType) -> LogicalType:
+    def _nullability(self, logical_type: LogicalType) -> LogicalType:
         if self._accept("NOT", "NULL"):
-            return replace(found, nullable=False)
+            return replace(logical_type, nullable=False)
         self._accept("NULL")
-        return found
+        return logical_type
 
     def _plain_type(self) -> LogicalType:
         kind, text, position = self._tokens[self._next]

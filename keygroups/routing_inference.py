@@ -92,7 +92,7 @@ class RoutingInference:
             f"{len(self.candidates):,} of {self.tried:,} candidates explain all pairs; "
             f"{self.by_chance:.2g} would by chance"
         ]
-        lines += [f"  {one}" for one in self.candidates[:_SHOWN]]
+        lines += [f"  {candidate}" for candidate in self.candidates[:_SHOWN]]
         if len(self.candidates) > _SHOWN:
             lines.append(f"  and {len(self.candidates) - _SHOWN:,} more")
         if self.deciding_keys:
@@ -126,9 +126,9 @@ def infer_routing(
     given = _check_key_types(() if key_types is None else key_types)
     keys = list(pairs)
     hashed = [
-        one
+        hashed_keys
         for key_type in dict.fromkeys((*given, *_suggested(keys)))
-        if (one := _hash_all(key_type, keys)) is not None
+        if (hashed_keys := _hash_all(key_type, keys)) is not None
     ]
     if not hashed:
         raise InvalidTypeError(
@@ -136,13 +136,16 @@ def infer_routing(
         )
     subtasks = list(pairs.values())
     candidates = [
-        RoutingCandidate(max_parallelism, one.key_type)
-        for one in hashed
-        for max_parallelism in _explaining(one.hashes, subtasks, parallelism)
+        RoutingCandidate(max_parallelism, key_type)
+        for key_type, _, hashes in hashed
+        for max_parallelism in _explaining(hashes, subtasks, parallelism)
     ]
-    order = {one.key_type: index for index, one in enumerate(hashed)}
+    order = {hashed_keys.key_type: index for index, hashed_keys in enumerate(hashed)}
     candidates.sort(
-        key=lambda one: (*_usual(one.max_parallelism, parallelism), order[one.key_type])
+        key=lambda candidate: (
+            *_usual(candidate.max_parallelism, parallelism),
+            order[candidate.key_type],
+        )
     )
     tried = len(hashed) * (UPPER_BOUND_MAX_PARALLELISM - parallelism + 1)
     nearest = None if candidates else _nearest(hashed, subtasks, parallelism)
@@ -212,7 +215,7 @@ def _plain(keys: Sequence[Hashable]) -> list[KeyType]:
         rows = [key for key in keys if isinstance(key, tuple)]
         if len(set(map(len, rows))) == 1:
             fields = product(*map(_plain, zip(*rows)))
-            return [types.TUPLE(*one) for one in islice(fields, _FIELD_TYPES)]
+            return [types.TUPLE(*key_types) for key_types in islice(fields, _FIELD_TYPES)]
         return []
     try:
         return [infer_key_type(keys[0])]
@@ -246,7 +249,7 @@ def _explaining(hashes: Sequence[int], subtasks: Sequence[int], parallelism: int
 
 
 def _usual(max_parallelism: int, parallelism: int) -> tuple[bool, bool, bool, int]:
-    """Return what sorts a max parallelism by how usual it is, the most usual first."""
+    """Return the sort key of a max parallelism by how usual it is, the most usual first."""
     return (
         max_parallelism != compute_default_max_parallelism(parallelism),
         max_parallelism.bit_count() != 1,
@@ -259,26 +262,26 @@ def _nearest(
     hashed: Sequence[_Hashed], subtasks: Sequence[int], parallelism: int
 ) -> tuple[_Hashed, int] | None:
     """Return the key type and max parallelism that the fewest pairs contradict, if few do."""
-    fewest, found = int(len(subtasks) * _MISSES) + 1, None
-    for one in hashed:
+    fewest, nearest = int(len(subtasks) * _MISSES) + 1, None
+    for hashed_keys in hashed:
         for max_parallelism in range(parallelism, UPPER_BOUND_MAX_PARALLELISM + 1):
             misses = 0
-            for code, subtask in zip(one.hashes, subtasks):
+            for code, subtask in zip(hashed_keys.hashes, subtasks):
                 if code % max_parallelism * parallelism // max_parallelism != subtask:
                     misses += 1
                     if misses >= fewest:
                         break
             else:
-                fewest, found = misses, (one, max_parallelism)
-    return found
+                fewest, nearest = misses, (hashed_keys, max_parallelism)
+    return nearest
 
 
 def _unexplained(
-    one: _Hashed, max_parallelism: int, pairs: Mapping[Hashable, int], parallelism: int
+    hashed_keys: _Hashed, max_parallelism: int, pairs: Mapping[Hashable, int], parallelism: int
 ) -> tuple[tuple[object, int], ...]:
     return tuple(
         (key, subtask)
-        for code, (key, subtask) in zip(one.hashes, pairs.items())
+        for code, (key, subtask) in zip(hashed_keys.hashes, pairs.items())
         if code % max_parallelism * parallelism // max_parallelism != subtask
     )
 
@@ -292,11 +295,12 @@ def _deciding_keys(
     """Yield keys that split the candidates, each as many as it can, until none does."""
     if parallelism == 1:
         return  # every key goes to the one subtask
-    hashers = {one.key_type: one.hash_key for one in hashed}
+    hashers = {key_type: hash_key for key_type, hash_key, _ in hashed}
+    key_types = {candidate.key_type for candidate in candidates}
     places: dict[object, list[int]] = {}
     for key in _new_keys(keys):
         with suppress(KeyGroupsError):  # of a key that is not of every candidate's type
-            codes = {one: hashers[one](key) for one in {one.key_type for one in candidates}}
+            codes = {key_type: hashers[key_type](key) for key_type in key_types}
             places[key] = [
                 codes[key_type] % groups * parallelism // groups
                 for groups, key_type in candidates[:_COMPARED]

@@ -171,7 +171,7 @@ def _find(
     n: int,
 ) -> list[list[Any]]:
     """Return for each subtask at most n candidates, and the first n for the wanted ones."""
-    found: list[list[Any]] = [[] for _ in range(parallelism)]
+    per_subtask: list[list[Any]] = [[] for _ in range(parallelism)]
     missing = len(wanted) * n
     # So the smallest subtask expects 2n + 50 keys. That one of 32768 subtasks gets fewer than n
     # has a chance below 10^-14 for any n, by the Poisson distribution.
@@ -180,13 +180,13 @@ def _find(
     hasher, finish, tried = hasher_of(key_type), finalise, 0
     for tried, key in enumerate(islice(candidates, limit), 1):  # noqa: B007  # the error tells it
         subtask = finish(hasher(key)) % max_parallelism * parallelism // max_parallelism
-        keys = found[subtask]
+        keys = per_subtask[subtask]
         if len(keys) < n:
             keys.append(key)
             missing -= subtask in wanted
             if not missing:
-                return found
-    short = [subtask for subtask in wanted if len(found[subtask]) < n]
+                return per_subtask
+    short = [subtask for subtask in wanted if len(per_subtask[subtask]) < n]
     raise InvalidValueError(
         f"{'all' if tried < limit else 'the first'} {tried} keys of type {key_type!r} were tried: "
         f"{len(short)} subtasks got fewer than n = {n} of them, subtask {short[0]} first "

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from keygroups._values.checks import EPOCH
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 
 Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
 Convert = Callable[[bytes], Any]  # of the bytes that a slot tells of
@@ -45,7 +45,7 @@ def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
     It raises IndexError or struct.error where the bytes are too few, ValueError where they are
     no values of the types.
     """
-    header = (len(fields) + 63 + 8) // 64 * 8
+    header = row_header_size(len(fields))
     new = tuple.__new__
     plan = [
         (*_get(one), header + 8 * index, 1 + index // 8, 1 << index % 8)
@@ -89,7 +89,7 @@ def _array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
 
     def read_array(array: bytes) -> list[Any]:
         (count,) = _count(array, 0)
-        header = 4 + (count + 31) // 32 * 4
+        header = array_header_size(count)
         if not 0 <= count <= len(array):
             raise ValueError(f"an array of {count} elements in {len(array)} bytes")
         if convert is None:

@@ -97,7 +97,7 @@ def each(
 
 
 def integer_checker(name: str, bits: int) -> Callable[[object], int]:
-    """Make what checks a Java integer and returns it; up to 32 bits it is its own hash."""
+    """Return a function that checks a Java integer; up to 32 bits that is its own hash."""
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
     def check_integer(key: object) -> int:

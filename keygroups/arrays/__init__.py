@@ -38,8 +38,8 @@ except ModuleNotFoundError as error:
 from numpy.typing import NDArray
 
 from keygroups._checks import INT_MAX, INT_MIN, check_max_parallelism, check_parallelisms
+from keygroups.arrays._blocks import count, run, run_on_numbers
 from keygroups.arrays._kernels import Codes, to_key_groups, to_operator_indexes
-from keygroups.arrays._run import count, run, run_on_numbers
 from keygroups.load import KeyGroupLoad
 from keygroups.types import KeyType
 

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups import types
-from keygroups.arrays import _dates as dates
 from keygroups.arrays._kernels import Codes, Nulls, fold_fields, fold_segments
 from keygroups.arrays._rows import (
     RowError,
@@ -19,7 +18,7 @@ from keygroups.arrays._rows import (
     on_values,
     plain,
 )
-from keygroups.arrays._scalars import HASHERS
+from keygroups.arrays._scalars import HASHERS, sql_date_codes, sql_timestamp_codes
 from keygroups.arrays._sql_rows import sql_row_codes
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
@@ -70,9 +69,9 @@ def _hash(array: pa.Array, key_type: types.KeyType) -> Codes:
     if isinstance(key_type, types.LIST):
         return _hash_list(array, key_type, deep=False)
     if isinstance(key_type, types.SQL_DATE):
-        return dates.sql_date_codes(array, key_type)
+        return sql_date_codes(array, key_type)
     if isinstance(key_type, types.SQL_TIMESTAMP):
-        return dates.sql_timestamp_codes(array, key_type)
+        return sql_timestamp_codes(array, key_type)
     check_type(key_type in HASHERS, f"key type {key_type}", "nulls only", array)
     return HASHERS[key_type](array)
 

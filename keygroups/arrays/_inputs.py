@@ -13,6 +13,7 @@ from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
 from keygroups.arrays._kernels import Array
 from keygroups.arrays._rows import RowError, bytes_of, numbers, of_element, plain, refuse
+from keygroups.arrays._scalars import INFERRED
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
@@ -164,8 +165,8 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     low, high = -(-least // step), most // step
     outside = (values < low) | (values > high)
     refuse(outside & ~nulls, values, f"{name} of dtype {key.dtype} must be from {low} to {high}")
-    found = (values * step).astype(np.int32 if is_date else np.int64)
-    return pa.array(found, mask=nulls).view(arrow_type)
+    counts = (values * step).astype(np.int32 if is_date else np.int64)
+    return pa.array(counts, mask=nulls).view(arrow_type)
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
@@ -222,20 +223,20 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     Integers are Long, which hashes as Integer from 0 to 2^31-1; from -2^31 to -1 they differ and
     are refused. Raises RowError for a row.
     """
-    found = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
-    if pa.types.is_struct(found):
-        return types.TUPLE(*map(_infer_field, range(found.num_fields), plain(array).flatten()))
-    if pa.types.is_list(found) or pa.types.is_large_list(found):
+    arrow_type = plain(array.slice(0, 0)).type  # no text is decoded to see that it is text
+    if pa.types.is_struct(arrow_type):
+        return types.TUPLE(
+            *map(_infer_field, range(arrow_type.num_fields), plain(array).flatten())
+        )
+    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         return types.LIST(_infer_element(plain(array)))
-    if pa.types.is_integer(found):
+    if pa.types.is_integer(arrow_type):
         return _infer_integer(plain(array))
-    for is_type, key_type in _INFERRED:
-        if is_type(found):
+    for is_type, key_type in INFERRED:
+        if is_type(arrow_type):
             return key_type
-    if pa.types.is_timestamp(found):
-        return types.LOCAL_DATE_TIME if found.tz is None else types.INSTANT
     raise UnsupportedKeyTypeError(
-        f"key of {found} may stand for several Java classes: pass key_type"
+        f"key of {arrow_type} may stand for several Java classes: pass key_type"
     )
 
 
@@ -271,15 +272,3 @@ def _infer_integer(array: pa.Array) -> types.KeyType:
         row = int(np.argmax(values > LONG_MAX))
         raise RowError(row, UnsupportedKeyTypeError(f"key {values[row]} is beyond Long's 64 bits"))
     return types.LONG
-
-
-_INFERRED = (
-    (pa.types.is_null, types.NULL),
-    (pa.types.is_boolean, types.BOOLEAN),
-    (pa.types.is_float64, types.DOUBLE),
-    (pa.types.is_string, types.STRING),
-    (pa.types.is_large_string, types.STRING),
-    (pa.types.is_decimal, types.BIG_DEC),
-    (pa.types.is_date32, types.LOCAL_DATE),
-    (pa.types.is_time, types.LOCAL_TIME),
-)

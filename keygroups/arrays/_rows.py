@@ -27,9 +27,9 @@ class RowError(Exception):
         super().__init__(row, error)
         self.row, self.error = int(row), error
 
-    def at(self, row: int, what: str = "") -> RowError:
+    def at(self, row: int, place: str = "") -> RowError:
         """Return the error of the row of the array that this one is a part of."""
-        return RowError(row, type(self.error)(f"{what}{self.error}"))
+        return RowError(row, type(self.error)(f"{place}{self.error}"))
 
 
 def refuse(marks: Array, values: Array, message: str) -> None:
@@ -64,16 +64,16 @@ def fixed_words(array: pa.Array) -> Array:
     bits = array.type.bit_width
     width = max(1, bits // 64)
     words = np.frombuffer(array.buffers()[1], WORD[min(bits, 64)])
-    found = words[array.offset * width : (array.offset + len(array)) * width]
-    return found.reshape(-1, width) if width > 1 else found
+    selected = words[array.offset * width : (array.offset + len(array)) * width]
+    return selected.reshape(-1, width) if width > 1 else selected
 
 
 def numbers(array: pa.Array) -> Array:
     """Return integers, floats, dates and times as numbers, without a copy."""
-    found = fixed_words(array)
+    words = fixed_words(array)
     if pa.types.is_floating(array.type):
-        return found.view(f"f{found.itemsize}")
-    return found if pa.types.is_unsigned_integer(array.type) else found.view(f"i{found.itemsize}")
+        return words.view(f"f{words.itemsize}")
+    return words if pa.types.is_unsigned_integer(array.type) else words.view(f"i{words.itemsize}")
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -103,8 +103,8 @@ def null_rows(array: pa.Array) -> Nulls | None:
     """Return which rows of an array are null, or None where none is."""
     if not array.null_count:
         return None
-    found: Nulls = array.is_null().to_numpy(zero_copy_only=False)
-    return found
+    nulls: Nulls = array.is_null().to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def on_values(array: pa.Array, nulls: Nulls | None, hasher: Callable[[pa.Array], Codes]) -> Codes:

@@ -1,6 +1,6 @@
 """The fields of Flink SQL in arrays: what each has in its slot, and in the variable part of a row.
 
-The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._nested`.
+The layout is that of `keygroups.binary_row`. A ROW or ARRAY is in `keygroups.arrays._sql_rows`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keygroups._checks import show
-from keygroups.arrays._dates import nano_of_day, seconds_and_nanos
 from keygroups.arrays._kernels import Array, Codes, Nulls
 from keygroups.arrays._rows import (
     RowError,
@@ -32,12 +31,14 @@ from keygroups.arrays._scalars import (
     double_bits,
     doubles,
     is_text,
+    nano_of_day,
+    seconds_and_nanos,
     single_bits,
     singles,
 )
 from keygroups.arrays._text import check_utf8, padded, text_bytes
 from keygroups.errors import InvalidValueError
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, row_header_size
 
 _INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _TEXT, _BINARY = ("CHAR", "VARCHAR"), ("BINARY", "VARBINARY")
@@ -83,14 +84,14 @@ def by_size(sizes: Array) -> Iterator[tuple[Array, int]]:
 
 def header_words(fields: list[Field]) -> list[Array | None]:
     """Return the words of the header, None where it is 0: the row kind +I, then the null bits."""
-    found: list[Array | None] = [None] * ((len(fields) + 63 + 8) // 64)
+    words: list[Array | None] = [None] * (row_header_size(len(fields)) // 8)
     for index, field in enumerate(fields):
         if field.nulls is not None:
             word, bit = divmod(8 + index, 64)
             bits = field.nulls.astype(np.uint64) << np.uint64(bit)
-            before = found[word]
-            found[word] = bits if before is None else before | bits
-    return found
+            before = words[word]
+            words[word] = bits if before is None else before | bits
+    return words
 
 
 def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, Nulls | None]:
@@ -165,11 +166,11 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
         return decimals
 
     try:
-        found: Array = limbs(fitted(array))[0]
+        unscaled: Array = limbs(fitted(array))[0]
     except pa.ArrowInvalid:
         pass
     else:
-        return found
+        return unscaled
     first, last = 0, len(array)  # the first that does not fit is at or behind first
     while last - first > 1:
         middle = (first + last) // 2
@@ -247,8 +248,8 @@ def _big_endian(words: Array) -> tuple[Array, Array]:
     same = (octets == spare)[:, :-1] & ((octets[:, 1:] > 127) == (spare > 127))
     leading = np.logical_and.accumulate(same, axis=1).sum(axis=1)
     wide = np.concatenate([octets, np.zeros_like(octets)], axis=1)
-    found = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)
-    return 16 - leading, found
+    shifted = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)
+    return 16 - leading, shifted
 
 
 def _text(array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, what: str) -> Field:

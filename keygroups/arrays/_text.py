@@ -32,8 +32,8 @@ def text_bytes(array: pa.Array) -> tuple[Array, Array]:
     start = array.offset * dtype.itemsize
     offsets = np.frombuffer(offsets_buffer, dtype, len(array) + 1, start).astype(np.int64)
     first = int(offsets[0])
-    found = np.frombuffer(data, np.uint8, int(offsets[-1]) - first, first)
-    return found, offsets - first
+    octets = np.frombuffer(data, np.uint8, int(offsets[-1]) - first, first)
+    return octets, offsets - first
 
 
 def check_utf8(array: pa.Array, what: str) -> None:
@@ -51,7 +51,7 @@ def check_utf8(array: pa.Array, what: str) -> None:
 def _no_utf8(data: Array, offsets: Array, what: str) -> RowError:
     """Return the error of the first row that is no UTF-8; there is one."""
     rows = (data[start:end].tobytes() for start, end in pairwise(offsets.tolist()))
-    row, octets = next(found for found in enumerate(rows) if not _is_utf8(found[1]))
+    row, octets = next((row, octets) for row, octets in enumerate(rows) if not _is_utf8(octets))
     return RowError(row, InvalidValueError(f"{what} must be text in UTF-8, got {show(octets)}"))
 
 
@@ -126,8 +126,8 @@ def padded(
     # Arrow pads what it takes for ASCII byte by byte, whatever the bytes are.
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(octets)]
     text = pa.Array.from_buffers(pa.large_string(), rows, buffers)
-    found = pad(text, width, padding="\0").buffers()[2]
-    return np.frombuffer(found, np.uint8, rows * width).reshape(rows, width)
+    filled = pad(text, width, padding="\0").buffers()[2]
+    return np.frombuffer(filled, np.uint8, rows * width).reshape(rows, width)
 
 
 def uuid_codes(array: pa.Array) -> Codes:

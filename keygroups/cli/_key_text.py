@@ -135,7 +135,7 @@ def _key_type(node: ast.expr) -> KeyType:
     if cls is None:
         raise _SyntaxError
     arguments = [_argument(argument) for argument in node.args]
-    named = {str(one.arg): _literal(one.value) for one in node.keywords}
+    named = {str(keyword.arg): _literal(keyword.value) for keyword in node.keywords}
     try:
         return cls(*arguments, **named)
     except KeyGroupsError:
@@ -187,15 +187,15 @@ def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
     fields = _fields(kind)
     if fields is not None and isinstance(value, (tuple, list)):
         padded = zip_longest(value, fields[: len(value)])
-        return tuple(one if field is None else _convert(one, field) for one, field in padded)
+        return tuple(item if field is None else _convert(item, field) for item, field in padded)
     if isinstance(kind, types.LIST) and isinstance(value, list):
-        return [_convert(one, kind.element) for one in value]
+        return [_convert(element, kind.element) for element in value]
     if isinstance(kind, types.SET) and isinstance(value, set):
-        return frozenset(_convert(one, kind.element) for one in value)
+        return frozenset(_convert(element, kind.element) for element in value)
     if isinstance(kind, types.MAP) and isinstance(value, dict):
         return {_convert(k, kind.key): _convert(v, kind.value) for k, v in value.items()}
     if isinstance(kind, LogicalType) and kind.name == "ARRAY" and isinstance(value, list):
-        return [_convert(one, kind.fields[0]) for one in value]
+        return [_convert(element, kind.fields[0]) for element in value]
     # A float may have lost digits already; an int has not.
     if type(value) in (str, int) and _name(kind) in _READERS:
         return _read(_name(kind), value)
@@ -285,13 +285,13 @@ def _uuid(text: str) -> uuid.UUID:
 
 
 def _iso(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Make what reads ISO 8601 alike in every Python; some drop digits, and none here must."""
+    """Return a reader of ISO 8601, alike in every Python; some drop digits, which this may not."""
     compiled = re.compile(pattern)
 
     def reader(text: str) -> Any:
         if not compiled.fullmatch(text):
             raise ValueError
-        six_digits = re.sub(r"\.([0-9]+)", lambda found: f".{found[1]:0<6}", text)
+        six_digits = re.sub(r"\.([0-9]+)", lambda fraction: f".{fraction[1]:0<6}", text)
         return read(six_digits.replace("Z", "+00:00"))
 
     return reader

@@ -209,10 +209,10 @@ def _ways(
     if key_type is None:
         return "\nthere are no keys"
     try:
-        found = keys_for_subtasks(max_parallelism, parallelism, key_type)
+        reaching = keys_for_subtasks(max_parallelism, parallelism, key_type)
     except KeyGroupsError as error:
         return f"\nno keys for them are known: {error}"
-    ways = ", ".join(f"{show(found[subtask])} reaches subtask {subtask}" for subtask in idle)
+    ways = ", ".join(f"{show(reaching[subtask])} reaches subtask {subtask}" for subtask in idle)
     return f"\nof type {show(key_type)}, {ways}"
 
 
@@ -228,14 +228,14 @@ class _Counted:
         for key in iterate("keys", "keys", keys):
             code = hash_code(key, key_type)
             # Equal in Python is not equal in Java (0.0 and -0.0), and some are not hashable.
-            one = code, key if type(key) in (int, str) else show(key)
-            self._counts[one] += 1
-            self._keys.setdefault(one, key)
+            java_key = code, key if type(key) in (int, str) else show(key)
+            self._counts[java_key] += 1
+            self._keys.setdefault(java_key, key)
         if not self._counts:
             raise InvalidValueError("keys must hold at least one key, got none")
         weights, self._distinct = [0] * max_parallelism, [0] * max_parallelism
-        for one, count in self._counts.items():
-            key_group = finalise(one[0]) % max_parallelism
+        for (code, _), count in self._counts.items():
+            key_group = finalise(code) % max_parallelism
             weights[key_group] += count
             self._distinct[key_group] += 1
         self.load = KeyGroupLoad(max_parallelism, weights)
@@ -245,14 +245,14 @@ class _Counted:
         rows = subtask_rows(self.load, self._distinct, None, parallelism)
         hot = {row.subtask for row in rows if row.times_mean > limit}
         top_keys: dict[int, list[HotKey]] = {}
-        for one, count in sorted(self._counts.items(), key=itemgetter(1), reverse=True):
-            key_group = finalise(one[0]) % self.load.max_parallelism
+        for java_key, count in sorted(self._counts.items(), key=itemgetter(1), reverse=True):
+            key_group = finalise(java_key[0]) % self.load.max_parallelism
             subtask = key_group * parallelism // self.load.max_parallelism
-            found = top_keys.setdefault(subtask, [])
-            if len(found) < _TOP_KEYS:
+            hot_keys = top_keys.setdefault(subtask, [])
+            if len(hot_keys) < _TOP_KEYS:
                 share = count / rows[subtask].records
-                found.append(HotKey(self._keys[one], key_group, count, share))
-        shown = {subtask: found for subtask, found in top_keys.items() if subtask in hot}
+                hot_keys.append(HotKey(self._keys[java_key], key_group, count, share))
+        shown = {subtask: keys for subtask, keys in top_keys.items() if subtask in hot}
         diagnosis, remedy, hot_subtasks = diagnose(rows, shown, self.load)
         key_type = self._key_type or infer_key_type(next(iter(self._keys.values())))
         return SkewReport(

@@ -117,7 +117,7 @@ def test_text_is_not_hashed(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> int:
         raise AssertionError("a value is hashed")
 
-    monkeypatch.setitem(hashing._SCALARS, STRING, fail)
+    monkeypatch.setitem(hashing._HASHERS, STRING, fail)
     monkeypatch.setattr(hashing, "_murmur3", fail)
     monkeypatch.setattr(hashing, "fold", fail)
     _value_checks._check_of.cache_clear()

@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import types as T
 
 from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
-from keygroups.logical_types import LogicalType
+from keygroups.logical_types import LogicalType, row_header_size
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -104,7 +104,7 @@ def _row(
 def _header(backend: Portable, fields: Sequence[KeyTree]) -> list[Column | None]:
     """Return the 4-byte words of the header, None for 0: the row kind +I, then null bits."""
     F = backend.F
-    words: list[list[Column]] = [[] for _ in range((len(fields) + 63 + 8) // 64 * 2)]
+    words: list[list[Column]] = [[] for _ in range(row_header_size(len(fields)) // 4)]
     for index, field in enumerate(fields):
         if isinstance(field, KeyColumn):  # a row given by its fields is not null
             word, bit = divmod(8 + index, 32)

@@ -43,12 +43,12 @@ def run_on_numbers(
         raise InvalidTypeError(f"{name} must be integers, but the array is of {array.type}")
 
     def check(values: pa.Array) -> Codes:
-        found = numbers(values)
-        outside = found > high
-        if found.dtype.kind == "i":
-            outside |= found < low
-        refuse(outside, found, f"{name} must be from {low} to {high}")
-        return found.astype(np.uint32)
+        integers = numbers(values)
+        outside = integers > high
+        if integers.dtype.kind == "i":
+            outside |= integers < low
+        refuse(outside, integers, f"{name} must be from {low} to {high}")
+        return integers.astype(np.uint32)
 
     def check_block(block: pa.Array) -> Hashed:
         if pa.types.is_null(block.type):
@@ -67,8 +67,8 @@ def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: St
         key_groups = np.empty_like(codes)
         step(codes, np.empty_like(codes), key_groups)
         counts += np.bincount(key_groups, minlength=max_parallelism)
-    found: list[int] = counts.tolist()
-    return found
+    per_key_group: list[int] = counts.tolist()
+    return per_key_group
 
 
 def _prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, Hasher]:
