@@ -12,7 +12,7 @@ is refused before it is opened; a link is taken for what it leads to, and chains
 is no regular file are refused in any case. Nothing is run, unpickled or instantiated.
 """
 
-from keygroups._serializers.scalars import Serializer
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.sql_rows import TimestampData
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups.savepoint._report import OperatorReport, operator_reports

@@ -32,7 +32,6 @@ from written_bytes import (
 )
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.savepoint import (
     ListStateDescriptor,
@@ -82,7 +81,7 @@ def test_headers() -> None:
     states: Counter[str] = Counter()
     for header in headers():
         try:
-            written = write_serializer(header.key_serializer)
+            written = header.key_serializer.snapshot_bytes()
         except UnsupportedKeyTypeError:
             keys[f"{header.key_serializer.name} refused"] += 1
         else:
