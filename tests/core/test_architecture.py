@@ -28,7 +28,13 @@ FILES = {name_of(path): path for path in sorted(ROOT.rglob("*.py"))}
 CORE = [name for name in FILES if not name.startswith("keygroups.spark")]
 SPARK = [name for name in FILES if name.startswith("keygroups.spark")]
 # What is private in the core, and the adapter needs too.
-PRIVATE_OF_THE_ADAPTER = {"keygroups._checks", "keygroups._values.checks"}
+PRIVATE_OF_THE_ADAPTER = {
+    "keygroups._checks",
+    "keygroups._serializers.compounds",
+    "keygroups._serializers.scalars",
+    "keygroups._serializers.sql_rows",
+    "keygroups._values.checks",
+}
 FILLED = {"_Node", "_Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 
 
