@@ -174,7 +174,7 @@ class Serializer:
         >>> from keygroups.state_keys import serializer_of
         >>> data = serializer_of(types.LONG).snapshot_bytes()
         >>> data[:6], data[-26:]
-        (b'\x00\x00\x00\x02\x00Q', b'er$LongSerializerSnapshot\x00\x00\x00\x03')
+        (b'\x00\x00\x00\x02\x00P', b'LongSerializerSnapshot\x00\x00\x00\x03')
         """
         return i32(_SNAPSHOT_VERSION) + self.versioned_snapshot()
 
@@ -209,7 +209,7 @@ class Serializer:
     def encode(self, value: Any) -> bytes:
         r"""Return the bytes of a value after checking that it is one of the type.
 
-        Raises InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError
+        A None is a null where the serializer writes one, such as that of a STRING. Raises InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError
         where only Flink writes it.
 
         Flink: TypeSerializer.serialize.
@@ -219,6 +219,8 @@ class Serializer:
         >>> serializer_of(types.LIST(types.STRING)).encode(["a"])
         b'\x00\x00\x00\x01\x02a'
         """
+        if value is None and self.takes_null and self.write is not None:
+            return self.write(value)
         return checked_write("value", self, value)
 
     def versioned_snapshot(self) -> bytes:

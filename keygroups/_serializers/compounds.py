@@ -125,18 +125,18 @@ class RowSerializer(Composite):
         mask_size = (bits + 7) // 8
         name = f"ROW({', '.join(map(str, parts))})"
         write = _part_writer(key_type)
-        places = [1 << 8 * mask_size - 1 - bit for bit in range(kind_bits, bits)]
+        places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
 
         def read_row(data: bytes, pos: int) -> tuple[Row, int]:
             if pos + mask_size > len(data):
                 raise IndexError("too few bytes")
-            mask = int.from_bytes(data[pos : pos + mask_size], "big")
+            mask = data[pos : pos + mask_size]
             kind = data[pos] >> 7 | data[pos] >> 5 & 2 if kind_bits else 0
             pos += mask_size
             values: list[Any] = []
-            for place, read in zip(places, reads):
+            for (index, bit), read in zip(places, reads):
                 value = None
-                if not mask & place:
+                if not mask[index] & bit:
                     value, pos = read(data, pos)
                 values.append(value)
             return row_of_kind(values, kind), pos
@@ -145,14 +145,16 @@ class RowSerializer(Composite):
             if key_type is None:
                 expect_fields(name, len(parts), values)
             kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
-            mask = ((kind & 1) << 1 | kind >> 1) << 8 * mask_size - 2 if kind_bits else 0
+            mask = bytearray(mask_size)
+            if kind_bits:
+                mask[0] = (kind & 1) << 7 | kind >> 1 << 6
             written = []
-            for place, part, value in zip(places, parts, values):
+            for (index, bit), part, value in zip(places, parts, values):
                 if value is None:
-                    mask |= place
+                    mask[index] |= bit
                 else:
                     written.append(write(part, value))
-            return mask.to_bytes(mask_size, "big") + b"".join(written)
+            return bytes(mask) + b"".join(written)
 
         self.read, self.write = read_row, write_row
 

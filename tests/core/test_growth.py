@@ -42,7 +42,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.state_keys import CompositeKeySerializer, serializer_of
+from keygroups.state_keys import CompositeKeySerializer, Serializer, serializer_of
 from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
     BIG_DEC,
@@ -90,6 +90,7 @@ def failed(run: Callable[[], object]) -> None:
 
 
 STRINGS = CompositeKeySerializer(128, STRING, STRING, STRING)
+STRING_LIST = serializer_of(LIST(STRING))
 LISTS = CompositeKeySerializer(128, LIST(STRING))
 
 
@@ -214,6 +215,12 @@ GROWING: dict[str, Callable[[int], object]] = {
     "RescalePlan.__iter__": lambda n: list(plan_of(n)),
     "RescalePlan.__str__": lambda n: str(plan_of(n)),
     "SubtaskKeySelector.key_for_value": lambda n: SubtaskKeySelector(8, 4).key_for_value("a" * n),
+    "Serializer.decode": lambda n: STRING_LIST.decode(n.to_bytes(4, "big") + b"\2a" * n),
+    "Serializer.encode": lambda n: STRING_LIST.encode(["a"] * n),
+    "Serializer.from_snapshot": lambda n: Serializer.from_snapshot(
+        serializer_of(ROW(*[INT] * n)).snapshot_bytes()
+    ),
+    "Serializer.snapshot_bytes": lambda n: serializer_of(ROW(*[INT] * n)).snapshot_bytes(),
     "state_keys.serializer_of": lambda n: serializer_of(SQL_ROW(*["BIGINT"] * n)),
     "CompositeKeySerializer.deserialize": lambda n: STRINGS.deserialize(
         STRINGS.serialize("a" * n, "\u00e9" * n, "c" * n)

@@ -191,7 +191,12 @@ MADE: list[Callable[[], object]] = [
         for error in map(vars(errors).__getitem__, errors.__all__)
     ),
 ]
-BASES = {types.KeyType, types.JavaSqlType, partitioners.StreamPartitioner}
+BASES = {
+    types.KeyType,
+    types.JavaSqlType,
+    partitioners.StreamPartitioner,
+    state_keys.Serializer,
+}
 HOLDS_OPEN_FILES = {
     savepoint.OperatorRewriter,
     savepoint.OperatorWriter,

@@ -31,8 +31,8 @@ from keygroups.savepoint import (
     WrittenFile,
     read_savepoint,
 )
-from keygroups.state_keys import CompositeKeySerializer
-from keygroups.types import INT, LONG, STRING, TUPLE
+from keygroups.state_keys import CompositeKeySerializer, serializer_of
+from keygroups.types import INT, LIST, LONG, STRING, TUPLE
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
@@ -228,6 +228,10 @@ CALLS: dict[str, Callable[[], Callable[..., Any]]] = {
 }
 for _make in OBJECTS:
     CALLS |= methods(_make)
+CALLS |= {  # what else a serializer has checks nothing
+    f"Serializer.{name}": functools.partial(getattr, serializer_of(LIST(STRING)), name)
+    for name in ("decode", "encode", "from_snapshot", "snapshot_bytes")
+}
 
 
 def parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:
