@@ -209,8 +209,9 @@ class Serializer:
     def encode(self, value: Any) -> bytes:
         r"""Return the bytes of a value after checking that it is one of the type.
 
-        A None is a null where the serializer writes one, such as that of a STRING. Raises InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError
-        where only Flink writes it.
+        A None is a null where the serializer writes one, such as that of a STRING. Raises
+        InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError where
+        only Flink writes it.
 
         Flink: TypeSerializer.serialize.
 

@@ -23,7 +23,7 @@ from savepoints import POINTS, Point, point
 from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
     KryoSerializer,
@@ -31,6 +31,7 @@ from keygroups._serializers.compounds import (
     MapSerializer,
     PojoSerializer,
     RowSerializer,
+    TimerSerializer,
     TupleSerializer,
 )
 from keygroups._serializers.scalars import (
@@ -46,7 +47,11 @@ from keygroups._serializers.scalars import (
     STRING,
     VOID_NAMESPACE,
 )
-from keygroups._serializers.sql_rows import RawValueDataSerializer, RowDataSerializer
+from keygroups._serializers.sql_rows import (
+    ExternalSerializer,
+    RawValueDataSerializer,
+    RowDataSerializer,
+)
 from keygroups.errors import SavepointError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (
@@ -64,7 +69,7 @@ from keygroups.spark import change_max_parallelism, read_keyed_state, register_d
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.batches import layout_of
-from keygroups.spark._savepoint.column_types import column_of, key_column_of
+from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 
 READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
@@ -351,6 +356,15 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         [(Row(([Row((1, b"ab"), "-U"), None], b"c")), ([(1, b"ab", "-U"), None], b"c", "+I"))],
     ),
 ]
+
+
+# Bytes; none is a state's; none is made of a snapshot, but what is within it.
+WITHOUT_COLUMN = {KryoSerializer, TimerSerializer, ExternalSerializer}
+
+
+def test_every_serializer_has_a_column() -> None:
+    assert {*REGISTRY.values()} - {*COLUMNS} == WITHOUT_COLUMN
+    assert {*COLUMNS} <= {*REGISTRY.values()}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -93,8 +92,9 @@ def bytes_of_state_keys() -> None:
         state_keys.BYTES,
         state_keys.serializer_of(types.LONG),
     ]
-    assert_type(windows[4].decode(windows[4].encode(5)), Any)
-    assert_type(state_keys.Serializer.from_snapshot(windows[4].snapshot_bytes()).name, str)
+    longs = state_keys.Serializer.from_snapshot(windows[4].snapshot_bytes())
+    value: object = longs.decode(longs.encode(5))
+    assert_type((longs.name, value), tuple[str, object])
     words = state_keys.CompositeKeySerializer(128, types.STRING, windows[0])
     assert_type(words.serialize("flink", state_keys.TimeWindow(0, 5_000)), bytes)
     key: state_keys.StateKey = words.deserialize(b"")
