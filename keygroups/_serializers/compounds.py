@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from keygroups import types as kt
@@ -17,6 +18,7 @@ from keygroups._serializers.base import (
     UnknownSerializer,
     UnknownSnapshotError,
     UnreadableError,
+    Write,
     check_and_write,
     read_versioned_snapshot,
     write_part,
@@ -42,9 +44,20 @@ def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> k
         return None
 
 
-def _part_writer(key_type: kt.KeyType | None) -> Callable[[Serializer, Any], bytes]:
-    """Return what writes a part: with a check where there is no key type to check the whole."""
-    return check_and_write if key_type is None else write_part
+def _writers(parts: Sequence[Serializer], key_type: kt.KeyType | None) -> list[Write]:
+    """Return what writes each part: with a check where no key type has checked the whole."""
+    if key_type is None:
+        return [partial(check_and_write, part) for part in parts]
+    return [*map(_writer, parts)]
+
+
+def _writer(part: Serializer) -> Write:
+    write = part.write
+    if write is None:
+        return partial(write_part, part)
+    if part.takes_null:
+        return write
+    return lambda value: write_part(part, value) if value is None else write(value)
 
 
 class TupleSerializer(Composite):
@@ -68,9 +81,8 @@ class TupleSerializer(Composite):
         super().__init__(self.parts, java_class)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        parts, key_type = self.parts, self.key_type
-        name = f"TUPLE({', '.join(map(str, parts))})"
-        write = _part_writer(key_type)
+        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
+        name = f"TUPLE({', '.join(map(str, self.parts))})"
 
         def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
             values = []
@@ -81,8 +93,11 @@ class TupleSerializer(Composite):
 
         def write_tuple(values: tuple[Any, ...]) -> bytes:
             if key_type is None:
-                expect_fields(name, len(parts), values)
-            return b"".join(map(write, parts, values))
+                expect_fields(name, len(writes), values)
+            written = []
+            for write, value in zip(writes, values):
+                written.append(write(value))
+            return b"".join(written)
 
         self.read, self.write = read_tuple, write_tuple
 
@@ -119,13 +134,19 @@ class RowSerializer(Composite):
         super().__init__(self.parts, has_row_kind)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        parts, key_type = self.parts, self.key_type
+        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
         kind_bits = 2 if self.has_row_kind else 0
-        bits = kind_bits + len(parts)
+        bits = kind_bits + len(writes)
         mask_size = (bits + 7) // 8
-        name = f"ROW({', '.join(map(str, parts))})"
-        write = _part_writer(key_type)
+        name = f"ROW({', '.join(map(str, self.parts))})"
         places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
+
+        without_nulls = [
+            bytes([(kind & 1) << 7 | kind >> 1 << 6]) + bytes(mask_size - 1)
+            if kind_bits
+            else bytes(mask_size)
+            for kind in range(len(ROW_KINDS))
+        ]
 
         def read_row(data: bytes, pos: int) -> tuple[Row, int]:
             if pos + mask_size > len(data):
@@ -143,18 +164,21 @@ class RowSerializer(Composite):
 
         def write_row(values: tuple[Any, ...]) -> bytes:
             if key_type is None:
-                expect_fields(name, len(parts), values)
+                expect_fields(name, len(writes), values)
             kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
-            mask = bytearray(mask_size)
-            if kind_bits:
-                mask[0] = (kind & 1) << 7 | kind >> 1 << 6
-            written = []
-            for (index, bit), part, value in zip(places, parts, values):
+            nulls, written = [], []
+            for place, write, value in zip(places, writes, values):
                 if value is None:
-                    mask[index] |= bit
+                    nulls.append(place)
                 else:
-                    written.append(write(part, value))
-            return bytes(mask) + b"".join(written)
+                    written.append(write(value))
+            mask = without_nulls[kind]
+            if nulls:
+                changed = bytearray(mask)
+                for index, bit in nulls:
+                    changed[index] |= bit
+                mask = bytes(changed)
+            return mask + b"".join(written)
 
         self.read, self.write = read_row, write_row
 
@@ -183,13 +207,14 @@ class ListSerializer(Composite):
         super().__init__(element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        ((element,), [read], key_type) = self.parts, reads, self.key_type
-        write = _part_writer(key_type)
+        [read], key_type = reads, self.key_type
+        [write] = _writers(self.parts, key_type)
+        name = str(self)
 
         def write_list(values: list[Any]) -> bytes:
             if key_type is None:
-                expect(f"LIST({element})", values, list, "a list")
-            return pack_int(len(values)) + b"".join(write(element, value) for value in values)
+                expect(name, values, list, "a list")
+            return pack_int(len(values)) + b"".join(map(write, values))
 
         def read_list(data: bytes, pos: int) -> tuple[list[Any], int]:
             count, pos = read_count(data, pos)
