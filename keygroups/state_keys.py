@@ -14,18 +14,22 @@ from typing import Any, NamedTuple
 
 from keygroups import types
 from keygroups._checks import check_int, check_max_parallelism, show
-from keygroups._serializers import compounds
-from keygroups._serializers import scalars as serializers
-from keygroups._serializers.compounds import checked_write
-from keygroups._serializers.scalars import (
-    BYTES,
-    GLOBAL_WINDOW,
-    TIME_WINDOW,
+from keygroups._serializers.base import (
+    REGISTRY,
     TRUNCATED,
-    VOID_NAMESPACE,
     Serializer,
+    Simple,
     UnreadableError,
+    checked_write,
 )
+from keygroups._serializers.compounds import (
+    ListSerializer,
+    PyFlinkSerializer,
+    RowSerializer,
+    TupleSerializer,
+)
+from keygroups._serializers.scalars import BYTES, GLOBAL_WINDOW, TIME_WINDOW, VOID_NAMESPACE
+from keygroups._serializers.sql_rows import RowDataSerializer
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -100,35 +104,22 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
     """
     if not isinstance(key_type, types.KeyType):
         raise InvalidTypeError(f"key_type must be a key type such as INT, got {show(key_type)}")
-    if isinstance(key_type, types.ScalarType) and key_type.name in _SCALARS:
-        return _SCALARS[key_type.name]
+    if isinstance(key_type, types.ScalarType) and key_type in _SIMPLE:
+        return _SIMPLE[key_type]
     if isinstance(key_type, types.SQL_ROW):
-        return compounds.sql_row(key_type.fields)
+        return RowDataSerializer(key_type.fields)
     if isinstance(key_type, types.PYFLINK):
-        return compounds.pyflink_of(key_type, serializer_of(key_type.element))
+        return PyFlinkSerializer(key_type, serializer_of(key_type.element))
     if isinstance(key_type, types.LIST):
-        return compounds.list_of(serializer_of(key_type.element))
+        return ListSerializer(serializer_of(key_type.element))
     if isinstance(key_type, types.TUPLE) and key_type.parts:  # Tuple0 has one of its own
-        return compounds.tuple_of([serializer_of(part) for part in key_type.parts])
+        return TupleSerializer([serializer_of(part) for part in key_type.parts])
     if isinstance(key_type, types.ROW) and key_type == types.ROW(*key_type.parts):
-        return compounds.row_of([serializer_of(part) for part in key_type.parts])
+        return RowSerializer([serializer_of(part) for part in key_type.parts])
     raise UnsupportedKeyTypeError(f"the serializer of key type {key_type!r} is not known here")
 
 
-_SCALARS = {
-    one.name: one
-    for one in (
-        serializers.BOOLEAN,
-        serializers.BYTE,
-        serializers.SHORT,
-        serializers.INT,
-        serializers.LONG,
-        serializers.FLOAT,
-        serializers.DOUBLE,
-        serializers.CHAR,
-        serializers.STRING,
-    )
-}
+_SIMPLE = {cls.key_type: cls() for cls in REGISTRY.values() if issubclass(cls, Simple)}
 
 
 class CompositeKeySerializer:

@@ -1,1 +1,5 @@
-"""Flink's TypeSerializers: how values and snapshots are read and written."""
+"""Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
+
+from keygroups._serializers import compounds, scalars, sql_rows
+
+__all__ = ["compounds", "scalars", "sql_rows"]  # each puts its classes in the registry

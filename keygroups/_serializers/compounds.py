@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from keygroups import types as kt
-from keygroups._serializers.scalars import (
-    TRUNCATED,
+from keygroups._serializers.base import (
+    BASE,
+    JAVA,
+    STATE,
+    STREAMING,
+    Composite,
     Read,
     Serializer,
+    UnknownSerializer,
+    UnknownSnapshotError,
     UnreadableError,
-    maker,
-    pack_int,
-    read_bytes,
-    read_count,
-    read_int,
-    read_long,
-    write_bytes,
+    Write,
+    check_and_write,
+    read_versioned_snapshot,
+    write_part,
 )
-from keygroups._serializers.sql_rows import row_reader
-from keygroups._serializers.value_checks import check_value
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32, utf
+from keygroups._serializers.scalars import LONG, pack_int, read_count, read_int, read_long
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.rows import ROW_KINDS, Row, TtlValue, row_of_kind
-from keygroups.binary_row import value_row
-from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
-from keygroups.logical_types import LogicalType
+from keygroups.errors import KeyGroupsError
 
-NOT_NULL = {  # whose serializers have no way to write a null; those of rows skip one
-    *("BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "FLOAT", "DOUBLE", "CHAR"),
-    *("TUPLE", "ROW", "LIST", "SQL_ROW"),
-}
 _SIGN = 2**63
-
-
-def _readers(parts: Sequence[Serializer]) -> list[Read] | None:
-    reads = [part.read for part in parts if part.read is not None]
-    return reads if len(reads) == len(parts) else None
+_OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 
 def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> kt.KeyType | None:
@@ -50,306 +44,423 @@ def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> k
         return None
 
 
-def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
-    """Return the bytes of a value after checking that it is one of the type.
+def _writers(parts: Sequence[Serializer], key_type: kt.KeyType | None) -> list[Write]:
+    """Return what writes each part: with a check where no key type has checked the whole."""
+    if key_type is None:
+        return [partial(check_and_write, part) for part in parts]
+    return [*map(_writer, parts)]
 
-    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
-    they say `name`, which is the argument that the value is.
+
+def _writer(part: Serializer) -> Write:
+    write = part.write
+    if write is None:
+        return partial(write_part, part)
+    if part.takes_null:
+        return write
+    return lambda value: write_part(part, value) if value is None else write(value)
+
+
+class TupleSerializer(Composite):
+    """A tuple: one field after the other.
+
+    `java_class` is that of a tuple which is none of Flink's own, and may hash otherwise: one of
+    the job's own, or a Scala case class.
     """
-    try:
-        return _checked_write(serializer, value)
-    except KeyGroupsError as error:
-        text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
-        raise type(error)(f"{name}: {text}") from None
 
+    name, snapshot = "TUPLE", f"{JAVA}TupleSerializerSnapshot"
+    outer_versions, arity = (2,), None
 
-def _checked_write(serializer: Serializer, value: Any) -> bytes:
-    if serializer.key_type is not None:
-        check_value(value, serializer.key_type)
-    return _write(serializer, value)
+    def __init__(self, parts: Sequence[Serializer], java_class: str = "") -> None:
+        self.parts = tuple(parts)
+        self.java_class = java_class
+        sizes = [part.size for part in parts]
+        if None not in sizes:
+            self.size = sum(filter(None, sizes))
+        if not java_class:
+            self.key_type = _key_type(kt.TUPLE, parts)
+        super().__init__(self.parts, java_class)
 
+    def bind(self, reads: Sequence[Read]) -> None:
+        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
+        name = f"TUPLE({', '.join(map(str, self.parts))})"
 
-def _write(serializer: Serializer, value: Any) -> bytes:
-    if serializer.write is None:
-        raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
-    if value is None and serializer.name in NOT_NULL:
-        raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
-    return serializer.write(value)
-
-
-def _part_writer(key_type: kt.KeyType | None) -> Callable[[Serializer, Any], bytes]:
-    """Return what writes a part: with a check where there is no key type to check the whole."""
-    return _checked_write if key_type is None else _write
-
-
-@maker
-def tuple_of(parts: Sequence[Serializer], java_class: str = "") -> Serializer:
-    """Return the serializer of a tuple: one field after the other.
-
-    `java_class` is that of a tuple which is none of Flink's own, and may hash otherwise.
-    """
-    reads = _readers(parts)
-    if reads is None:
-        return Serializer("TUPLE", parts=tuple(parts), java_class=java_class)
-    sizes = [part.size for part in parts]
-    key_type = None if java_class else _key_type(kt.TUPLE, parts)
-    name = f"TUPLE({', '.join(map(str, parts))})"
-    write = _part_writer(key_type)
-
-    def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
-        values = []
-        for read in reads:
-            value, pos = read(data, pos)
-            values.append(value)
-        return tuple(values), pos
-
-    def write_tuple(values: tuple[Any, ...]) -> bytes:
-        if key_type is None:
-            expect_fields(name, len(parts), values)
-        return b"".join(map(write, parts, values))
-
-    return Serializer(
-        "TUPLE",
-        read_tuple,
-        write_tuple,
-        None if None in sizes else sum(filter(None, sizes)),
-        tuple(parts),
-        key_type,
-        java_class=java_class,
-    )
-
-
-@maker
-def row_of(parts: Sequence[Serializer], has_row_kind: bool = True) -> Serializer:
-    """Return the serializer of a Row: a bit for each null, then the other fields."""
-    reads = _readers(parts)
-    if reads is None:
-        return Serializer("ROW", parts=tuple(parts))
-    kind_bits = 2 if has_row_kind else 0
-    bits = kind_bits + len(parts)
-    mask_size = (bits + 7) // 8
-    key_type = _key_type(kt.ROW, parts)
-    name = f"ROW({', '.join(map(str, parts))})"
-    write = _part_writer(key_type)
-    places = [1 << 8 * mask_size - 1 - bit for bit in range(kind_bits, bits)]
-
-    def read_row(data: bytes, pos: int) -> tuple[Row, int]:
-        if pos + mask_size > len(data):
-            raise IndexError("too few bytes")
-        mask = int.from_bytes(data[pos : pos + mask_size], "big")
-        kind = data[pos] >> 7 | data[pos] >> 5 & 2 if kind_bits else 0
-        pos += mask_size
-        values: list[Any] = []
-        for place, read in zip(places, reads):
-            value = None
-            if not mask & place:
+        def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
+            values = []
+            for read in reads:
                 value, pos = read(data, pos)
-            values.append(value)
-        return row_of_kind(values, kind), pos
+                values.append(value)
+            return tuple(values), pos
 
-    def write_row(values: tuple[Any, ...]) -> bytes:
-        if key_type is None:
-            expect_fields(name, len(parts), values)
-        kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
-        mask = ((kind & 1) << 1 | kind >> 1) << 8 * mask_size - 2 if kind_bits else 0
-        written = []
-        for place, part, value in zip(places, parts, values):
-            if value is None:
-                mask |= place
-            else:
-                written.append(write(part, value))
-        return mask.to_bytes(mask_size, "big") + b"".join(written)
+        def write_tuple(values: tuple[Any, ...]) -> bytes:
+            if key_type is None:
+                expect_fields(name, len(writes), values)
+            written = []
+            for write, value in zip(writes, values):
+                written.append(write(value))
+            return b"".join(written)
 
-    return Serializer(
-        "ROW",
-        read_row,
-        write_row,
-        parts=tuple(parts),
-        key_type=key_type,
-    )
+        self.read, self.write = read_tuple, write_tuple
 
+    @classmethod
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> str:
+        return cursor.utf()
 
-@maker
-def list_of(element: Serializer) -> Serializer:
-    """Return the serializer of a List: a count, then the elements."""
-    read = element.read
-    if read is None:
-        return Serializer("LIST", parts=(element,))
-    key_type = _key_type(kt.LIST, [element])
-    write = _part_writer(key_type)
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: str) -> Serializer:
+        if (
+            not nested
+        ):  # of which any number would fit no bytes; Tuple0 has a serializer of its own
+            raise cursor.error("a tuple of no fields is written by no serializer of tuples")
+        return cls(nested, "" if outer == _tuple_class(len(nested)) else outer)
 
-    def write_list(values: list[Any]) -> bytes:
-        if key_type is None:
-            expect(f"LIST({element})", values, list, "a list")
-        return pack_int(len(values)) + b"".join(write(element, value) for value in values)
-
-    def read_list(data: bytes, pos: int) -> tuple[list[Any], int]:
-        count, pos = read_count(data, pos)
-        values = []
-        for _ in range(count):
-            value, pos = read(data, pos)
-            values.append(value)
-        return values, pos
-
-    return Serializer(
-        "LIST",
-        read_list,
-        write_list,
-        parts=(element,),
-        key_type=key_type,
-    )
+    def outer(self) -> bytes:
+        return utf("class", self.java_class or _tuple_class(len(self.parts)))
 
 
-@maker
-def map_of(key: Serializer, value: Serializer) -> Serializer:
-    """Return the serializer of a Map: a count, then key, whether the value is null, value."""
-    read_key, read_value = key.read, value.read
-    if read_key is None or read_value is None:
-        return Serializer("MAP", parts=(key, value))
+def _tuple_class(arity: int) -> str:
+    return f"org.apache.flink.api.java.tuple.Tuple{arity}"
 
-    def read_map(data: bytes, pos: int) -> tuple[Any, int]:
-        count, pos = read_count(data, pos)
-        items = []
-        for _ in range(count):
-            found, pos = read_key(data, pos)
-            is_null, pos = data[pos], pos + 1
-            inner = None
-            if not is_null:
-                inner, pos = read_value(data, pos)
-            items.append((found, inner))
-        return as_dict(items), pos
 
-    return Serializer(
-        "MAP",
-        read_map,
-        parts=(key, value),
-        key_type=_key_type(kt.MAP, [key, value]),
-    )
+class RowSerializer(Composite):
+    """A Row: a bit for each null, then the other fields."""
+
+    name, snapshot = "ROW", f"{JAVA}RowSerializer$RowSerializerSnapshot"
+    outer_versions, arity = (3, 4), None
+
+    def __init__(self, parts: Sequence[Serializer], has_row_kind: bool = True) -> None:
+        self.parts = tuple(parts)
+        self.has_row_kind = has_row_kind
+        self.key_type = _key_type(kt.ROW, parts)
+        super().__init__(self.parts, has_row_kind)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
+        kind_bits = 2 if self.has_row_kind else 0
+        bits = kind_bits + len(writes)
+        mask_size = (bits + 7) // 8
+        name = f"ROW({', '.join(map(str, self.parts))})"
+        places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
+
+        without_nulls = [
+            bytes([(kind & 1) << 7 | kind >> 1 << 6]) + bytes(mask_size - 1)
+            if kind_bits
+            else bytes(mask_size)
+            for kind in range(len(ROW_KINDS))
+        ]
+
+        def read_row(data: bytes, pos: int) -> tuple[Row, int]:
+            if pos + mask_size > len(data):
+                raise IndexError("too few bytes")
+            mask = data[pos : pos + mask_size]
+            kind = data[pos] >> 7 | data[pos] >> 5 & 2 if kind_bits else 0
+            pos += mask_size
+            values: list[Any] = []
+            for (index, bit), read in zip(places, reads):
+                value = None
+                if not mask[index] & bit:
+                    value, pos = read(data, pos)
+                values.append(value)
+            return row_of_kind(values, kind), pos
+
+        def write_row(values: tuple[Any, ...]) -> bytes:
+            if key_type is None:
+                expect_fields(name, len(writes), values)
+            kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
+            nulls, written = [], []
+            for place, write, value in zip(places, writes, values):
+                if value is None:
+                    nulls.append(place)
+                else:
+                    written.append(write(value))
+            mask = without_nulls[kind]
+            if nulls:
+                changed = bytearray(mask)
+                for index, bit in nulls:
+                    changed[index] |= bit
+                mask = bytes(changed)
+            return mask + b"".join(written)
+
+        self.read, self.write = read_row, write_row
+
+    @classmethod
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> bool:
+        return outer_version == 3 or cursor.bool()
+
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: bool) -> Serializer:
+        if not nested and not outer:
+            raise cursor.error("a row of no fields and without a row kind has no bytes")
+        return cls(nested, outer)
+
+    def outer(self) -> bytes:
+        return bytes([self.has_row_kind])
+
+
+class ListSerializer(Composite):
+    """A List: a count, then the elements."""
+
+    name, snapshot, outer_versions = "LIST", f"{BASE}ListSerializerSnapshot", (1,)
+
+    def __init__(self, element: Serializer) -> None:
+        self.parts = (element,)
+        self.key_type = _key_type(kt.LIST, self.parts)
+        super().__init__(element)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [read], key_type = reads, self.key_type
+        [write] = _writers(self.parts, key_type)
+        name = str(self)
+
+        def write_list(values: list[Any]) -> bytes:
+            if key_type is None:
+                expect(name, values, list, "a list")
+            return pack_int(len(values)) + b"".join(map(write, values))
+
+        def read_list(data: bytes, pos: int) -> tuple[list[Any], int]:
+            count, pos = read_count(data, pos)
+            values = []
+            for _ in range(count):
+                value, pos = read(data, pos)
+                values.append(value)
+            return values, pos
+
+        self.read, self.write = read_list, write_list
+
+
+class MapSerializer(Composite):
+    """A Map: a count, then key, whether the value is null, value."""
+
+    name, snapshot, outer_versions, arity = "MAP", f"{BASE}MapSerializerSnapshot", (1,), 2
+
+    def __init__(self, key: Serializer, value: Serializer) -> None:
+        self.parts = (key, value)
+        self.key_type = _key_type(kt.MAP, self.parts)
+        super().__init__(key, value)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        read_key, read_value = reads
+
+        def read_map(data: bytes, pos: int) -> tuple[Any, int]:
+            count, pos = read_count(data, pos)
+            items = []
+            for _ in range(count):
+                key, pos = read_key(data, pos)
+                is_null, pos = data[pos], pos + 1
+                value = None
+                if not is_null:
+                    value, pos = read_value(data, pos)
+                items.append((key, value))
+            return as_dict(items), pos
+
+        self.read = read_map
 
 
 def as_dict(items: list[tuple[Any, Any]]) -> Any:
     """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
     try:
-        found = dict(items)
+        mapping = dict(items)
     except TypeError:
         return items
-    return found if len(found) == len(items) else items
+    return mapping if len(mapping) == len(items) else items
 
 
-@maker
-def sql_row(fields: Sequence[LogicalType]) -> Serializer:
-    """Return the serializer of a SQL row: how many bytes, then a BinaryRowData."""
-    read_fields = row_reader(fields)
-    key_type = None
-    with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
-        key_type = kt.SQL_ROW(*map(str, fields))
+class PyFlinkSerializer(Serializer):
+    """A key that PyFlink puts in a Row by itself."""
 
-    def read_sql_row(data: bytes, pos: int) -> tuple[Row, int]:
-        row, pos = read_bytes(data, pos)
-        try:
-            return read_fields(row), pos
-        except TRUNCATED:  # more bytes after the row would not help
-            raise ValueError(f"{len(row)} bytes are no row of {len(fields)} fields") from None
+    name, takes_null = "PYFLINK", True
 
-    def write_sql_row(values: Any) -> bytes:
-        return write_bytes(value_row(values, key_type))  # type: ignore[arg-type]  # see below
+    def __init__(self, key_type: kt.PYFLINK, element: Serializer) -> None:
+        self.key_type = key_type
+        self.parts = (element,)
+        super().__init__(key_type, element)
 
-    return Serializer(
-        "SQL_ROW",
-        read_sql_row,
-        write_sql_row if key_type else None,
-        key_type=key_type,
-        fields=tuple(fields),
-    )
+    def bind(self, reads: Sequence[Read]) -> None:
+        row = RowSerializer(self.parts)
+        read = row.read
+
+        def read_only_field(data: bytes, pos: int) -> tuple[Any, int]:
+            fields, pos = read(data, pos)  # type: ignore[misc]  # as its only field can be
+            return fields[0], pos
+
+        self.read, self.write = read_only_field, lambda key: write_part(row, (key,))
 
 
-@maker
-def pyflink_of(key_type: kt.PYFLINK, element: Serializer) -> Serializer:
-    """Return the serializer of a key that PyFlink puts in a Row by itself."""
-    row = row_of([element])
-    read = row.read
+class TtlSerializer(Composite):
+    """A value with the time of its last access before it."""
 
-    def read_only_field(data: bytes, pos: int) -> tuple[Any, int]:
-        fields, pos = read(data, pos)  # type: ignore[misc]  # key types have serializers that read
-        return fields[0], pos
+    name, snapshot = "TTL", f"{STATE}ttl.TtlStateFactory$TtlSerializerSnapshot"
+    outer_versions, arity = (2,), 2
 
-    return Serializer(
-        "PYFLINK", read_only_field, lambda key: _write(row, (key,)), None, (element,), key_type
-    )
+    def __init__(self, value: Serializer) -> None:
+        self.parts = (value,)
+        super().__init__(value)
 
+    def bind(self, reads: Sequence[Read]) -> None:
+        [read] = reads
 
-@maker
-def ttl_of(value: Serializer) -> Serializer:
-    """Return the serializer of a value with the time of its last access before it."""
-    read = value.read
-    if read is None:
-        return Serializer("TTL", parts=(value,))
+        def read_ttl(data: bytes, pos: int) -> tuple[TtlValue, int]:
+            last_access, pos = read_long(data, pos)
+            value, pos = read(data, pos)
+            return TtlValue(last_access, value), pos
 
-    def read_ttl(data: bytes, pos: int) -> tuple[TtlValue, int]:
-        last_access, pos = read_long(data, pos)
-        inner, pos = read(data, pos)
-        return TtlValue(last_access, inner), pos
+        self.read = read_ttl
 
-    return Serializer("TTL", read_ttl, parts=(value,))
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: None) -> Serializer:
+        _, value = nested
+        return cls(value)
 
-
-@maker
-def timer_of(key: Serializer, namespace: Serializer) -> Serializer:
-    """Return the serializer of a timer: its time with the sign bit flipped, key, namespace."""
-    read_key, read_namespace = key.read, namespace.read
-    if read_key is None or read_namespace is None:
-        return Serializer("TIMER", parts=(key, namespace))
-
-    def read_timer(data: bytes, pos: int) -> tuple[tuple[int, Any, Any], int]:
-        flipped, pos = read_long(data, pos)
-        found, pos = read_key(data, pos)
-        window, pos = read_namespace(data, pos)
-        return (flipped ^ -_SIGN, found, window), pos
-
-    return Serializer("TIMER", read_timer, parts=(key, namespace))
+    def nested(self) -> tuple[Serializer, ...]:
+        return LONG, *self.parts
 
 
-@maker
-def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[Serializer]) -> Serializer:
-    """Return the serializer of a POJO: flags, then whether null and the value of each field."""
-    reads = _readers(parts)
-    if reads is None:
-        return Serializer("POJO", parts=tuple(parts), names=tuple(names), java_class=java_class)
+class TimerSerializer(Composite):
+    """A timer: its time with the sign bit flipped, key, namespace."""
 
-    def read_pojo(data: bytes, pos: int) -> tuple[dict[str, Any] | None, int]:
-        flags = data[pos]
-        pos += 1
-        if flags == 1:
-            return None, pos
-        if flags != 2:
-            raise UnreadableError(f"a POJO with flags {flags}: of a subclass of {java_class}")
-        values = {}
-        for name, read in zip(names, reads):
-            value = None
-            is_null = data[pos]
+    name, snapshot = "TIMER", f"{STREAMING}operators.TimerSerializerSnapshot"
+    outer_versions, arity = (2,), 2
+
+    def __init__(self, key: Serializer, namespace: Serializer) -> None:
+        self.parts = (key, namespace)
+        super().__init__(key, namespace)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        read_key, read_namespace = reads
+
+        def read_timer(data: bytes, pos: int) -> tuple[tuple[int, Any, Any], int]:
+            flipped, pos = read_long(data, pos)
+            key, pos = read_key(data, pos)
+            namespace, pos = read_namespace(data, pos)
+            return (flipped ^ -_SIGN, key, namespace), pos
+
+        self.read = read_timer
+
+
+class PojoSerializer(Serializer):
+    """A POJO: flags, then whether null and the value of each field.
+
+    `names` is None where the snapshot does not tell how all fields are written.
+    """
+
+    name, snapshot, versions = "POJO", f"{JAVA}PojoSerializerSnapshot", (2,)
+    takes_null = True
+
+    def __init__(
+        self,
+        java_class: str,
+        names: Sequence[str] | None = None,
+        parts: Sequence[Serializer] = (),
+    ) -> None:
+        self.java_class = java_class
+        self.parts = tuple(parts)
+        self.names = tuple(names or ())
+        self._is_known = names is not None
+        super().__init__(java_class, self.names if self._is_known else None, self.parts)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        if not self._is_known:
+            return
+        names, java_class = self.names, self.java_class
+
+        def read_pojo(data: bytes, pos: int) -> tuple[dict[str, Any] | None, int]:
+            flags = data[pos]
             pos += 1
-            if not is_null:
-                value, pos = read(data, pos)
-            values[name] = value
-        return values, pos
+            if flags == 1:
+                return None, pos
+            if flags != 2:
+                raise UnreadableError(f"a POJO with flags {flags}: of a subclass of {java_class}")
+            values = {}
+            for name, read in zip(names, reads):
+                value = None
+                is_null = data[pos]
+                pos += 1
+                if not is_null:
+                    value, pos = read(data, pos)
+                values[name] = value
+            return values, pos
 
-    return Serializer(
-        "POJO",
-        read_pojo,
-        parts=tuple(parts),
-        names=tuple(names),
-        java_class=java_class,
-    )
+        self.read = read_pojo
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        java_class = cursor.utf()
+        fields = _optional_map(cursor, depth)
+        _optional_map(cursor)  # registered subclasses
+        _optional_map(cursor)  # subclasses that were met
+        parts = [part for part in fields.values() if part is not None]
+        return cls(java_class) if len(parts) < len(fields) else cls(java_class, [*fields], parts)
 
 
-@maker
-def enum_of(java_class: str, constants: Sequence[str]) -> Serializer:
-    """Return the serializer of an enum: the index of the constant, whose name is the value."""
+class KryoSerializer(Serializer):
+    """What Kryo wrote, which takes the job's classes to read."""
 
-    def read_enum(data: bytes, pos: int) -> tuple[str, int]:
-        index, pos = read_int(data, pos)
-        if not 0 <= index < len(constants):
-            raise ValueError(f"constant {index} of the {len(constants)} of {java_class}")
-        return constants[index], pos
+    name, snapshot, versions = "KRYO", f"{JAVA}kryo.KryoSerializerSnapshot", (2,)
 
-    return Serializer("ENUM", read_enum, size=4, java_class=java_class)
+    def __init__(self, java_class: str) -> None:
+        self.java_class = java_class
+        super().__init__(java_class)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        java_class = cursor.utf()
+        for _ in range(3):
+            _optional_map(cursor)
+        return cls(java_class)
+
+
+def _optional_map(cursor: Cursor, depth: int | None = None) -> dict[str, Serializer | None]:
+    """Read a map by names; where a depth is given, its values as snapshots.
+
+    Each value has its length before it, so that one of an unknown class costs no other.
+
+    Flink: LinkedOptionalMapSerializer.readOptionalMap.
+    """
+    if cursor.i64() != _OPTIONAL_MAP_MAGIC:
+        cursor.pos -= 8
+        raise cursor.error("a map of a POJO's or Kryo's serializer was to follow")
+    values: dict[str, Serializer | None] = {}
+    for _ in range(cursor.count(4)):
+        name = cursor.utf()
+        if cursor.bool():
+            cursor.take(cursor.i32())
+        values[name] = None
+        if cursor.bool():
+            value = cursor.frame()
+            if depth is not None:
+                try:
+                    values[name] = read_versioned_snapshot(value, depth + 1)
+                except UnknownSnapshotError as error:
+                    values[name] = UnknownSerializer(error.snapshot)
+    return values
+
+
+class EnumSerializer(Serializer):
+    """An enum: the index of the constant, whose name is the value."""
+
+    name, snapshot, versions = "ENUM", f"{BASE}EnumSerializer$EnumSerializerSnapshot", (1, 2, 3)
+    size = 4
+
+    def __init__(self, java_class: str, constants: Sequence[str]) -> None:
+        self.java_class = java_class
+        self.constants = tuple(constants)
+        super().__init__(java_class, self.constants)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        java_class, constants = self.java_class, self.constants
+
+        def read_enum(data: bytes, pos: int) -> tuple[str, int]:
+            index, pos = read_int(data, pos)
+            if not 0 <= index < len(constants):
+                raise ValueError(f"constant {index} of the {len(constants)} of {java_class}")
+            return constants[index], pos
+
+        self.read = read_enum
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        java_class = cursor.utf()
+        return cls(java_class, [cursor.utf() for _ in range(cursor.count(2))])
+
+    def contents(self) -> bytes:
+        names = (utf("constant", constant) for constant in self.constants)
+        return b"".join((utf("class", self.java_class), i32(len(self.constants)), *names))

@@ -1,163 +1,23 @@
-"""How Flink's TypeSerializers write values: one object a type, which reads and writes bytes.
-
-A reader takes bytes and a position, and returns the value and the position after it. What ends
-too early is an IndexError or a struct.error, which whoever can fetch more bytes catches; what no
-serializer can have written is another ValueError. All numbers are big endian.
-"""
+"""The serializers that are made of no others: numbers, texts, bytes, windows."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from keygroups import types as kt
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
+from keygroups._serializers.base import BASE, STATE, STREAMING, TABLE, Read, Simple, class_of
 from keygroups._values.rows import GlobalWindow, TimeWindow
-from keygroups.errors import (
-    InvalidTypeError,
-    printable,
-)
-from keygroups.logical_types import LogicalType
+from keygroups.errors import InvalidTypeError
 
-Read = Callable[[bytes, int], tuple[Any, int]]
-
-
-Write = Callable[[Any], bytes]
-
-
-P = ParamSpec("P")
-
-
-TRUNCATED = (IndexError, struct.error)
-"""What a reader raises where the bytes end before the value does."""
-
-
-class UnreadableError(ValueError):
-    """A value that only the job's own classes can read, of a type that is read otherwise."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Serializer:
-    """The type of a key, a namespace or a value in Flink's state; `str()` says it.
-
-    `name` is BOOLEAN to DOUBLE, STRING, TUPLE, ROW, LIST, MAP or SQL_ROW as in
-    `keygroups.types`, or VOID_NAMESPACE, TIME_WINDOW, GLOBAL_WINDOW, BYTES, SQL_STRING, RAW,
-    NULL, ENUM, POJO, KRYO, TIMER or TTL. `parts` are the types that it is made of, `names` those
-    of a POJO's fields, `fields` the logical types of a SQL_ROW, `java_class` the class of a POJO,
-    an ENUM or what KRYO wrote. `key_type` is the key type for the same values, None where there
-    is none. `size` is how many bytes every value takes, None where they differ.
-
-    `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
-
-    Two are equal if they are made of the same, whichever savepoints they were read from.
-    """
-
-    name: str
-    read: Read | None = None
-    write: Write | None = None
-    size: int | None = None
-    parts: tuple[Serializer, ...] = ()
-    key_type: kt.KeyType | None = None
-    fields: tuple[LogicalType, ...] = ()
-    names: tuple[str, ...] = ()
-    java_class: str = ""
-    _made_by: tuple[Callable[..., Serializer], tuple[object, ...]] | None = field(
-        default=None, init=False
-    )
-
-    def __str__(self) -> str:
-        return printable(exact_type(self))
-
-    __repr__ = __str__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Serializer) and self._origin() == other._origin()
-
-    def __hash__(self) -> int:
-        return hash(self._origin())
-
-    def __reduce__(self) -> str | tuple[object, ...]:
-        # A constant is told by its name, so that it stays the only one.
-        return self.name if globals().get(self.name) is self else self._origin()
-
-    def _origin(self) -> tuple[Callable[..., Serializer], tuple[object, ...]]:
-        """Return what makes this serializer, and of what: its readers cannot be compared."""
-        if self._made_by is not None:
-            return self._made_by
-        made_of = (self.name, self.read, self.write, self.size, self.parts, self.key_type)
-        return Serializer, (*made_of, self.fields, self.names, self.java_class)
-
-
-def exact_type(serializer: Serializer) -> str:
-    """Return what `str()` says, with names as they are, whatever they have in them."""
-    inside = [*map(exact_type, serializer.parts), *map(str, serializer.fields)]
-    if serializer.names:
-        inside = [f"{name} {part}" for name, part in zip(serializer.names, inside)]
-    if serializer.java_class:
-        inside.insert(0, serializer.java_class)
-    return f"{serializer.name}({', '.join(inside)})" if inside else serializer.name
-
-
-def maker(make: Callable[P, Serializer]) -> Callable[P, Serializer]:
-    """Note in the serializers that a function makes, each a new one, that it does, and of what.
-
-    Any function that defines readers or writers of its own needs this: they have no name by
-    which pickle could find them.
-    """
-    parameters = [(one.name, one.default) for one in signature(make).parameters.values()]
-
-    @wraps(make)
-    def make_and_note(*args: P.args, **kwargs: P.kwargs) -> Serializer:
-        made = make(*args, **kwargs)
-        given = [*args, *(kwargs.get(*one) for one in parameters[len(args) :])]
-        made_of = tuple(tuple(one) if isinstance(one, list) else one for one in given)
-        object.__setattr__(made, "_made_by", (make_and_note, made_of))
-        return made
-
-    return make_and_note
-
+_WINDOWS = f"{STREAMING}windowing.windows."
 
 _window = struct.Struct(">qq")
 _unpack_long = struct.Struct(">q").unpack_from
 _unpack_int = struct.Struct(">i").unpack_from
 pack_int = struct.Struct(">i").pack
-
-
-@maker
-def _fixed(name: str, packed: str, key_type: kt.KeyType) -> Serializer:
-    packer = struct.Struct(packed)
-    unpack, size = packer.unpack_from, packer.size
-
-    def read_fixed(data: bytes, pos: int) -> tuple[Any, int]:
-        return unpack(data, pos)[0], pos + size
-
-    return Serializer(name, read_fixed, packer.pack, size, key_type=key_type)
-
-
-@maker
-def _floating(name: str, packed: str, nan: str, key_type: kt.KeyType) -> Serializer:
-    """Return the serializer of numbers of which any NaN is written as one, as the JDK does.
-
-    JDK: DataOutputStream.writeDouble, Double.doubleToLongBits.
-    """
-    pack, the_nan = struct.Struct(packed).pack, bytes.fromhex(nan)
-
-    def write_floating(number: float) -> bytes:
-        return pack(number) if number == number else the_nan
-
-    return replace(_fixed(name, packed, key_type), write=write_floating)
-
-
-def _read_char(data: bytes, pos: int) -> tuple[str, int]:
-    return chr(data[pos] << 8 | data[pos + 1]), pos + 2
-
-
-def _write_char(char: str) -> bytes:
-    return ord(char).to_bytes(2, "big")
 
 
 def read_string(data: bytes, pos: int) -> tuple[str | None, int]:
@@ -258,60 +118,174 @@ def write_bytes(value: object) -> bytes:
     return pack_int(len(value)) + value
 
 
-def _read_sql_string(data: bytes, pos: int) -> tuple[str, int]:
-    text, pos = read_bytes(data, pos)
-    return text.decode(), pos
+class Fixed(Simple):
+    """A number of a fixed size; `packed` is its format in `struct`'s terms."""
+
+    packed: ClassVar[str]
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        packer = struct.Struct(self.packed)
+        unpack, size = packer.unpack_from, packer.size
+
+        def read_fixed(data: bytes, pos: int) -> tuple[Any, int]:
+            return unpack(data, pos)[0], pos + size
+
+        self.read, self.write, self.size = read_fixed, packer.pack, size
 
 
-def _read_void(data: bytes, pos: int) -> tuple[None, int]:
-    data[pos]  # which Flink does not look at either
-    return None, pos + 1
+class Floating(Fixed):
+    """A number of which any NaN is written as one, as the JDK does.
+
+    JDK: DataOutputStream.writeDouble, Double.doubleToLongBits.
+    """
+
+    nan: ClassVar[bytes]
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        super().bind(reads)
+        pack, nan = struct.Struct(self.packed).pack, self.nan
+
+        def write_floating(number: float) -> bytes:
+            return pack(number) if number == number else nan
+
+        self.write = write_floating
 
 
-def _write_void(value: object) -> bytes:
-    if value is not None:
-        raise InvalidTypeError(f"the namespace VOID_NAMESPACE must be None, got {show(value)}")
-    return b"\0"
+class BooleanSerializer(Fixed):
+    name, snapshot, packed, key_type = "BOOLEAN", class_of(BASE, "Boolean"), ">?", kt.BOOLEAN
 
 
-def _write_time_window(value: object) -> bytes:
-    if not isinstance(value, TimeWindow):
-        raise InvalidTypeError(f"TIME_WINDOW must be a TimeWindow, got {show(value)}")
-    names = ("start of a TimeWindow", "end of a TimeWindow")
-    return _window.pack(
-        *(check_int(name, part, LONG_MIN, LONG_MAX) for name, part in zip(names, value))
-    )
+class ByteSerializer(Fixed):
+    name, snapshot, packed, key_type = "BYTE", class_of(BASE, "Byte"), ">b", kt.BYTE
 
 
-def _write_global_window(value: object) -> bytes:
-    if not isinstance(value, GlobalWindow):
-        raise InvalidTypeError(f"GLOBAL_WINDOW must be a GlobalWindow, got {show(value)}")
-    return b"\0"
+class ShortSerializer(Fixed):
+    name, snapshot, packed, key_type = "SHORT", class_of(BASE, "Short"), ">h", kt.SHORT
 
 
-def _read_time_window(data: bytes, pos: int) -> tuple[TimeWindow, int]:
-    return TimeWindow(*_window.unpack_from(data, pos)), pos + 16
+class IntSerializer(Fixed):
+    name, snapshot, packed, key_type = "INT", class_of(BASE, "Int"), ">i", kt.INT
 
 
-def _read_global_window(data: bytes, pos: int) -> tuple[GlobalWindow, int]:
-    data[pos]
-    return GlobalWindow(), pos + 1
+class LongSerializer(Fixed):
+    name, snapshot, packed, key_type = "LONG", class_of(BASE, "Long"), ">q", kt.LONG
 
 
-BOOLEAN = _fixed("BOOLEAN", ">?", kt.BOOLEAN)
-BYTE = _fixed("BYTE", ">b", kt.BYTE)
-SHORT = _fixed("SHORT", ">h", kt.SHORT)
-INT = _fixed("INT", ">i", kt.INT)
-LONG = _fixed("LONG", ">q", kt.LONG)
-FLOAT = _floating("FLOAT", ">f", "7fc00000", kt.FLOAT)
-DOUBLE = _floating("DOUBLE", ">d", "7ff8000000000000", kt.DOUBLE)
-CHAR = Serializer("CHAR", _read_char, _write_char, 2, key_type=kt.CHAR)
-STRING = Serializer("STRING", read_string, write_string, key_type=kt.STRING)
-BYTES = Serializer("BYTES", read_bytes, write_bytes)
-SQL_STRING = Serializer("SQL_STRING", _read_sql_string)
-RAW = Serializer("RAW", read_bytes)
-NULL = Serializer("NULL", _read_void, size=1)
-# VoidNamespace says that it takes no byte, and writes one.
-VOID_NAMESPACE = Serializer("VOID_NAMESPACE", _read_void, _write_void, 1)
-TIME_WINDOW = Serializer("TIME_WINDOW", _read_time_window, _write_time_window, 16)
-GLOBAL_WINDOW = Serializer("GLOBAL_WINDOW", _read_global_window, _write_global_window, 1)
+class FloatSerializer(Floating):
+    name, snapshot, packed, key_type = "FLOAT", class_of(BASE, "Float"), ">f", kt.FLOAT
+    nan = bytes.fromhex("7fc00000")
+
+
+class DoubleSerializer(Floating):
+    name, snapshot, packed, key_type = "DOUBLE", class_of(BASE, "Double"), ">d", kt.DOUBLE
+    nan = bytes.fromhex("7ff8000000000000")
+
+
+class CharSerializer(Simple):
+    name, snapshot, size, key_type = "CHAR", class_of(BASE, "Char"), 2, kt.CHAR
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[str, int]:
+        return chr(data[pos] << 8 | data[pos + 1]), pos + 2
+
+    @staticmethod
+    def write(char: str) -> bytes:
+        return ord(char).to_bytes(2, "big")
+
+
+class StringSerializer(Simple):
+    name, snapshot, key_type = "STRING", class_of(BASE, "String"), kt.STRING
+    takes_null = True
+    read, write = staticmethod(read_string), staticmethod(write_string)
+
+
+class BytePrimitiveArraySerializer(Simple):
+    name, snapshot = "BYTES", class_of(f"{BASE}array.", "BytePrimitiveArray")
+    read, write = staticmethod(read_bytes), staticmethod(write_bytes)
+
+
+class ByteArrayWrapperSerializer(BytePrimitiveArraySerializer):
+    """Of PyFlink's bytes, with those of arrays of bytes."""
+
+    snapshot = class_of(f"{STREAMING}utils.", "ByteArrayWrapper")
+
+
+class StringDataSerializer(Simple):
+    name, snapshot = "SQL_STRING", class_of(TABLE, "StringData")
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[str, int]:
+        text, pos = read_bytes(data, pos)
+        return text.decode(), pos
+
+
+class NullSerializer(Simple):
+    name, snapshot, size = "NULL", class_of("org.apache.flink.table.dataview.", "Null"), 1
+    takes_null = True
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[None, int]:
+        data[pos]  # which Flink does not look at either
+        return None, pos + 1
+
+
+class VoidNamespaceSerializer(NullSerializer):
+    # VoidNamespace says that it takes no byte, and writes one.
+    name, snapshot = "VOID_NAMESPACE", class_of(STATE, "VoidNamespace")
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        if value is not None:
+            raise InvalidTypeError(f"the namespace VOID_NAMESPACE must be None, got {show(value)}")
+        return b"\0"
+
+
+class TimeWindowSerializer(Simple):
+    name, size = "TIME_WINDOW", 16
+    snapshot = f"{_WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[TimeWindow, int]:
+        return TimeWindow(*_window.unpack_from(data, pos)), pos + 16
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        if not isinstance(value, TimeWindow):
+            raise InvalidTypeError(f"TIME_WINDOW must be a TimeWindow, got {show(value)}")
+        names = ("start of a TimeWindow", "end of a TimeWindow")
+        return _window.pack(
+            *(check_int(name, part, LONG_MIN, LONG_MAX) for name, part in zip(names, value))
+        )
+
+
+class GlobalWindowSerializer(Simple):
+    name, size = "GLOBAL_WINDOW", 1
+    snapshot = f"{_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[GlobalWindow, int]:
+        data[pos]
+        return GlobalWindow(), pos + 1
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        if not isinstance(value, GlobalWindow):
+            raise InvalidTypeError(f"GLOBAL_WINDOW must be a GlobalWindow, got {show(value)}")
+        return b"\0"
+
+
+BOOLEAN = BooleanSerializer()
+BYTE = ByteSerializer()
+SHORT = ShortSerializer()
+INT = IntSerializer()
+LONG = LongSerializer()
+FLOAT = FloatSerializer()
+DOUBLE = DoubleSerializer()
+CHAR = CharSerializer()
+STRING = StringSerializer()
+BYTES = BytePrimitiveArraySerializer()
+SQL_STRING = StringDataSerializer()
+NULL = NullSerializer()
+VOID_NAMESPACE = VoidNamespaceSerializer()
+TIME_WINDOW = TimeWindowSerializer()
+GLOBAL_WINDOW = GlobalWindowSerializer()

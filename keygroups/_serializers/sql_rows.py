@@ -1,4 +1,4 @@
-"""From the bytes of Flink SQL's rows to Python's values: `keygroups.binary_row` backwards.
+"""The serializers of Flink SQL's rows: `keygroups.binary_row` backwards.
 
 What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
 number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
@@ -9,12 +9,29 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any, NamedTuple
 
+from keygroups import types as kt
+from keygroups._serializers.base import (
+    TABLE,
+    TRUNCATED,
+    Composite,
+    Read,
+    Serializer,
+    class_of,
+    read_nested,
+)
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.java_objects import read_java_object
+from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.scalars import read_bytes, write_bytes
 from keygroups._values.checks import EPOCH
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
+from keygroups.binary_row import value_row
+from keygroups.errors import KeyGroupsError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
 
 Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
@@ -37,6 +54,68 @@ class TimestampData(NamedTuple):
 
     millisecond: int
     nano_of_millisecond: int
+
+
+class RowDataSerializer(Serializer):
+    """A SQL row: how many bytes, then a BinaryRowData."""
+
+    name, snapshot, versions = "SQL_ROW", class_of(TABLE, "RowData"), (3,)
+
+    def __init__(self, fields: Sequence[LogicalType]) -> None:
+        self.fields = tuple(fields)
+        with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
+            self.key_type = kt.SQL_ROW(*map(str, fields))
+        super().__init__(self.fields)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        read_fields, count = row_reader(self.fields), len(self.fields)
+
+        def read_sql_row(data: bytes, pos: int) -> tuple[Row, int]:
+            row, pos = read_bytes(data, pos)
+            try:
+                return read_fields(row), pos
+            except TRUNCATED:  # more bytes after the row would not help
+                raise ValueError(f"{len(row)} bytes are no row of {count} fields") from None
+
+        self.read = read_sql_row
+        if isinstance(key_type := self.key_type, kt.SQL_ROW):
+            self.write = lambda values: write_bytes(value_row(values, key_type))
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        fields = [read_logical_type(cursor) for _ in range(cursor.count(4))]
+        read_nested(cursor, depth)
+        return cls(fields)
+
+
+class RawValueDataSerializer(Composite):
+    """A value of a RAW type: how many bytes, then those of the serializer within."""
+
+    name, snapshot, outer_versions = "RAW", class_of(TABLE, "RawValueData"), (0,)
+    read = staticmethod(read_bytes)
+
+    def __init__(self, inner: Serializer) -> None:
+        self._inner = inner  # no part: its values are not read
+        super().__init__(inner)
+
+    def nested(self) -> tuple[Serializer, ...]:
+        return (self._inner,)
+
+
+class ExternalSerializer(Composite):
+    """What a serializer of SQL writes for values of other classes: it is read as that one."""
+
+    snapshot, outer_versions = class_of(TABLE, "External"), (1,)
+
+    @classmethod
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> None:
+        read_java_object(cursor)  # the DataType, which the serializer nested in it tells of too
+        cursor.bool()
+
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: None) -> Serializer:
+        [internal] = nested
+        return internal
 
 
 def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:

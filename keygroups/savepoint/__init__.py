@@ -21,7 +21,7 @@ is no regular file are refused in any case. Nothing is run, unpickled or instant
 `FORMAT.md` beside this module describes the bytes of savepoints, with examples.
 """
 
-from keygroups._serializers.scalars import Serializer
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.sql_rows import TimestampData
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups.savepoint._report import OperatorReport, operator_reports

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
-from keygroups._serializers.snapshots import write_serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
@@ -104,7 +103,7 @@ class SavepointWriter(FolderWriter):
             state_bytes.append(write_state(described(state, key)))
         if not 1 <= len(names) <= _MOST_STATES:
             raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-        header = write_keyed_header(write_serializer(key), state_bytes)
+        header = write_keyed_header(key.snapshot_bytes(), state_bytes)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         operator = OperatorWriter(self._folder, operator_id, header, groups, subtasks, allow)
         self._operators.append(operator)

@@ -12,8 +12,7 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._serializers.compounds import sql_row
-from keygroups._serializers.sql_rows import TimestampData, row_reader
+from keygroups._serializers.sql_rows import RowDataSerializer, TimestampData, row_reader
 from keygroups._values.rows import Row
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
@@ -161,7 +160,7 @@ KINDS = [
 @pytest.mark.parametrize(("types", "data", "expected"), KINDS)
 def test_kinds_of_state(types: tuple[str, ...], data: str, expected: Row) -> None:
     """A row in state keeps its kind, both ways; a key has none but +I."""
-    serializer = sql_row([parse_logical_type(text) for text in types])
+    serializer = RowDataSerializer([parse_logical_type(text) for text in types])
     assert serializer.read is not None
     assert serializer.write is not None
     written = struct.pack(">i", len(data) // 2) + bytes.fromhex(data)
@@ -181,7 +180,7 @@ def test_kinds_within() -> None:
     """Rows in a row and in an array have a byte of their own, which Flink copies too."""
     fields = [parse_logical_type("ROW<a INT>"), parse_logical_type("ARRAY<ROW<a INT>>")]
     inner = (Row((1,), "-U"), [Row((2,), "-D"), None, Row((3,))])
-    serializer = sql_row(fields)
+    serializer = RowDataSerializer(fields)
     assert serializer.read is not None
     assert serializer.write is not None
     written = serializer.write(inner)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups import cli
-from keygroups._serializers.compounds import pojo_of
-from keygroups._serializers.scalars import INT, LONG, STRING, Serializer, read_long
+from keygroups._serializers.compounds import KryoSerializer, PojoSerializer
+from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
 from keygroups.savepoint._state.encoded_entries import RAW
@@ -26,7 +25,7 @@ from keygroups.state_keys import (
     timer_key_reader,
 )
 
-KRYO = Serializer("KRYO", java_class="a.B")
+KRYO = KryoSerializer("a.B")
 POINTS = [
     "2.3.0-heap-canonical",
     "1.20.5-rocksinc-checkpoint",
@@ -35,10 +34,6 @@ POINTS = [
     "2.3.0-pojo-canonical",
     "2.3.0-pyflink-canonical",
 ]
-
-
-def unreadable(serializer: Serializer) -> Serializer:
-    return replace(serializer, read=None, size=None)
 
 
 def encoded_keys(name: str) -> Iterator[tuple[StateDescriptor, bytes]]:
@@ -70,11 +65,11 @@ def test_keys_of_points() -> None:
             if state.value_serializer is None:
                 _, start = read_long(data, 0)
                 known = timer_key_reader(key, namespace)(data, start, len(data))
-                found = timer_key_reader(unreadable(key), namespace)(data, start, len(data))
+                found = timer_key_reader(KRYO, namespace)(data, start, len(data))
             else:
                 start = 0
                 known = composite_key_reader(key, namespace, user_key)(data, 0, len(data))
-                split = composite_key_reader(unreadable(key), namespace, user_key)
+                split = composite_key_reader(KRYO, namespace, user_key)
                 found = split(data, 0, len(data))
             encoded = data[start : key.read(data, start)[1]]
             if user_key is None or user_key.size is not None:
@@ -83,7 +78,7 @@ def test_keys_of_points() -> None:
             else:
                 assert found == (None, None, None, data, len(data))
                 counts["unknown"] += 1
-                last = composite_key_reader(key, namespace, unreadable(user_key))
+                last = composite_key_reader(key, namespace, KRYO)
                 assert user_key.read is not None
                 *parts, rest, left, _ = last(data, 0, len(data))
                 assert (*parts, left) == (*known[:2], None)
@@ -137,7 +132,7 @@ def test_a_namespace_that_only_the_job_reads() -> None:
         *("a", None, None, b"\2a\2any\3\2b", 9),
     )
     assert timer_key_reader(STRING, KRYO)(b"\2aany", 0, 5) == ("a", b"any", None, None, 5)
-    pojo, of_subclass = pojo_of("a.P", ["n"], [INT]), b"\4\0\3a.Qany"
+    pojo, of_subclass = PojoSerializer("a.P", ["n"], [INT]), b"\4\0\3a.Qany"
     read = composite_key_reader(INT, pojo, None)
     seven = b"\0\0\0\7"
     assert read(seven + of_subclass, 0, 13) == (7, of_subclass, None, None, 13)
@@ -195,7 +190,7 @@ def test_a_subclass_of_a_pojo(tmp_path: Path) -> None:
     assert (known.key, known.user_key, known.key_bytes) == ({"n": 7}, "a", None)
     assert (unknown.key, unknown.user_key, unknown.value) == (None, None, b"v")
     assert unknown.key_bytes == of_subclass + b"\0\2a"
-    windows = composite_key_reader(pojo_of("a.P", ["n"], [INT]), TIME_WINDOW, None)
+    windows = composite_key_reader(PojoSerializer("a.P", ["n"], [INT]), TIME_WINDOW, None)
     data = of_subclass + sb.i64(1, 2)
     assert windows(data, 0, len(data)) == (
         *(of_subclass, TimeWindow(1, 2), None, None, len(data)),

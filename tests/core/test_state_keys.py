@@ -15,16 +15,17 @@ from java_values import INTEGERS, SCALARS
 from sql_values import python
 
 from keygroups import hash_code, state_keys, types
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.compounds import (
-    enum_of,
-    list_of,
-    map_of,
-    pojo_of,
-    row_of,
-    sql_row,
-    tuple_of,
+    EnumSerializer,
+    KryoSerializer,
+    ListSerializer,
+    MapSerializer,
+    PojoSerializer,
+    RowSerializer,
+    TupleSerializer,
 )
-from keygroups._serializers.scalars import Serializer
+from keygroups._serializers.sql_rows import RowDataSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -32,7 +33,7 @@ from keygroups.errors import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups.logical_types import parse_logical_type
+from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.state_keys import (
     BYTES,
     GLOBAL_WINDOW,
@@ -102,7 +103,7 @@ def key_of(java_type: str, value: Any) -> tuple[KeyType | Serializer, Any]:
         inner = java_type[4:-1]
         if inner == "byte[]":
             row = None if field["v"] is None else bytes.fromhex(field["v"])
-            return row_of([BYTES]), (row,)
+            return RowSerializer([BYTES]), (row,)
         one = None if field["v"] is None else scalar(inner, field["v"])[1]
         return ROW(SCALAR_TYPES[inner]), (one,)
     return scalar(java_type, value)
@@ -228,7 +229,7 @@ def test_values(key_type: KeyType, key: Any, expected: str) -> None:
 )
 def test_row_kinds(kind: str, bits: str) -> None:
     """RowKind's number, its low bit first, in the two highest bits (RowSerializer)."""
-    serializer = CompositeKeySerializer(128, row_of([BYTES]))
+    serializer = CompositeKeySerializer(128, RowSerializer([BYTES]))
     data = serializer.serialize(Row((b"\7",), kind), key_group=3)
     assert data.hex() == f"03{bits}000000010700"
     key = serializer.deserialize(data).key
@@ -247,7 +248,7 @@ def test_a_row_of_another_kind_is_another_key() -> None:
 
 def test_rows_without_kind() -> None:
     """As before Flink 1.11: the first bit is that of the first field."""
-    row = row_of([serializer_of(BYTE), serializer_of(BYTE)], has_row_kind=False)
+    row = RowSerializer([serializer_of(BYTE), serializer_of(BYTE)], has_row_kind=False)
     assert row.read is not None
     assert row.write is not None
     assert row.write((None, 5)) == b"\x80\x05"
@@ -296,7 +297,7 @@ def test_lengths_of_both(size: int, length: str) -> None:
 
 def test_what_only_the_job_reads() -> None:
     """Key, namespace or map key of an unknown class: its bytes, up to what is behind it."""
-    kryo = Serializer("KRYO", java_class="a.B")
+    kryo = KryoSerializer("a.B")
     data = b"\x03" + b"ab\0cd"
     by_key = CompositeKeySerializer(128, kryo)
     assert by_key.deserialize(data + b"\0") == (3, b"ab\0cd", None, None)
@@ -313,16 +314,16 @@ def test_what_only_the_job_reads() -> None:
 
 def test_parts_that_only_the_job_reads() -> None:
     """What is made of an unknown class is not read either, and says what it is made of."""
-    kryo = Serializer("KRYO", java_class="a.B")
+    kryo = KryoSerializer("a.B")
     text = serializer_of(STRING)
     for made, name in (
-        (tuple_of([text, kryo]), "TUPLE(STRING, KRYO(a.B))"),
-        (tuple_of([kryo], "a.T"), "TUPLE(a.T, KRYO(a.B))"),
-        (row_of([kryo]), "ROW(KRYO(a.B))"),
-        (list_of(kryo), "LIST(KRYO(a.B))"),
-        (map_of(text, kryo), "MAP(STRING, KRYO(a.B))"),
-        (map_of(kryo, text), "MAP(KRYO(a.B), STRING)"),
-        (pojo_of("a.P", ["f"], [kryo]), "POJO(a.P, f KRYO(a.B))"),
+        (TupleSerializer([text, kryo]), "TUPLE(STRING, KRYO(a.B))"),
+        (TupleSerializer([kryo], "a.T"), "TUPLE(a.T, KRYO(a.B))"),
+        (RowSerializer([kryo]), "ROW(KRYO(a.B))"),
+        (ListSerializer(kryo), "LIST(KRYO(a.B))"),
+        (MapSerializer(text, kryo), "MAP(STRING, KRYO(a.B))"),
+        (MapSerializer(kryo, text), "MAP(KRYO(a.B), STRING)"),
+        (PojoSerializer("a.P", ["f"], [kryo]), "POJO(a.P, f KRYO(a.B))"),
     ):
         assert (made.read, made.key_type) == (None, None)
         assert str(made) == name == repr(made)
@@ -432,19 +433,21 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
         "INT must not be None",
     ),
     (
-        lambda: untyped.CompositeKeySerializer(8, row_of([BYTES])).serialize((b"",)),
+        lambda: untyped.CompositeKeySerializer(8, RowSerializer([BYTES])).serialize((b"",)),
         InvalidValueError,
         r"key_group must be given, as the hash of ROW\(BYTES\) is not known",
     ),
     (
-        lambda: untyped.CompositeKeySerializer(8, row_of([BYTES])).serialize(("a",), key_group=0),
+        lambda: untyped.CompositeKeySerializer(8, RowSerializer([BYTES])).serialize(
+            ("a",), key_group=0
+        ),
         InvalidTypeError,
         "BYTES must be bytes, got 'a'",
     ),
     (
-        lambda: untyped.CompositeKeySerializer(8, tuple_of([serializer_of(INT), BYTES])).serialize(
-            ("a", b""), key_group=0
-        ),
+        lambda: untyped.CompositeKeySerializer(
+            8, TupleSerializer([serializer_of(INT), BYTES])
+        ).serialize(("a", b""), key_group=0),
         InvalidTypeError,
         "'a'",
     ),
@@ -460,12 +463,12 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
             message,
         )
         for made, value, message in (
-            (row_of([BYTES]), 5, "a tuple of one field"),
-            (row_of([BYTES]), (b"", b""), "must have 1 fields, got 2"),
-            (tuple_of([BYTES, BYTES]), (b"",), "must have 2 fields, got 1"),
-            (tuple_of([BYTES, BYTES]), [b"", b""], "a tuple"),
-            (list_of(BYTES), (b"",), "a list"),
-            (list_of(BYTES), None, "must not be None"),
+            (RowSerializer([BYTES]), 5, "a tuple of one field"),
+            (RowSerializer([BYTES]), (b"", b""), "must have 1 fields, got 2"),
+            (TupleSerializer([BYTES, BYTES]), (b"",), "must have 2 fields, got 1"),
+            (TupleSerializer([BYTES, BYTES]), [b"", b""], "a tuple"),
+            (ListSerializer(BYTES), (b"",), "a list"),
+            (ListSerializer(BYTES), None, "must not be None"),
         )
     ),
     (lambda: INTS.deserialize(A), InvalidTypeError, "data must be bytes, got 'a'"),
@@ -514,8 +517,8 @@ def test_bad_input(number: int) -> None:
 
 def test_enums_and_pojos() -> None:
     """EnumSerializer, the index of a constant; PojoSerializer, flags, then a mark a field."""
-    enum = enum_of("a.E", ["RED", "GREEN"])
-    pojo = pojo_of("a.P", ["color", "n"], [enum, serializer_of(SHORT)])
+    enum = EnumSerializer("a.E", ["RED", "GREEN"])
+    pojo = PojoSerializer("a.P", ["color", "n"], [enum, serializer_of(SHORT)])
     assert enum.read is not None
     assert pojo.read is not None
     assert (enum.size, str(pojo)) == (4, "POJO(a.P, color ENUM(a.E), n SHORT)")
@@ -531,8 +534,8 @@ def test_enums_and_pojos() -> None:
 
 def test_maps_that_are_no_dicts() -> None:
     """Pairs, where Python takes two keys for one or has no hash of them."""
-    by_double = map_of(serializer_of(DOUBLE), serializer_of(BYTE))
-    by_list = map_of(list_of(serializer_of(BYTE)), serializer_of(BYTE))
+    by_double = MapSerializer(serializer_of(DOUBLE), serializer_of(BYTE))
+    by_list = MapSerializer(ListSerializer(serializer_of(BYTE)), serializer_of(BYTE))
     assert by_double.read is not None
     assert by_list.read is not None
     zeros = bytes.fromhex("00000002" + "0000000000000000" + "0001" + "8000000000000000" + "0002")
@@ -543,16 +546,16 @@ def test_maps_that_are_no_dicts() -> None:
 
 def test_rows_of_what_makes_no_key() -> None:
     """A RAW in an SQL row: read, and not written, as it has no key type."""
-    row = sql_row([parse_logical_type("INT")])
+    row = RowDataSerializer([parse_logical_type("INT")])
     assert row.key_type == SQL_ROW("INT")
-    raw = Serializer("SQL_ROW", row.read, None)
-    with pytest.raises(UnsupportedKeyTypeError, match="SQL_ROW cannot be written"):
+    raw = RowDataSerializer([LogicalType("RAW")])
+    with pytest.raises(UnsupportedKeyTypeError, match=r"SQL_ROW\(RAW\) cannot be written"):
         CompositeKeySerializer(8, raw).serialize((1,), key_group=0)
 
 
 def test_too_many_parts_for_a_key() -> None:
     """A tuple of 26 fields, as a Scala case class can be: no key type, still read."""
-    wide = tuple_of([serializer_of(BYTE)] * 26)
+    wide = TupleSerializer([serializer_of(BYTE)] * 26)
     assert wide.key_type is None
     assert wide.read is not None
     assert wide.read(bytes(range(26)), 0) == (tuple(range(26)), 26)
@@ -575,7 +578,7 @@ def test_row_repr_and_pickle() -> None:
 
 def test_the_bytes_that_a_class_of_the_job_reads_end_where_told() -> None:
     """As in a block, where the next key follows: of the key itself, and of its namespace."""
-    block, of_the_job = b"\0\0\0\7window!next", Serializer("KRYO")
+    block, of_the_job = b"\0\0\0\7window!next", KryoSerializer("")
     read = composite_key_reader(serializer_of(INT), of_the_job, None)
     assert read(block, 0, 11) == (7, b"window!", None, None, 11)
     read = composite_key_reader(of_the_job, serializer_of(SHORT), None)

@@ -14,7 +14,8 @@ from hostile_values import HOSTILE, OwnError
 
 from keygroups import hashing
 from keygroups._serializers import value_checks as _value_checks
-from keygroups._serializers.compounds import checked_write, tuple_of
+from keygroups._serializers.base import checked_write
+from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.value_checks import check_value
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import hash_code
@@ -172,7 +173,7 @@ def test_errors_say_value(
 
 
 def test_errors_of_what_has_no_key_type_say_value() -> None:
-    serializer = tuple_of([BYTES, serializer_of(INT)])
+    serializer = TupleSerializer([BYTES, serializer_of(INT)])
     with pytest.raises(
         InvalidValueError, match=r"^n: value of type TUPLE\(BYTES, INT\) must have"
     ):

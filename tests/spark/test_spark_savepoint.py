@@ -23,14 +23,16 @@ from real_savepoints import POINTS, Point, point
 from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.compounds import (
-    enum_of,
-    list_of,
-    map_of,
-    pojo_of,
-    row_of,
-    sql_row,
-    tuple_of,
+    EnumSerializer,
+    KryoSerializer,
+    ListSerializer,
+    MapSerializer,
+    PojoSerializer,
+    RowSerializer,
+    TimerSerializer,
+    TupleSerializer,
 )
 from keygroups._serializers.scalars import (
     BYTES,
@@ -41,11 +43,14 @@ from keygroups._serializers.scalars import (
     INT,
     LONG,
     NULL,
-    RAW,
     SHORT,
     STRING,
     VOID_NAMESPACE,
-    Serializer,
+)
+from keygroups._serializers.sql_rows import (
+    ExternalSerializer,
+    RawValueDataSerializer,
+    RowDataSerializer,
 )
 from keygroups.errors import SavepointError
 from keygroups.logical_types import parse_logical_type
@@ -64,7 +69,7 @@ from keygroups.spark import change_max_parallelism, read_keyed_state, register_d
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.batches import layout_of
-from keygroups.spark._savepoint.column_types import column_of, key_column_of
+from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 
 READABLE = [saved for saved in POINTS if not saved.is_changelog_checkpoint]
@@ -265,33 +270,33 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
     (BYTES, "binary", [(b"", b""), (b"\0\xff", b"\0\xff"), (None, None)]),
     (NULL, "", []),
     (VOID_NAMESPACE, "", []),
-    (Serializer("KRYO", java_class="a.B"), "binary", [(b"\1", b"\1")]),
-    (enum_of("a.B", ["ON", "OFF"]), "string", [("ON", "ON")]),
+    (KryoSerializer("a.B"), "binary", [(b"\1", b"\1")]),
+    (EnumSerializer("a.B", ["ON", "OFF"]), "string", [("ON", "ON")]),
     (GLOBAL_WINDOW, "string", [(GlobalWindow(), "GlobalWindow")]),
-    (tuple_of([]), "struct<>", [((), ())]),
-    (tuple_of([LONG, NULL]), "struct<f0:bigint,f1:string>", [((1, None), (1, None))]),
+    (TupleSerializer([]), "struct<>", [((), ())]),
+    (TupleSerializer([LONG, NULL]), "struct<f0:bigint,f1:string>", [((1, None), (1, None))]),
     (
-        row_of([INT, list_of(STRING)]),
+        RowSerializer([INT, ListSerializer(STRING)]),
         "struct<f0:int,f1:array<string>,row_kind:string>",
         [(Row((1, None), "-U"), (1, None, "-U")), (Row((None, ["a"])), (None, ["a"], "+I"))],
     ),
     (
-        pojo_of("a.B", ["id", "tags"], [INT, list_of(tuple_of([INT, INT]))]),
+        PojoSerializer("a.B", ["id", "tags"], [INT, ListSerializer(TupleSerializer([INT, INT]))]),
         "struct<id:int,tags:array<struct<f0:int,f1:int>>>",
         [({"id": 1, "tags": [(1, 2), (3, 4)]}, (1, [(1, 2), (3, 4)])), (None, None)],
     ),
     (
-        map_of(STRING, pojo_of("a.B", ["id"], [INT])),
+        MapSerializer(STRING, PojoSerializer("a.B", ["id"], [INT])),
         "map<string,struct<id:int>>",
         [({"a": {"id": 1}, "b": None}, {"a": (1,), "b": None}), ({}, {})],
     ),
     (
-        list_of(list_of(GLOBAL_WINDOW)),
+        ListSerializer(ListSerializer(GLOBAL_WINDOW)),
         "array<array<string>>",
         [([[], [GlobalWindow()]], [[], ["GlobalWindow"]]), ([], [])],
     ),
     (
-        sql_row([parse_logical_type("DECIMAL(38, 10)")]),
+        RowDataSerializer([parse_logical_type("DECIMAL(38, 10)")]),
         "struct<f0:decimal(38,10),row_kind:string>",
         [
             (Row((Decimal("1.5000000000"),), "-D"), (Decimal("1.5"), "-D")),
@@ -299,7 +304,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         ],
     ),
     (
-        sql_row([parse_logical_type("DATE"), parse_logical_type("TIME(3)")]),
+        RowDataSerializer([parse_logical_type("DATE"), parse_logical_type("TIME(3)")]),
         "struct<f0:date,f1:int,row_kind:string>",
         [
             (
@@ -313,7 +318,9 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         ],
     ),
     (
-        sql_row([parse_logical_type("TIMESTAMP(6)"), parse_logical_type("TIMESTAMP(3)")]),
+        RowDataSerializer(
+            [parse_logical_type("TIMESTAMP(6)"), parse_logical_type("TIMESTAMP(3)")]
+        ),
         "struct<f0:timestamp_ntz,f1:timestamp_ntz,row_kind:string>",
         [
             (
@@ -323,7 +330,9 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         ],
     ),
     (
-        sql_row([parse_logical_type("TIMESTAMP(9)"), parse_logical_type("TIMESTAMP_LTZ(9)")]),
+        RowDataSerializer(
+            [parse_logical_type("TIMESTAMP(9)"), parse_logical_type("TIMESTAMP_LTZ(9)")]
+        ),
         "struct<f0:struct<millisecond:bigint,nano_of_millisecond:int>,"
         "f1:struct<millisecond:bigint,nano_of_millisecond:int>,row_kind:string>",
         [
@@ -340,11 +349,22 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         ],
     ),
     (
-        sql_row([parse_logical_type("ARRAY<ROW<INT, BINARY(2)>>"), parse_logical_type("BYTES")]),
+        RowDataSerializer(
+            [parse_logical_type("ARRAY<ROW<INT, BINARY(2)>>"), parse_logical_type("BYTES")]
+        ),
         "struct<f0:array<struct<f0:int,f1:binary,row_kind:string>>,f1:binary,row_kind:string>",
         [(Row(([Row((1, b"ab"), "-U"), None], b"c")), ([(1, b"ab", "-U"), None], b"c", "+I"))],
     ),
 ]
+
+
+# Bytes; none is a state's; none is made of a snapshot, but what is within it.
+WITHOUT_COLUMN = {KryoSerializer, TimerSerializer, ExternalSerializer}
+
+
+def test_every_serializer_has_a_column() -> None:
+    assert {*REGISTRY.values()} - {*COLUMNS} == WITHOUT_COLUMN
+    assert {*COLUMNS} <= {*REGISTRY.values()}
 
 
 @pytest.mark.parametrize(
@@ -364,7 +384,7 @@ def test_values(
 
 
 def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> None:
-    column = column_of(sql_row([parse_logical_type("TIMESTAMP_LTZ(6)")]))
+    column = column_of(RowDataSerializer([parse_logical_type("TIMESTAMP_LTZ(6)")]))
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
@@ -377,18 +397,22 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     [
         (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
         (CHAR, "\udfff", "half of a surrogate pair"),
-        (list_of(STRING), ["\udc00"], "half of a surrogate pair"),
-        (sql_row([parse_logical_type("DATE")]), Row((2**31 - 1,)), "2147483647 is nothing that"),
+        (ListSerializer(STRING), ["\udc00"], "half of a surrogate pair"),
         (
-            sql_row([parse_logical_type("TIMESTAMP(6)")]),
+            RowDataSerializer([parse_logical_type("DATE")]),
+            Row((2**31 - 1,)),
+            "2147483647 is nothing that",
+        ),
+        (
+            RowDataSerializer([parse_logical_type("TIMESTAMP(6)")]),
             Row((TimestampData(2**62, 0),)),
             "is nothing that a column of Spark holds unchanged",
         ),
-        (map_of(STRING, INT), {None: 1}, "a map has the key null"),
-        (map_of(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
-        (pojo_of("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
+        (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
+        (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
+        (PojoSerializer("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
         (INT, True, "True is nothing that"),
-        (RAW, "text", "is nothing that"),
+        (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
     ],
 )
 def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, message: str) -> None:
@@ -401,7 +425,7 @@ def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, mes
 def test_keys_of_flink_sql_have_no_kind() -> None:
     """Nor have rows in them: all are of kind +I, and another is refused."""
     types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
-    column = key_column_of(sql_row(types))
+    column = key_column_of(RowDataSerializer(types))
     assert column is not None
     assert column.data_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
     key = Row((1, [Row((2,)), None]))
@@ -412,7 +436,7 @@ def test_keys_of_flink_sql_have_no_kind() -> None:
 
 
 def test_what_only_the_job_can_read_is_bytes() -> None:
-    kryo = Serializer("KRYO", java_class="a.B")
+    kryo = KryoSerializer("a.B")
     timers = StateDescriptor("timers", "PRIORITY_QUEUE", STRING, kryo, None)
     count = StateDescriptor("count", "VALUE", STRING, VOID_NAMESPACE, LONG)
     layout = layout_of([timers, count])

@@ -14,6 +14,8 @@ from typing import Any
 from registry import ARGUMENTS, OBJECTS, OF_OTHER_LIBRARIES, RECORDS, REGISTRY
 
 import keygroups
+from keygroups.state_keys import serializer_of
+from keygroups.types import LIST, STRING
 
 MOST_STEPS = 6_000_000  # calls; the most that any of these needs is a tenth of it
 METHODS = ("__and__", "__contains__", "__eq__", "__getitem__", "__hash__", "__iter__", "__str__")
@@ -68,6 +70,10 @@ CALLS: dict[str, Callable[[], Callable[..., Any]]] = {
 }
 for _make in OBJECTS:
     CALLS |= methods(_make)
+CALLS |= {  # what else a serializer has checks nothing
+    f"Serializer.{name}": functools.partial(getattr, serializer_of(LIST(STRING)), name)
+    for name in ("decode", "encode", "from_snapshot", "snapshot_bytes")
+}
 
 
 def parameters(call: Callable[..., Any]) -> list[inspect.Parameter]:

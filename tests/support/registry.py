@@ -55,7 +55,12 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
-from keygroups.state_keys import VOID_NAMESPACE, CompositeKeySerializer, serializer_of
+from keygroups.state_keys import (
+    VOID_NAMESPACE,
+    CompositeKeySerializer,
+    Serializer,
+    serializer_of,
+)
 from keygroups.testing import assert_reaches_all, assert_spread, assert_subtask, keys
 from keygroups.types import (
     BIG_DEC,
@@ -117,6 +122,7 @@ def failed(run: Callable[[], object]) -> None:
 
 
 STRINGS = CompositeKeySerializer(128, STRING, STRING, STRING)
+STRING_LIST = serializer_of(LIST(STRING))
 LISTS = CompositeKeySerializer(128, LIST(STRING))
 
 
@@ -390,6 +396,16 @@ REGISTRY: dict[str, Registered] = {
         lambda n: SubtaskKeySelector(8, 4).key_for_value("a" * n)
     ),
     "state_keys.serializer_of": Registered(lambda n: serializer_of(SQL_ROW(*["BIGINT"] * n))),
+    "Serializer.decode": Registered(
+        lambda n: STRING_LIST.decode(n.to_bytes(4, "big") + b"\2a" * n)
+    ),
+    "Serializer.encode": Registered(lambda n: STRING_LIST.encode(["a"] * n)),
+    "Serializer.from_snapshot": Registered(
+        lambda n: Serializer.from_snapshot(serializer_of(ROW(*[INT] * n)).snapshot_bytes())
+    ),
+    "Serializer.snapshot_bytes": Registered(
+        lambda n: serializer_of(ROW(*[INT] * n)).snapshot_bytes()
+    ),
     "CompositeKeySerializer.deserialize": Registered(
         lambda n: STRINGS.deserialize(STRINGS.serialize("a" * n, "\u00e9" * n, "c" * n))
     ),

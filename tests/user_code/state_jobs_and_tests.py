@@ -82,6 +82,9 @@ def bytes_of_state_keys() -> None:
         state_keys.BYTES,
         state_keys.serializer_of(types.LONG),
     ]
+    longs = state_keys.Serializer.from_snapshot(windows[4].snapshot_bytes())
+    value: object = longs.decode(longs.encode(5))
+    assert_type((longs.name, value), tuple[str, object])
     words = state_keys.CompositeKeySerializer(128, types.STRING, windows[0])
     assert_type(words.serialize("flink", state_keys.TimeWindow(0, 5_000)), bytes)
     key: state_keys.StateKey = words.deserialize(b"")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from keygroups._serializers.base import TRUNCATED, Read
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.scalars import TRUNCATED, Read
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._files.snappy import decompress_chunk

@@ -15,7 +15,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from keygroups._serializers.scalars import TRUNCATED, read_varint
+from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.scalars import read_varint
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.checksums import block_checksum
 from keygroups.savepoint._files.files import OpenStream

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from keygroups._serializers.compounds import timer_of
-from keygroups._serializers.scalars import Read, read_count
+from keygroups._serializers.base import Read
+from keygroups._serializers.compounds import TimerSerializer
+from keygroups._serializers.scalars import read_count
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entry_readers import Decode, EntryReaders, NativeEntries
 from keygroups.savepoint._state.header import StateDescriptor
@@ -66,7 +67,7 @@ def _native_key_reader(state: StateDescriptor) -> Read | None:
     """Make what reads a key and its namespace: the key, and the bytes of both."""
     key, namespace = state.key_serializer, state.namespace_serializer
     if state.value_serializer is None:
-        read_timer = timer_of(key, namespace).read
+        read_timer = TimerSerializer(key, namespace).read
         return None if read_timer is None else _timer_key_reader(read_timer)
     read_key, read_namespace = key.read, namespace.read
     if read_key is None or read_namespace is None:

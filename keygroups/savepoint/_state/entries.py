@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keygroups._checks import LONG_MIN
-from keygroups._serializers.scalars import UnreadableError, read_long
+from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.scalars import read_long
 from keygroups._values.rows import TtlValue
 from keygroups.savepoint._state.entry_readers import Decode
 from keygroups.savepoint._state.header import StateDescriptor

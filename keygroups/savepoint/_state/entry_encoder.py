@@ -9,9 +9,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
-from keygroups._serializers.compounds import NOT_NULL, checked_write
+from keygroups._serializers.base import Serializer, checked_write
 from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import VOID_NAMESPACE, Serializer
+from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._values.checks import refused_key
 from keygroups._values.rows import TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
@@ -207,7 +207,7 @@ def _check_time(last_access: int) -> None:
 
 def _write(name: str, serializer: Serializer, value: Any) -> bytes:
     if value is None and serializer.write is not None:
-        if serializer.name not in NOT_NULL:
+        if serializer.takes_null:
             return serializer.write(value)
         raise InvalidValueError(f"{name} must not be None: a {serializer} writes no null")
     return checked_write(name, serializer, value)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keygroups._checks import show
-from keygroups._serializers.compounds import list_of, map_of, ttl_of
+from keygroups._serializers.base import Serializer, exact_type, read_serializer
+from keygroups._serializers.compounds import ListSerializer, MapSerializer, TtlSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, u16, utf
-from keygroups._serializers.scalars import VOID_NAMESPACE, Serializer, exact_type
-from keygroups._serializers.snapshots import read_serializer, write_serializer
+from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import printable
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
@@ -110,11 +110,11 @@ def write_state(state: StateDescriptor) -> bytes:
     value = state.value_serializer
     assert value is not None
     if state.has_ttl:
-        value = ttl_of(value)
+        value = TtlSerializer(value)
     if state.user_key_serializer is not None:
-        value = map_of(state.user_key_serializer, value)
+        value = MapSerializer(state.user_key_serializer, value)
     elif state.kind == "LIST":
-        value = list_of(value)
+        value = ListSerializer(value)
     return b"".join(
         (
             utf("state", state.name),
@@ -124,9 +124,9 @@ def write_state(state: StateDescriptor) -> bytes:
             utf("kind", state.kind),
             i32(2),
             utf("role", "VALUE_SERIALIZER"),
-            write_serializer(value),
+            value.snapshot_bytes(),
             utf("role", "NAMESPACE_SERIALIZER"),
-            write_serializer(state.namespace_serializer),
+            state.namespace_serializer.snapshot_bytes(),
         )
     )
 

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Generic
 
-from keygroups._serializers.scalars import TRUNCATED, read_int
+from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.scalars import read_int
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from keygroups._serializers.compounds import list_of, timer_of, ttl_of
-from keygroups._serializers.scalars import Read, read_count, read_long
+from keygroups._serializers.base import Read
+from keygroups._serializers.compounds import ListSerializer, TimerSerializer, TtlSerializer
+from keygroups._serializers.scalars import read_count, read_long
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.entry_readers import NativeEntries
@@ -49,7 +50,7 @@ def _native_reader(state: StateDescriptor) -> Read | None:
     if read_key is None or read_namespace is None:
         return None
     if state.value_serializer is None:
-        read_timer = timer_of(state.key_serializer, state.namespace_serializer).read
+        read_timer = TimerSerializer(state.key_serializer, state.namespace_serializer).read
         assert read_timer is not None
 
         def read_one_timer(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
@@ -75,8 +76,8 @@ def _native_reader(state: StateDescriptor) -> Read | None:
         return read_map
     has_ttl = state.has_ttl
     if state.kind == "LIST":
-        element = ttl_of(state.value_serializer) if has_ttl else state.value_serializer
-        read_value, has_ttl = list_of(element).read, False
+        element = TtlSerializer(state.value_serializer) if has_ttl else state.value_serializer
+        read_value, has_ttl = ListSerializer(element).read, False
         assert read_value is not None
 
     def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:

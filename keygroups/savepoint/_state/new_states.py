@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from keygroups._checks import check_class, check_str, show
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.data_output import utf
-from keygroups._serializers.scalars import VOID_NAMESPACE, Serializer
-from keygroups._serializers.snapshots import write_serializer
+from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
@@ -131,7 +131,7 @@ def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
         )
     try:
         serializer = serializer_of(key_type)
-        write_serializer(serializer)
+        serializer.snapshot_bytes()
     except UnsupportedKeyTypeError as error:
         raise UnsupportedKeyTypeError(f"{name} {key_type!r} cannot be written: {error}") from None
     return serializer

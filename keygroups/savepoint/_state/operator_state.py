@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
-from keygroups._serializers.compounds import as_dict, list_of, tuple_of
+from keygroups._serializers.base import TRUNCATED, Serializer
+from keygroups._serializers.compounds import ListSerializer, TupleSerializer, as_dict
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.scalars import TRUNCATED, Serializer
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import decompressed, header_cursor
 from keygroups.savepoint._files.files import Files
@@ -111,6 +111,7 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
                 if key is None:
                     raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
                 broadcast.add(name)
-                value = list_of(tuple_of([key, value]))  # unlike a Map, without marks of null
+                # Unlike a Map, without marks of null.
+                value = ListSerializer(TupleSerializer([key, value]))
             found[name] = value
     return found, broadcast, is_compressed

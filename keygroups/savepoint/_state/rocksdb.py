@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from heapq import heappop, heappush, merge
 
 from keygroups._checks import show
-from keygroups._serializers.scalars import TRUNCATED
+from keygroups._serializers.base import TRUNCATED
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile

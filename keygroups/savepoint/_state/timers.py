@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from keygroups._serializers.compounds import tuple_of
+from keygroups._serializers.base import TRUNCATED, read_versioned_snapshot
+from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.scalars import LONG, TRUNCATED
-from keygroups._serializers.snapshots import read_versioned_snapshot
+from keygroups._serializers.scalars import LONG
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint._state.entries import StateEntry
@@ -75,7 +75,7 @@ def _services(
     for _ in range(cursor.count(22)):
         name = cursor.utf()
         key, namespace = read_versioned_snapshot(cursor), read_versioned_snapshot(cursor)
-        read = tuple_of([key, namespace, LONG]).read
+        read = TupleSerializer([key, namespace, LONG]).read
         for time in ("event", "processing"):
             state = StateDescriptor(f"_timer_state/{time}_{name}", _KIND, key, namespace, None)
             timers = []

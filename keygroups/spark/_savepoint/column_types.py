@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups._checks import show
+from keygroups._serializers import compounds, scalars, sql_rows
 from keygroups._values.checks import EPOCH
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
@@ -34,39 +35,23 @@ class SparkColumn(NamedTuple):
 
 def column_of(serializer: Serializer) -> SparkColumn | None:
     """Return the column for the values of a serializer; None where all of them are None."""
-    name = serializer.name
-    if name in ("VOID_NAMESPACE", "NULL"):
-        return None
     if serializer.read is None:
         return BINARY
-    if name == "LIST":
-        return array_of(_part(serializer.parts[0]))
-    if name == "MAP":
-        return _map_of(*map(_part, serializer.parts))
-    if name == "TTL":
-        return ttl_of(_part(serializer.parts[0]))
-    if name == "ROW":
-        return _row_of([_part(part) for part in serializer.parts])
-    if name == "TUPLE":
-        return _struct_of(_numbered(serializer.parts), [_part(part) for part in serializer.parts])
-    if name == "POJO":
-        return _pojo_of(serializer.names, [_part(part) for part in serializer.parts])
-    if name == "SQL_ROW":
-        return _sql_row_of(serializer.fields, is_key=False)
-    return _SCALARS[name]
+    column = COLUMNS.get(type(serializer), BINARY)
+    return column(serializer) if callable(column) else column
 
 
 def key_column_of(serializer: Serializer) -> SparkColumn | None:
     """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
-    if serializer.name == "SQL_ROW":
+    if isinstance(serializer, sql_rows.RowDataSerializer):
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)
 
 
 def is_of_the_job(serializer: Serializer) -> bool:
     """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or serializer.name == "POJO":  # which may be of a subclass
-        return True
+    if serializer.read is None or isinstance(serializer, compounds.PojoSerializer):
+        return True  # a POJO may be of a subclass
     return any(map(is_of_the_job, serializer.parts))
 
 
@@ -270,23 +255,45 @@ _STRING = SparkColumn(T.StringType(), _check_text)
 BINARY = SparkColumn(T.BinaryType(), _checked(bytes))
 """What takes the job's classes to read."""
 
-_SCALARS = {
-    "BOOLEAN": SparkColumn(T.BooleanType(), _checked(bool)),
-    "BYTE": SparkColumn(T.ByteType(), _checked(int)),
-    "SHORT": SparkColumn(T.ShortType(), _checked(int)),
-    "INT": _INT,
-    "LONG": _LONG,
-    "FLOAT": SparkColumn(T.FloatType(), _checked(float)),
-    "DOUBLE": SparkColumn(T.DoubleType(), _checked(float)),
-    "CHAR": _STRING,
-    "STRING": _STRING,
-    "SQL_STRING": _STRING,
-    "ENUM": _STRING,
-    "BYTES": BINARY,
-    "RAW": BINARY,
-    "TIME_WINDOW": _struct_of(["start", "end"], [_LONG, _LONG], TimeWindow),
-    "GLOBAL_WINDOW": SparkColumn(T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow)),
+_BOOLEAN = SparkColumn(T.BooleanType(), _checked(bool))
+_BYTE = SparkColumn(T.ByteType(), _checked(int))
+_SHORT = SparkColumn(T.ShortType(), _checked(int))
+_FLOAT = SparkColumn(T.FloatType(), _checked(float))
+_DOUBLE = SparkColumn(T.DoubleType(), _checked(float))
+
+COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn] | None] = {
+    scalars.BooleanSerializer: _BOOLEAN,
+    scalars.ByteSerializer: _BYTE,
+    scalars.ShortSerializer: _SHORT,
+    scalars.IntSerializer: _INT,
+    scalars.LongSerializer: _LONG,
+    scalars.FloatSerializer: _FLOAT,
+    scalars.DoubleSerializer: _DOUBLE,
+    scalars.CharSerializer: _STRING,
+    scalars.StringSerializer: _STRING,
+    scalars.StringDataSerializer: _STRING,
+    scalars.BytePrimitiveArraySerializer: BINARY,
+    scalars.ByteArrayWrapperSerializer: BINARY,
+    scalars.NullSerializer: None,
+    scalars.VoidNamespaceSerializer: None,
+    scalars.TimeWindowSerializer: _struct_of(["start", "end"], [_LONG, _LONG], TimeWindow),
+    scalars.GlobalWindowSerializer: SparkColumn(
+        T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow)
+    ),
+    compounds.EnumSerializer: _STRING,
+    compounds.ListSerializer: lambda made: array_of(_part(made.parts[0])),
+    compounds.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
+    compounds.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
+    compounds.RowSerializer: lambda made: _row_of([*map(_part, made.parts)]),
+    compounds.TupleSerializer: lambda made: _struct_of(
+        _numbered(made.parts), [*map(_part, made.parts)]
+    ),
+    compounds.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
+    sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
+    sql_rows.RawValueDataSerializer: BINARY,
 }
+"""The column of each class of serializers, or what makes it; None where all values are None."""
+
 _TIMESTAMPS = {
     "TIMESTAMP": SparkColumn(T.TimestampNTZType(), _checked(datetime)),
     "TIMESTAMP_LTZ": SparkColumn(T.TimestampType(), _checked(datetime)),
@@ -301,13 +308,13 @@ _FINE_TIMESTAMP = SparkColumn(
     _mapped(_timestamp_data, datetime, TimestampData),
 )
 _LOGICAL = {
-    "BOOLEAN": _SCALARS["BOOLEAN"],
-    "TINYINT": _SCALARS["BYTE"],
-    "SMALLINT": _SCALARS["SHORT"],
+    "BOOLEAN": _BOOLEAN,
+    "TINYINT": _BYTE,
+    "SMALLINT": _SHORT,
     "INT": _INT,
     "BIGINT": _LONG,
-    "FLOAT": _SCALARS["FLOAT"],
-    "DOUBLE": _SCALARS["DOUBLE"],
+    "FLOAT": _FLOAT,
+    "DOUBLE": _DOUBLE,
     "CHAR": _STRING,
     "VARCHAR": _STRING,
     "DATE": SparkColumn(T.DateType(), _checked(date)),

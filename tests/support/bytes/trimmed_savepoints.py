@@ -11,8 +11,8 @@ from pathlib import Path
 import savepoint_bytes as sb
 from real_savepoints import Point, point
 
+from keygroups._serializers.base import read_serializer
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.snapshots import read_serializer
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.savepoint._metadata.handles import (
     KeyedHandle,

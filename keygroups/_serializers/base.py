@@ -1,0 +1,417 @@
+"""What a TypeSerializer of Flink is: its values and its snapshot, each read and written.
+
+A reader takes bytes and a position, and returns the value and the position after it. What ends
+too early is an IndexError or a struct.error, which whoever can fetch more bytes catches; what no
+serializer can have written is another ValueError. All numbers are big endian.
+
+A snapshot, which tells how state was written, is the name of its class, a version and contents of
+no stated length, so a class that is not known here ends the reading of the header it stands in.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import FrozenInstanceError
+from typing import Any, ClassVar
+
+from keygroups._checks import MAX_DEPTH, show
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32, utf
+from keygroups._serializers.value_checks import check_value
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+    printable,
+)
+from keygroups.logical_types import LogicalType
+from keygroups.types import KeyType
+
+Read = Callable[[bytes, int], tuple[Any, int]]
+Write = Callable[[Any], bytes]
+
+TRUNCATED = (IndexError, struct.error)
+"""What a reader raises where the bytes end before the value does."""
+
+BASE = "org.apache.flink.api.common.typeutils.base."
+JAVA = "org.apache.flink.api.java.typeutils.runtime."
+STATE = "org.apache.flink.runtime.state."
+STREAMING = "org.apache.flink.streaming.api."
+TABLE = "org.apache.flink.table.runtime.typeutils."
+
+_SNAPSHOT_VERSION = 2
+_COMPOSITE_MAGIC = 911108
+_NESTED_MAGIC = 1333245
+
+REGISTRY: dict[str, type[Serializer]] = {}
+"""By the class of their snapshots; `keygroups._serializers` imports all that are in it."""
+
+
+class UnreadableError(ValueError):
+    """A value that only the job's own classes can read, of a type that is read otherwise."""
+
+
+class UnknownSnapshotError(SavepointError):
+    """A snapshot of a class that is not in the registry."""
+
+    def __init__(self, message: str, snapshot: str) -> None:
+        super().__init__(message, snapshot)
+        self.snapshot = snapshot
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Serializer:
+    r"""The type of a key, a namespace or a value in Flink's state; `str()` says it.
+
+    `name` is BOOLEAN to DOUBLE, STRING, TUPLE, ROW, LIST, MAP or SQL_ROW as in
+    `keygroups.types`, or VOID_NAMESPACE, TIME_WINDOW, GLOBAL_WINDOW, BYTES, SQL_STRING, RAW,
+    NULL, ENUM, POJO, KRYO, TIMER, TTL or UNKNOWN. `parts` are the types that it is made of,
+    `names` those of a POJO's fields, `fields` the logical types of a SQL_ROW, `java_class` the
+    class of a POJO, an ENUM or what KRYO wrote. `key_type` is the key type for the same values,
+    None where there is none. `size` is how many bytes every value takes, None where they differ.
+
+    `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
+    `decode` and `encode` do too, and check what they are given.
+
+    Two are equal if they are made of the same, whichever savepoints they were read from.
+
+    >>> from keygroups import types
+    >>> from keygroups.state_keys import serializer_of
+    >>> longs = serializer_of(types.LONG)
+    >>> longs.encode(5), longs.decode(bytes(7) + b"\x05")
+    (b'\x00\x00\x00\x00\x00\x00\x00\x05', 5)
+    """
+
+    name: ClassVar[str]
+    snapshot: ClassVar[str] = ""
+    versions: ClassVar[tuple[int, ...]] = (2, 3)
+    takes_null: ClassVar[bool] = False
+    read: Read | None = None
+    write: Write | None = None
+    size: int | None = None
+    parts: tuple[Serializer, ...] = ()
+    key_type: KeyType | None = None
+    fields: tuple[LogicalType, ...] = ()
+    names: tuple[str, ...] = ()
+    java_class: str = ""
+    _arguments: tuple[object, ...] | None = None
+
+    def __init_subclass__(cls) -> None:
+        if "snapshot" in vars(cls):
+            known = REGISTRY.setdefault(cls.snapshot, cls)
+            if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+                raise InvalidValueError(
+                    f"the snapshot of {cls.__qualname__} must be of no other serializer, got "
+                    f"{show(cls.snapshot)}, which is of {known.__qualname__}"
+                )
+            REGISTRY[cls.snapshot] = cls
+
+    def __init__(self, *arguments: object) -> None:
+        """Close what a class has set: `arguments` are those of its own `__init__`."""
+        if type(self) is Serializer:
+            raise InvalidTypeError("a Serializer must be of a class derived from it")
+        reads = [part.read for part in self.parts if part.read is not None]
+        if len(reads) == len(self.parts):
+            self.bind(reads)
+        self._arguments = arguments
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        """Set `read` and `write` where all parts can be read: as closures, which are fastest."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if self._arguments is not None:
+            raise FrozenInstanceError(f"cannot assign to field {name!r}")
+        object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return printable(exact_type(self))
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Serializer) and self.__reduce__() == other.__reduce__()
+
+    def __hash__(self) -> int:
+        return hash(self.__reduce__())
+
+    def __reduce__(self) -> tuple[type[Serializer], tuple[object, ...]]:
+        return type(self), self._arguments or ()
+
+    @staticmethod
+    def from_snapshot(data: bytes) -> Serializer:
+        r"""Return the serializer that a snapshot tells of.
+
+        `data` is all of it as the header of an operator's state has it: the version of all
+        snapshots, which is 2, then class, version and contents. Raises SavepointError where it
+        is none or of a class that is not known, InvalidTypeError where it is no bytes.
+
+        Flink: TypeSerializerSnapshotSerializationUtil.readSerializerSnapshot.
+
+        >>> package = b"org.apache.flink.api.common.typeutils.base"
+        >>> name = package + b".LongSerializer$LongSerializerSnapshot"
+        >>> Serializer.from_snapshot(b"\0\0\0\2\0" + bytes([len(name)]) + name + b"\0\0\0\3")
+        LONG
+        """
+        cursor = Cursor(_check_bytes(data), "data")
+        serializer = read_serializer(cursor)
+        if cursor.left:
+            raise cursor.error(f"the snapshot of {serializer} ends {cursor.left} bytes earlier")
+        return serializer
+
+    def snapshot_bytes(self) -> bytes:
+        r"""Return the snapshot as `from_snapshot` takes it, in Flink's newest version.
+
+        Raises UnsupportedKeyTypeError for one whose snapshot only the job's own classes write.
+
+        Flink: TypeSerializerSnapshotSerializationUtil.writeSerializerSnapshot.
+
+        >>> from keygroups import types
+        >>> from keygroups.state_keys import serializer_of
+        >>> data = serializer_of(types.LONG).snapshot_bytes()
+        >>> data[:6], data[-26:]
+        (b'\x00\x00\x00\x02\x00P', b'LongSerializerSnapshot\x00\x00\x00\x03')
+        """
+        return i32(_SNAPSHOT_VERSION) + self.versioned_snapshot()
+
+    def decode(self, data: bytes) -> Any:
+        r"""Return the value that bytes are, all of them.
+
+        Raises InvalidValueError where they are none, InvalidTypeError where `data` is no bytes,
+        UnsupportedKeyTypeError where it takes the job's classes to read the value.
+
+        Flink: TypeSerializer.deserialize.
+
+        >>> from keygroups import types
+        >>> from keygroups.state_keys import serializer_of
+        >>> serializer_of(types.LIST(types.STRING)).decode(b"\0\0\0\1\2a")
+        ['a']
+        """
+        _check_bytes(data)
+        if self.read is None:
+            raise UnsupportedKeyTypeError(f"a value of {self} cannot be read here")
+        try:
+            value, end = self.read(data, 0)
+        except UnreadableError as error:
+            raise UnsupportedKeyTypeError(
+                f"a value of {self} cannot be read here: {error}"
+            ) from None
+        except (*TRUNCATED, ValueError) as error:
+            raise InvalidValueError(f"data must be a {self}: {error}") from None
+        if end != len(data):
+            raise InvalidValueError(f"data must end after {end} bytes, got {len(data)}")
+        return value
+
+    def encode(self, value: Any) -> bytes:
+        r"""Return the bytes of a value after checking that it is one of the type.
+
+        A None is a null where the serializer writes one, such as that of a STRING. Raises
+        InvalidTypeError or InvalidValueError where it is none, UnsupportedKeyTypeError where
+        only Flink writes it.
+
+        Flink: TypeSerializer.serialize.
+
+        >>> from keygroups import types
+        >>> from keygroups.state_keys import serializer_of
+        >>> serializer_of(types.LIST(types.STRING)).encode(["a"])
+        b'\x00\x00\x00\x01\x02a'
+        """
+        if value is None and self.takes_null and self.write is not None:
+            return self.write(value)
+        return checked_write("value", self, value)
+
+    def versioned_snapshot(self) -> bytes:
+        """Return class, version and contents of the snapshot."""
+        contents = self.contents()
+        return utf("snapshot", self.snapshot) + i32(self.versions[-1]) + contents
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        """Read the contents of a snapshot of this class."""
+        raise NotImplementedError
+
+    def contents(self) -> bytes:
+        """Return the contents of the snapshot in the last version."""
+        raise UnsupportedKeyTypeError(f"the snapshot of the serializer of {self} is not known")
+
+
+class Simple(Serializer):
+    """A serializer that is made of nothing: there is one object of each class.
+
+    Flink: SimpleTypeSerializerSnapshot.
+    """
+
+    _of_class: ClassVar[dict[type[Simple], Simple]] = {}
+
+    def __new__(cls) -> Simple:
+        if cls not in cls._of_class:
+            cls._of_class.setdefault(cls, super().__new__(cls))
+        return cls._of_class[cls]
+
+    def __init__(self) -> None:
+        if self._arguments is None:
+            super().__init__()
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        """Read nothing, or before Flink 1.8 the name of the serializer's class."""
+        if version == 2:
+            cursor.utf()
+        return cls()
+
+    def contents(self) -> bytes:
+        """Return nothing."""
+        return b""
+
+
+class Composite(Serializer):
+    """A serializer that is made of others, with a mark and a version of its own in its snapshot.
+
+    `outer_versions` are those that are read, the last one is written; `arity` is how many
+    serializers are nested in it, None where that is in the snapshot only.
+
+    Flink: CompositeTypeSerializerSnapshot, NestedSerializersSnapshotDelegate.
+    """
+
+    outer_versions: ClassVar[tuple[int, ...]]
+    arity: ClassVar[int | None] = 1
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        """Read mark, outer version, outer part and nested serializers."""
+        if version > 2:
+            cursor.expect("mark of a composite serializer", cursor.i32(), _COMPOSITE_MAGIC)
+        outer_version = cursor.expect("outer version", cursor.i32(), *cls.outer_versions)
+        outer = cls.read_outer(cursor, outer_version)
+        nested = read_nested(cursor, depth)
+        if cls.arity is not None:
+            cursor.expect("number of nested serializers", len(nested), cls.arity)
+        return cls.made_of(cursor, nested, outer)
+
+    @classmethod
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> Any:
+        """Read the outer part, if the class has one."""
+
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: Any) -> Serializer:
+        """Return the serializer of what was read; `cursor` is for errors."""
+        return cls(*nested)
+
+    def contents(self) -> bytes:
+        """Return what `from_contents` reads."""
+        nested = self.nested()
+        return b"".join(
+            (
+                i32(_COMPOSITE_MAGIC),
+                i32(self.outer_versions[-1]),
+                self.outer(),
+                i32(_NESTED_MAGIC),
+                i32(1),
+                i32(len(nested)),
+                *(part.versioned_snapshot() for part in nested),
+            )
+        )
+
+    def outer(self) -> bytes:
+        """Return the outer part."""
+        return b""
+
+    def nested(self) -> tuple[Serializer, ...]:
+        """Return the serializers in the snapshot."""
+        return self.parts
+
+
+class UnknownSerializer(Serializer):
+    """A serializer of which only the class of its snapshot is known, where its length is told."""
+
+    name = "UNKNOWN"
+
+    def __init__(self, java_class: str) -> None:
+        self.java_class = java_class
+        super().__init__(java_class)
+
+
+def read_serializer(cursor: Cursor) -> Serializer:
+    """Read the snapshot of a serializer in a header."""
+    cursor.expect("version of a serializer's snapshot", cursor.i32(), _SNAPSHOT_VERSION)
+    return read_versioned_snapshot(cursor)
+
+
+def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
+    """Read a snapshot: class, version, contents.
+
+    Flink: TypeSerializerSnapshot.readVersionedSnapshot.
+    """
+    if depth > MAX_DEPTH:
+        raise cursor.error(f"serializers nest more than {MAX_DEPTH} deep")
+    start = cursor.pos
+    snapshot = cursor.utf()
+    version = cursor.i32()
+    known = REGISTRY.get(snapshot)
+    if known is None:
+        cursor.pos = start
+        error = cursor.error(f"the serializer with the snapshot {show(snapshot)} is not known")
+        raise UnknownSnapshotError(str(error), snapshot)
+    cursor.expect(f"version of {snapshot}", version, *known.versions)
+    return known.from_contents(cursor, version, depth)
+
+
+def read_nested(cursor: Cursor, depth: int) -> list[Serializer]:
+    """Read the serializers in a composite one."""
+    cursor.expect("mark of nested serializers", cursor.i32(), _NESTED_MAGIC)
+    cursor.expect("version of nested serializers", cursor.i32(), 1)
+    return [read_versioned_snapshot(cursor, depth + 1) for _ in range(cursor.count(6))]
+
+
+def class_of(package: str, name: str) -> str:
+    """Return the class of a snapshot that is within its serializer's."""
+    return f"{package}{name}Serializer${name}SerializerSnapshot"
+
+
+def exact_type(serializer: Serializer) -> str:
+    """Return what `str()` says, with names as they are, whatever they have in them."""
+    inside = [*map(exact_type, serializer.parts), *map(str, serializer.fields)]
+    if serializer.names:
+        inside = [f"{name} {part}" for name, part in zip(serializer.names, inside)]
+    if serializer.java_class:
+        inside.insert(0, serializer.java_class)
+    return f"{serializer.name}({', '.join(inside)})" if inside else serializer.name
+
+
+def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
+    """Return the bytes of a value after checking that it is one of the type.
+
+    Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
+    they say `name`, which is the argument that the value is.
+    """
+    try:
+        return check_and_write(serializer, value)
+    except KeyGroupsError as error:
+        text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
+        raise type(error)(f"{name}: {text}") from None
+
+
+def check_and_write(serializer: Serializer, value: Any) -> bytes:
+    """Return the bytes of a part that no key type of the whole has checked."""
+    if serializer.key_type is not None:
+        check_value(value, serializer.key_type)
+    return write_part(serializer, value)
+
+
+def write_part(serializer: Serializer, value: Any) -> bytes:
+    """Return the bytes of a part that was checked with the whole, but for a null."""
+    if serializer.write is None:
+        raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
+    if value is None and not serializer.takes_null:
+        raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
+    return serializer.write(value)
+
+
+def _check_bytes(data: object) -> bytes:
+    if not isinstance(data, bytes):
+        raise InvalidTypeError(f"data must be bytes, got {show(data)}")
+    return data

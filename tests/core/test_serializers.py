@@ -1,0 +1,236 @@
+"""Serializers by themselves: their snapshots both ways, and values with all checks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from snapshot_bytes import ENUM, SNAPSHOTS, external, row
+
+from keygroups._serializers.base import REGISTRY, Serializer, Simple
+from keygroups._serializers.compounds import EnumSerializer, PojoSerializer, RowSerializer
+from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.state_keys import BYTES, GLOBAL_WINDOW, TIME_WINDOW, Row, serializer_of
+from keygroups.types import BYTE, LIST, LONG, PYFLINK, SQL_ROW, STRING, TUPLE
+
+INT_SNAPSHOT, STRING_SNAPSHOT = sb.simple("Int"), sb.simple("String")
+UNKNOWN = f"{sb.BASE}UuidSerializer$UuidSerializerSnapshot"
+NOT_WRITTEN = {"KRYO", "POJO", "SQL_ROW"}  # whose snapshots have in them what is not kept
+# Read, and written in the newest version or, of an external type, as the one within.
+CHANGED = {
+    sb.snapshot(f"{sb.BASE}IntSerializer$IntSerializerSnapshot", 2, sb.utf("name")): INT_SNAPSHOT,
+    row(3, INT_SNAPSHOT, STRING_SNAPSHOT): row(4, INT_SNAPSHOT, STRING_SNAPSHOT, kind=b"\1"),
+    external(sb.simple("Double")): sb.simple("Double"),
+}
+
+
+@pytest.fixture(autouse=True)
+def same_registry() -> Iterator[None]:
+    """Forget the classes of a test."""
+    before = dict(REGISTRY)
+    yield
+    REGISTRY.clear()
+    REGISTRY.update(before)
+
+
+# --- snapshots ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(SNAPSHOTS)))
+def test_snapshots(number: int) -> None:
+    """What was read is written again as it was; those of real jobs: `test_savepoint_writer`."""
+    data, name = SNAPSHOTS[number]
+    serializer = Serializer.from_snapshot(sb.i32(2) + data)
+    assert str(serializer) == name
+    if serializer.name in NOT_WRITTEN or name == "RAW":
+        with pytest.raises(UnsupportedKeyTypeError, match="snapshot of the serializer of"):
+            serializer.snapshot_bytes()
+        return
+    written = serializer.snapshot_bytes()
+    assert Serializer.from_snapshot(written) == serializer
+    assert written == sb.i32(2) + CHANGED.get(data, data)
+
+
+LONG_SNAPSHOT = sb.i32(2) + sb.simple("Long")
+BAD_SNAPSHOTS: list[tuple[Any, type[KeyGroupsError], str]] = [
+    (LONG_SNAPSHOT + b"\0\0", SavepointError, "data, offset 90: .* LONG ends 2 bytes earlier"),
+    (LONG_SNAPSHOT[:-1], SavepointError, "4 bytes were to follow, and 3 are left"),
+    (sb.simple("Long"), SavepointError, "version of a serializer's snapshot"),
+    (b"", SavepointError, "4 bytes were to follow, and 0 are left"),
+    (sb.i32(2) + sb.snapshot(UNKNOWN, 3), SavepointError, "offset 4: .*Uuid.* is not known"),
+    ("text", InvalidTypeError, "data must be bytes, got 'text'"),
+    (bytearray(LONG_SNAPSHOT), InvalidTypeError, "data must be bytes"),
+]
+
+
+@pytest.mark.parametrize(("data", "error", "message"), BAD_SNAPSHOTS)
+def test_what_is_no_snapshot(data: Any, error: type[KeyGroupsError], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Serializer.from_snapshot(data)
+
+
+def test_key_types_without_snapshot() -> None:
+    """PyFlink's keys have serializers of their own; here they are those of a Row."""
+    with pytest.raises(UnsupportedKeyTypeError, match=r"serializer of PYFLINK\(STRING\) is not"):
+        serializer_of(PYFLINK(STRING)).snapshot_bytes()
+
+
+# --- a class that is not known --------------------------------------------------------------
+
+
+def operator_of(folder: Path, value: bytes, written: bytes) -> Operator:
+    states = [sb.state("v", "VALUE", value), sb.state("n", "VALUE", sb.simple("Int"))]
+    header = sb.keyed_header(sb.simple("Int"), states)
+    key = b"\3" + sb.i32(7) + b"\0"
+    content = sb.canonical_key_group([(0, [(key, written)]), (1, [(key, sb.i32(5))])])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+    (operator,) = read_savepoint(
+        sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)])])
+    ).operators
+    return operator
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_an_unknown_field_of_a_pojo(tmp_path: Path, depth: int) -> None:
+    """Its length is told, so that it costs its own POJO only, whose values are bytes then."""
+    field = sb.list_of(sb.snapshot(UNKNOWN, 9)) if depth else sb.snapshot(UNKNOWN, 9, b"more")
+    pojo = sb.pojo_of("a.P", {"n": sb.simple("Int"), "u": field})
+    encoded = b"\2\0" + sb.i32(1) + b"\0" + bytes(16)
+    operator = operator_of(tmp_path, pojo, encoded)
+    assert str(operator.states[0].value_serializer) == f"POJO(a.P, n INT, u UNKNOWN({UNKNOWN}))"
+    values = {entry.state: entry.value for entry in operator.entries()}
+    assert values == {"v": encoded, "n": 5}
+
+
+def test_an_unknown_class_elsewhere(tmp_path: Path) -> None:
+    """Nothing tells where it ends."""
+    with pytest.raises(SavepointError, match="Uuid"):
+        list(operator_of(tmp_path, sb.snapshot(UNKNOWN, 3), b"").entries())
+
+
+# --- values ---------------------------------------------------------------------------------
+
+# As the JDK's DataOutput and Flink's StringValue, ListSerializer, RowSerializer write them.
+VALUES: list[tuple[Serializer, Any, bytes]] = [
+    (serializer_of(LONG), -2, b"\xff" * 7 + b"\xfe"),
+    (serializer_of(STRING), None, b"\0"),
+    (serializer_of(STRING), "\xe9", b"\2\xe9\1"),
+    (serializer_of(LIST(STRING)), ["a", None], b"\0\0\0\2\2a\0"),
+    (serializer_of(TUPLE(BYTE, STRING)), (1, "a"), b"\1\2a"),
+    (RowSerializer([BYTES]), Row((None,), "-U"), b"\xa0"),
+    # The kind in two bits, then a bit for each field: the seventh is in the next byte.
+    (
+        RowSerializer([BYTES] * 7),
+        Row((b"a", None, b"", b"", b"", b"", None), "-D"),
+        b"\xd0\x80\0\0\0\1a" + bytes(16),
+    ),
+    # Without a kind the eighth field has the last bit of the first byte.
+    (RowSerializer([BYTES] * 8, False), Row([None] * 7 + [b""]), b"\xfe" + bytes(4)),
+    (RowSerializer([], False), Row(()), b""),
+    (serializer_of(PYFLINK(STRING)), None, b"\x20"),
+    (VOID_NAMESPACE, None, b"\0"),
+    (BYTES, b"", bytes(4)),
+]
+
+
+@pytest.mark.parametrize(("serializer", "value", "encoded"), VALUES)
+def test_values(serializer: Serializer, value: Any, encoded: bytes) -> None:
+    assert serializer.encode(value) == encoded
+    assert serializer.decode(encoded) == value
+    assert getattr(serializer.decode(encoded), "row_kind", "") == getattr(value, "row_kind", "")
+
+
+POJO = PojoSerializer("a.P", ["n"], [INT])
+BAD_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
+    (INT, bytes(5), InvalidValueError, "data must end after 4 bytes, got 5"),
+    (INT, bytes(3), InvalidValueError, "data must be a INT: "),
+    (INT, "a", InvalidTypeError, "data must be bytes, got 'a'"),
+    (serializer_of(STRING), b"\xff" * 6, InvalidValueError, "data must be a STRING: "),
+    (POJO, b"\4", UnsupportedKeyTypeError, "cannot be read here: .* subclass of a.P"),
+    (PojoSerializer("a.P"), b"\1", UnsupportedKeyTypeError, r"POJO\(a.P\) cannot be read here$"),
+]
+
+
+@pytest.mark.parametrize(("serializer", "data", "error", "message"), BAD_VALUES)
+def test_what_is_no_value(
+    serializer: Serializer, data: Any, error: type[KeyGroupsError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        serializer.decode(data)
+
+
+NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
+    (serializer_of(LONG), 2**63, InvalidValueError, "^value: .*9223372036854775808"),
+    (serializer_of(LIST(LONG)), (1,), InvalidTypeError, "^value: .*a list"),
+    (serializer_of(SQL_ROW("INT")), (1, 2), KeyGroupsError, "^value: .*fields"),
+    (POJO, {"n": 1}, UnsupportedKeyTypeError, "POJO.* cannot be written here"),
+    (NULL, None, UnsupportedKeyTypeError, "NULL cannot be written here"),
+    *(
+        (serializer, None, InvalidValueError, "^value: .* must not be None")
+        for serializer in (INT, BYTES, TIME_WINDOW, GLOBAL_WINDOW, serializer_of(LIST(LONG)))
+    ),
+]
+
+
+@pytest.mark.parametrize(("serializer", "value", "error", "message"), NO_VALUES)
+def test_what_is_not_encoded(
+    serializer: Serializer, value: Any, error: type[KeyGroupsError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        serializer.encode(value)
+
+
+def test_an_enum() -> None:
+    colors = Serializer.from_snapshot(sb.i32(2) + ENUM)
+    assert colors == EnumSerializer("a.E", ["RED", "GREEN"])
+    assert colors != EnumSerializer("a.E", ["GREEN", "RED"])
+    assert colors.decode(sb.i32(1)) == "GREEN"
+
+
+# --- classes --------------------------------------------------------------------------------
+
+
+def test_no_two_classes_of_one_snapshot() -> None:
+    with pytest.raises(InvalidValueError, match=r"Other must be .* which is of IntSerializer"):
+        type("Other", (Simple,), {"name": "X", "snapshot": INT.snapshot})
+    assert REGISTRY[INT.snapshot] is type(INT)
+
+
+def test_a_class_can_be_defined_again() -> None:
+    """As a notebook does whose cell is run twice."""
+    first, second = (type("Mine", (Simple,), {"name": "X", "snapshot": "a.B"}) for _ in range(2))
+    assert REGISTRY["a.B"] is second is not first
+
+
+def test_the_base_class_is_no_serializer() -> None:
+    with pytest.raises(InvalidTypeError, match="of a class derived from it"):
+        Serializer()
+
+
+def test_a_serializer_that_is_read_only_from_snapshots_says_so() -> None:
+    type("Silent", (Serializer,), {"name": "SILENT", "snapshot": "a.Silent"})
+    with pytest.raises(NotImplementedError):
+        Serializer.from_snapshot(sb.i32(2) + sb.snapshot("a.Silent", 3))
+
+
+@pytest.mark.parametrize("module", ["state_keys", "savepoint", "_serializers.base"])
+def test_the_registry_is_full_whatever_is_imported_first(module: str) -> None:
+    code = (
+        f"import keygroups.{module}; from keygroups._serializers.base import REGISTRY; "
+        "print(len(REGISTRY))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) == len({data[2 : 2 + data[1]] for data, _ in SNAPSHOTS})
