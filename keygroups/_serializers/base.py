@@ -74,6 +74,8 @@ class Serializer:
     `names` those of a POJO's fields, `fields` the logical types of a SQL_ROW, `java_class` the
     class of a POJO, an ENUM or what KRYO wrote. `key_type` is the key type for the same values,
     None where there is none. `size` is how many bytes every value takes, None where they differ.
+    `takes_null` says whether a null can be written. `snapshot` is the class of the snapshots in
+    headers, and `versions` are those that are read, of which the last is written.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `decode` and `encode` do too, and check what they are given.
@@ -147,8 +149,9 @@ class Serializer:
         r"""Return the serializer that a snapshot tells of.
 
         `data` is all of it as the header of an operator's state has it: the version of all
-        snapshots, which is 2, then class, version and contents. Raises SavepointError where it
-        is none or of a class that is not known, InvalidTypeError where it is no bytes.
+        snapshots, which is 2, then class, version and contents. That of an external type of SQL
+        gives the serializer within it. Raises SavepointError where it is none or of a class that
+        is not known, InvalidTypeError where it is no bytes.
 
         Flink: TypeSerializerSnapshotSerializationUtil.readSerializerSnapshot.
 

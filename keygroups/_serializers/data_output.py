@@ -1,4 +1,4 @@
-"""How Java's DataOutput writes numbers and texts: what `_cursor` reads."""
+"""How Java's DataOutput writes numbers and texts: what `data_input` reads."""
 
 from __future__ import annotations
 

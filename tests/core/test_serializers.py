@@ -13,7 +13,13 @@ import savepoint_bytes as sb
 from snapshot_bytes import ENUM, SNAPSHOTS, external, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple
-from keygroups._serializers.compounds import EnumSerializer, PojoSerializer, RowSerializer
+from keygroups._serializers.compounds import (
+    EnumSerializer,
+    ListSerializer,
+    MapSerializer,
+    PojoSerializer,
+    RowSerializer,
+)
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups.errors import (
     InvalidTypeError,
@@ -178,6 +184,12 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (serializer_of(SQL_ROW("INT")), (1, 2), KeyGroupsError, "^value: .*fields"),
     (POJO, {"n": 1}, UnsupportedKeyTypeError, "POJO.* cannot be written here"),
     (NULL, None, UnsupportedKeyTypeError, "NULL cannot be written here"),
+    (
+        ListSerializer(MapSerializer(INT, INT)),
+        [{1: 2}],
+        UnsupportedKeyTypeError,
+        r"^value: a value of MAP\(INT, INT\) cannot be written here",
+    ),
     *(
         (serializer, None, InvalidValueError, "^value: .* must not be None")
         for serializer in (INT, BYTES, TIME_WINDOW, GLOBAL_WINDOW, serializer_of(LIST(LONG)))
