@@ -15,6 +15,7 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
+    RawTimersHandle,
     StreamHandle,
     SubtaskState,
 )
@@ -101,10 +102,10 @@ class OperatorRewriter(OperatorFiles):
         self.old_max_parallelism = old
         self.is_moved = old != groups
         self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
-        self.states, header = _merged_header(operator)
+        states, header = _merged_header(operator)
         key_type = None
-        if self.states:
-            key = self.states[0].key_serializer
+        if states:
+            key = states[0].key_serializer
             key_type = key.key_type
             if key_type is None and old % groups:
                 raise _refused(
@@ -112,11 +113,11 @@ class OperatorRewriter(OperatorFiles):
                     f"has keys of {key}, whose hash is not known here, so that the new max "
                     f"parallelism must be a divisor of {old}, got {groups}",
                 )
-        numbers = {state.name: number for number, state in enumerate(self.states)}
+        numbers = {state.name: number for number, state in enumerate(states)}
         self.read_tasks = [
             RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
         ]
-        super().__init__(folder, new.operator_id, header, groups, new.parallelism)
+        super().__init__(folder, new.operator_id, header, states, groups, new.parallelism)
 
 
 def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], bytes]:
@@ -124,8 +125,8 @@ def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], byt
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in operator.tasks():
-        for handle, is_raw in task.handles:
-            if is_raw:
+        for handle in task.handles:
+            if isinstance(handle, RawTimersHandle):
                 raise _refused(
                     operator,
                     "has raw keyed state, such as timers on the heap beside RocksDB: take a "

@@ -17,9 +17,6 @@ from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._files.files import Files, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
-    ChangelogHandle,
-    KeyedHandle,
-    KeyGroupsHandle,
     OperatorMetadata,
     SubtaskState,
     operator_id_of,
@@ -27,6 +24,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
@@ -74,7 +72,7 @@ class Operator:
         self._subtasks = sorted(metadata.subtasks, key=lambda one: one.index)
         self._files = files
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
-        self.subtasks = tuple(map(_subtask, self._subtasks))
+        self.subtasks = tuple(_subtask(subtask, files) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
         self.uid = uid or metadata.uid or None
         self.name = metadata.name or None
@@ -149,15 +147,18 @@ class Operator:
         names = None if states is None else self._check_states(states)
         groups = self._check_key_groups(key_groups)
         tasks = []
-        for index, handles in self._handles():
+        for subtask in self._subtasks:
+            handles = subtask.keyed
             wanted = KeyGroupRanges.of(
                 (part.start_key_group, part.end_key_group)
-                for handle, _ in handles
+                for handle in handles
                 for part in groups.intersection(handle.key_groups).ranges
             )
             if wanted.ranges:
                 tasks.append(
-                    ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
+                    ReadTask(
+                        self._files, handles, subtask.index, self.max_parallelism, wanted, names
+                    )
                 )
         return tasks
 
@@ -204,14 +205,6 @@ class Operator:
             ):
                 if handle is not None:
                     yield from read_operator_state(self._files, handle, subtask.index, is_raw)
-
-    def _handles(self) -> Iterator[tuple[int, tuple[tuple[KeyedHandle, bool], ...]]]:
-        """Yield the subtasks with keyed state, and it with whether it is raw."""
-        for subtask in self._subtasks:
-            both = ((subtask.managed_keyed, False), (subtask.raw_keyed, True))
-            handles = tuple((handle, is_raw) for handle, is_raw in both if handle is not None)
-            if handles:
-                yield subtask.index, handles
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order
@@ -344,22 +337,12 @@ def read_savepoint(
     return Savepoint(Files(text, prefixes, allowed))
 
 
-def _subtask(state: SubtaskState) -> Subtask:
-    handles = [one for one in (state.managed_keyed, state.raw_keyed) if one is not None]
-    size = sum(map(_keyed_bytes, handles))
+def _subtask(state: SubtaskState, files: Files) -> Subtask:
+    size = sum(format_of(files, handle).bytes for handle in state.keyed)
     for operator in (state.managed_operator, state.raw_operator):
         size += operator.stream.size if operator else 0
-    key_groups = handles[0].key_groups if handles else None
+    key_groups = state.keyed[0].key_groups if state.keyed else None
     return Subtask(state.index, key_groups, size, state.is_finished)
-
-
-def _keyed_bytes(handle: KeyedHandle) -> int:
-    if isinstance(handle, KeyGroupsHandle):
-        return handle.stream.size
-    if isinstance(handle, ChangelogHandle):
-        return handle.size + sum(map(_keyed_bytes, handle.parts))
-    files = (*handle.shared, *handle.private)
-    return sum(stream.size for name, stream in files if name.endswith(".sst"))
 
 
 def _row(operator: Operator) -> tuple[str, ...]:

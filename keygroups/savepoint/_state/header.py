@@ -56,10 +56,16 @@ def exact_state(state: StateDescriptor) -> str:
     types = [exact_type(state.key_serializer)]
     if state.namespace_serializer is not VOID_NAMESPACE:
         types.append(exact_type(state.namespace_serializer))
-    for one in (state.user_key_serializer, state.value_serializer):
-        if one is not None:
-            types.append(exact_type(one))
+    for serializer in (state.user_key_serializer, state.value_serializer):
+        if serializer is not None:
+            types.append(exact_type(serializer))
     return f"{state.name}: {kind} <{', '.join(types)}>{' with TTL' if state.has_ttl else ''}"
+
+
+def stored_serializer(state: StateDescriptor) -> Serializer:
+    """Return the serializer of a value with all that is stored with it; timers have none."""
+    assert state.value_serializer is not None
+    return ttl_of(state.value_serializer) if state.has_ttl else state.value_serializer
 
 
 @dataclass(frozen=True)
@@ -107,10 +113,7 @@ def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
 
 def write_state(state: StateDescriptor) -> bytes:
     """Return what a header says of a state, which is none of timers."""
-    value = state.value_serializer
-    assert value is not None
-    if state.has_ttl:
-        value = ttl_of(value)
+    value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = map_of(state.user_key_serializer, value)
     elif state.kind == "LIST":

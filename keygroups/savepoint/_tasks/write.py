@@ -19,6 +19,7 @@ from keygroups.savepoint._state.entry_encoder import (
     joined_lists,
     name_of,
 )
+from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 
 
@@ -45,11 +46,12 @@ class WriteTask:
     max_parallelism: int
     key_groups: KeyGroupRange
     header: bytes
+    states: tuple[StateDescriptor, ...]
     allow_any_last_access: bool = False
 
     def encoder(self) -> EntryEncoder:
         """Return what makes entries from keys and values."""
-        return EntryEncoder(self.header, self.max_parallelism, self.allow_any_last_access)
+        return EntryEncoder(self.states, self.max_parallelism, self.allow_any_last_access)
 
     def write(
         self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
@@ -85,13 +87,13 @@ class WriteTask:
         return WrittenFile(self.subtask, handle, file.entries, file.bytes)
 
     def _name(self, entry: EncodedEntry) -> str:
-        return name_of(entry, self.header)
+        return name_of(entry, self.states)
 
 
 class OperatorFiles:
     """The files of keyed state of one operator: what writes them, and what was written.
 
-    `written` are the files that were added, by subtask.
+    `states` are its states by number, `written` the files that were added, by subtask.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class OperatorFiles:
         folder: OutputFolder,
         operator_id: str,
         header: bytes,
+        states: tuple[StateDescriptor, ...],
         max_parallelism: int,
         parallelism: int,
         allow_any_last_access: bool = False,
@@ -108,6 +111,7 @@ class OperatorFiles:
         self.parallelism = parallelism
         self.written: dict[int, WrittenFile] = {}
         self._folder = folder
+        self.states = states
         self._header = header
         self._allow_any_last_access = allow_any_last_access
 
@@ -122,6 +126,7 @@ class OperatorFiles:
             groups,
             key_groups,
             self._header,
+            self.states,
             self._allow_any_last_access,
         )
 
@@ -145,4 +150,4 @@ class OperatorFiles:
     @property
     def file_names(self) -> list[str]:
         """The names of the files that were added."""
-        return [one.handle.stream.path for one in self.written.values()]
+        return [written.handle.stream.path for written in self.written.values()]
