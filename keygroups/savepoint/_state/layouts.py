@@ -25,7 +25,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.values import ReadWhole, stored_value
+from keygroups.savepoint._state.values import ReadWhole, StoredValue
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
 
 Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
@@ -80,7 +80,7 @@ class ValueLayout(Layout):
 
     def __init__(self, state: StateDescriptor) -> None:
         super().__init__(state)
-        self._stored = stored_value(state)
+        self._stored = StoredValue(state)
 
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
@@ -122,31 +122,26 @@ class ValueLayout(Layout):
         self, subtask: int
     ) -> Callable[[Feed, int, int], Iterator[StateEntry]] | None:
         """Return a reader of the hashmap backend's entries."""
-        reads = _reads(
-            self.state.key_serializer, self.state.namespace_serializer, self._native_serializer()
-        )
+        value, has_time = self._native_value()
+        reads = _reads(self.state.key_serializer, self.state.namespace_serializer, value)
         if reads is None:
             return None
         read_key, read_namespace, read_value = reads
-        is_with_time = self._is_value_with_time()
 
         def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
             namespace, pos = read_namespace(data, pos)
             key, pos = read_key(data, pos)
-            value, pos = read_value(data, pos)
             last_access = None
-            if is_with_time:
-                last_access, value = value
+            if has_time:
+                last_access, pos = read_long(data, pos)
+            value, pos = read_value(data, pos)
             return (key, namespace, None, value, last_access, None), pos
 
         return _native_entries(self.state, subtask, read_entry)
 
-    def _native_serializer(self) -> Serializer:
-        """Return the serializer of what the hashmap backend has behind a key."""
-        return self._stored.serializer
-
-    def _is_value_with_time(self) -> bool:
-        return self.state.has_ttl
+    def _native_value(self) -> tuple[Serializer, bool]:
+        """Return the serializer of a value on the heap, and whether its last access precedes."""
+        return self._stored.value_serializer, self._stored.has_time
 
     def _native_framing(self) -> Callable[[Feed, int, int], Iterator[FramedEntry]] | None:
         read_key, read_value = self._key_framer(), self._value_framer()
@@ -214,18 +209,21 @@ class ListLayout(ValueLayout):
     """
 
     def _value_reader(self) -> ReadWhole:
-        read = self._stored.serializer.read
+        read, has_time = self._stored.value_serializer.read, self._stored.has_time
 
         def read_elements(data: bytes, pos: int) -> tuple[Any, None]:
             if read is None:
                 return data, None
             elements = []
             while True:
+                last_access = 0
+                if has_time:
+                    last_access, pos = read_long(data, pos)
                 try:
                     element, pos = read(data, pos)
                 except UnreadableError:
                     return data, None
-                elements.append(element)
+                elements.append(TtlValue(last_access, element) if has_time else element)
                 if pos == len(data):
                     return elements, None
                 if data[pos] != _SEPARATOR:
@@ -234,11 +232,8 @@ class ListLayout(ValueLayout):
 
         return read_elements
 
-    def _native_serializer(self) -> Serializer:
-        return list_of(self._stored.serializer)
-
-    def _is_value_with_time(self) -> bool:
-        return False  # but each element
+    def _native_value(self) -> tuple[Serializer, bool]:
+        return list_of(self._stored.serializer), False  # each element has its own
 
     def _value_framer(self) -> Read | None:
         read_stored = self._stored.serializer.read
@@ -307,12 +302,12 @@ class MapLayout(ValueLayout):
             self.state.key_serializer,
             self.state.namespace_serializer,
             self._user_key,
-            self._stored.serializer,
+            self._stored.value_serializer,
         )
         if reads is None:
             return None
         read_key, read_namespace, read_user_key, read_value = reads
-        is_with_time = self.state.has_ttl
+        has_time = self._stored.has_time
 
         def read_start(data: bytes, pos: int) -> tuple[tuple[Any, Any, int], int]:
             namespace, pos = read_namespace(data, pos)
@@ -326,9 +321,9 @@ class MapLayout(ValueLayout):
             pos += 1
             value = last_access = None
             if not is_null:
+                if has_time:
+                    last_access, pos = read_long(data, pos)
                 value, pos = read_value(data, pos)
-                if is_with_time:
-                    last_access, value = value
             return (user_key, value, last_access), pos
 
         name, kind, make = self.state.name, self.state.kind, StateEntry._make
@@ -370,14 +365,14 @@ class MapLayout(ValueLayout):
 
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         user_key_name, user_key_serializer = f"user key of {self._stored.name}", self._user_key
-        write, is_null = self._stored.writer(allow_any_last_access), self._stored.is_null
+        write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_not_none(user_key_name, user_key)
             # Flink's heap backend writes a null too, so that one has to be possible.
             written = write(value, last_access)
             rest = _VOID + checked_write(user_key_name, user_key_serializer, user_key)
-            return rest, _NULL if is_null(value) else _NOT_NULL + written
+            return rest, _NULL if value is None and not has_time else _NOT_NULL + written
 
         return encode
 

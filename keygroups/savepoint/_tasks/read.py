@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
+from itertools import chain
 
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyedHandle
@@ -43,12 +44,14 @@ class ReadTask:
         return merge(*of_handles, key=lambda entry: entry.key_group)
 
     def framed_entries(self) -> Iterator[FramedEntry]:
-        """Yield the entries as bytes, of one handle after the other.
+        """Return the entries as bytes, those of one handle after those of the other.
 
         Raises SavepointError where there is raw state too.
         """
-        for handle in self.handles:
-            yield from format_of(self.files, handle).framed_entries(self._selection(handle))
+        return chain.from_iterable(
+            format_of(self.files, handle).framed_entries(self._selection(handle))
+            for handle in self.handles
+        )
 
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
