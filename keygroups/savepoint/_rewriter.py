@@ -63,16 +63,20 @@ class RewriteReport:
             change = f"{old} -> {new}" if old != new else f"{old}, as it was"
             yield f"{printable(operator.operator)}: max parallelism {change}"
             by_state: dict[str, list[RewrittenState]] = {}
-            for one in operator.states:
-                by_state.setdefault(one.state, []).append(one)
-            for name, parts in by_state.items():
-                entries = sum(one.entries for one in parts)
-                size = sum(one.bytes for one in parts)
+            for written in operator.states:
+                by_state.setdefault(written.state, []).append(written)
+            for name, of_subtasks in by_state.items():
+                entries = sum(written.entries for written in of_subtasks)
+                size = sum(written.bytes for written in of_subtasks)
                 yield (
-                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in {len(parts)} "
-                    "subtasks"
+                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in "
+                    f"{len(of_subtasks)} subtasks"
                 )
-        keyed = {one.operator: one.new_max_parallelism for one in self.operators if one.states}
+        keyed = {
+            operator.operator: operator.new_max_parallelism
+            for operator in self.operators
+            if operator.states
+        }
         if keyed:
             yield restore_advice(keyed)
 
@@ -199,14 +203,14 @@ class SavepointRewriter(FolderWriter):
         return self._folder.scratch
 
     def report(self) -> RewriteReport:
-        """Return what was written."""
+        """Return how much of each state was written."""
         return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         operators, names = [], []
         for _, new, keyed in self._plans:
             written = {} if keyed is None else keyed.written
-            names += [one.handle.stream.path for one in written.values()]
+            names += [file.handle.stream.path for file in written.values()]
             old = {subtask.index: subtask for subtask in new.subtasks}
             subtasks = tuple(
                 self._subtask(old.get(index, SubtaskState(index)), written.get(index), names)
@@ -261,10 +265,10 @@ class SavepointRewriter(FolderWriter):
 def _reported(plan: _Plan) -> RewrittenOperator:
     operator, new, keyed = plan
     states = [
-        RewrittenState(state.name, subtask, one.entries[number], one.bytes[number])
+        RewrittenState(state.name, subtask, file.entries[number], file.bytes[number])
         for number, state in enumerate(keyed.states if keyed else ())
-        for subtask, one in sorted(keyed.written.items() if keyed else ())
-        if number in one.entries
+        for subtask, file in sorted(keyed.written.items() if keyed else ())
+        if number in file.entries
     ]
     return RewrittenOperator(
         operator.label,
@@ -285,7 +289,11 @@ def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
 def _chosen(savepoint: Savepoint, operators: Iterable[str] | None) -> set[str]:
     """Return the ids of operators; by default all but those that cannot be parallel."""
     if operators is None:
-        return {one.operator_id for one in savepoint.operators if one.max_parallelism > 1}
+        return {
+            operator.operator_id
+            for operator in savepoint.operators
+            if operator.max_parallelism > 1
+        }
     names = iterate("operators", "names", operators)
     return {savepoint.operator(check_str("operator", name)).operator_id for name in names}
 
@@ -324,7 +332,7 @@ def _check_change(
         for old, new in zip(savepoint.operators, news)
     ):
         return
-    labels = [one.label for one in savepoint.operators if one.operator_id in chosen]
+    labels = [operator.label for operator in savepoint.operators if operator.operator_id in chosen]
     why = f"{show(labels)} have it already" if labels else "no operator is chosen"
     if labels and parallelism is not None:
         why += f", and parallelism {parallelism} changes none of them"

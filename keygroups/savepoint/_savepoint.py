@@ -69,7 +69,7 @@ class Operator:
     """
 
     def __init__(self, metadata: OperatorMetadata, files: Files, uid: str | None = None) -> None:
-        self._subtasks = sorted(metadata.subtasks, key=lambda one: one.index)
+        self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
         self._files = files
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
         self.subtasks = tuple(_subtask(subtask, files) for subtask in self._subtasks)
@@ -104,12 +104,12 @@ class Operator:
         Raises SavepointError where a header is damaged or names a serializer that is not known.
         """
         if self._states is None:
-            found: dict[str, StateDescriptor] = {}
+            states: dict[str, StateDescriptor] = {}
             for task in self.tasks():
                 for state in task.descriptors():
-                    found.setdefault(state.name, state)
+                    states.setdefault(state.name, state)
             # Another thread may do the same at once, and finds the same.
-            self._states = tuple(found.values())
+            self._states = tuple(states.values())
         return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
@@ -150,9 +150,9 @@ class Operator:
         for subtask in self._subtasks:
             handles = subtask.keyed
             wanted = KeyGroupRanges.of(
-                (part.start_key_group, part.end_key_group)
+                (run.start_key_group, run.end_key_group)
                 for handle in handles
-                for part in groups.intersection(handle.key_groups).ranges
+                for run in groups.intersection(handle.key_groups).ranges
             )
             if wanted.ranges:
                 tasks.append(
@@ -170,7 +170,7 @@ class Operator:
         where the bytes do not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
-        return nlargest(top, self._key_sizes(), key=lambda one: one.bytes)
+        return nlargest(top, self._key_sizes(), key=lambda key: key.bytes)
 
     def _key_sizes(self) -> Iterator[KeySize]:
         for task in self.tasks():
@@ -187,7 +187,7 @@ class Operator:
                     yield KeySize(key, key_group, task.subtask, count, total)
 
     def _unknown_keys(self, name: str) -> UnknownKeysError:
-        (state,) = (one for one in self.states if one.name == name)
+        (state,) = (state for state in self.states if state.name == name)
         return UnknownKeysError(
             f"{self._files.base}: which keys are how heavy in operator {self.label} is not known: "
             f"of {state} the bytes do not say where a key ends"
@@ -250,7 +250,7 @@ class Savepoint:
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
-        self.operators = tuple(Operator(one, files) for one in metadata.operators)
+        self.operators = tuple(Operator(operator, files) for operator in metadata.operators)
 
     def operator(self, name: str) -> Operator:
         """Return an operator by its uid, its name or its id in hex.
@@ -260,15 +260,19 @@ class Savepoint:
         """
         text = check_str("operator", name)
         by_uid = operator_id_of(text)
-        for one in self.operators:
-            if by_uid == one.operator_id:
-                one.uid = text
-                return one
-        found = [one for one in self.operators if text in (one.operator_id, one.uid, one.name)]
-        if len(found) == 1:
-            return found[0]
-        labels = ", ".join(one.label for one in found or self.operators)
-        problem = "one operator by its uid or id" if found else "an operator's uid, name or id"
+        for operator in self.operators:
+            if by_uid == operator.operator_id:
+                operator.uid = text
+                return operator
+        matching = [
+            operator
+            for operator in self.operators
+            if text in (operator.operator_id, operator.uid, operator.name)
+        ]
+        if len(matching) == 1:
+            return matching[0]
+        labels = ", ".join(operator.label for operator in matching or self.operators)
+        problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
         raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
 
     def check_restore(
@@ -279,15 +283,15 @@ class Savepoint:
         The arguments and what is raised are those of `keygroups.check_restore`; the savepoint's
         max parallelism is the operator's.
         """
-        one = operator if isinstance(operator, Operator) else self.operator(operator)
-        return check_restore(one.max_parallelism, parallelism, max_parallelism)
+        restored = operator if isinstance(operator, Operator) else self.operator(operator)
+        return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
         kind = self.kind or "savepoint or checkpoint"
-        rows = [_HEADINGS, *(_row(one) for one in self.operators)]
+        rows = [_HEADINGS, *map(_row, self.operators)]
         widths = [max(map(len, column)) for column in zip(*rows)]
         head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
         lines = [printable(head)]
@@ -295,9 +299,9 @@ class Savepoint:
             cells = [cell.rjust(width) for cell, width in zip(others, widths[1:])]
             lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
         keyed = {
-            one.label: one.max_parallelism
-            for one in self.operators
-            if any(subtask.key_groups for subtask in one.subtasks)
+            operator.label: operator.max_parallelism
+            for operator in self.operators
+            if any(subtask.key_groups for subtask in operator.subtasks)
         }
         return "\n".join(lines + ([restore_advice(keyed)] if keyed else []))
 
@@ -333,7 +337,7 @@ def read_savepoint(
     }
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
-    allowed = [check_place("path in allow", one) for one in allow]
+    allowed = [check_place("path in allow", place) for place in allow]
     return Savepoint(Files(text, prefixes, allowed))
 
 
@@ -362,7 +366,7 @@ def _row(operator: Operator) -> tuple[str, ...]:
                 per_subtask[subtask] += size
             heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
             imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
-    size = sum(one.bytes for one in operator.subtasks)
+    size = sum(subtask.bytes for subtask in operator.subtasks)
     return (
         short(operator.label, _LABEL),
         str(operator.parallelism),

@@ -56,6 +56,8 @@ class FramedEntry(NamedTuple):
 
 
 Entry = TypeVar("Entry", StateEntry, FramedEntry)
+NativeEntries = Callable[[Feed, int, int], Iterator[Entry]]
+"""Reads so many entries of a key group in the hashmap backend's own format, of a MAP the maps."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,9 @@ class EntryReader(Generic[Entry]):
 
     `framed` takes the key group and the bytes of the key, all after the key group, and of the
     value, as RocksDB and canonical savepoints frame them. It raises IndexError, struct.error or
-    ValueError for bytes that are no entry of the state. `native` reads so many entries of a key
-    group in the hashmap backend's own format, of a MAP so many maps; it is None where the job's
-    own classes are needed.
+    ValueError for bytes that are no entry of the state. `native` is None where the job's own
+    classes are needed.
     """
 
     framed: Callable[[int, bytes, bytes], Entry]
-    native: Callable[[Feed, int, int], Iterator[Entry]] | None
+    native: NativeEntries[Entry] | None

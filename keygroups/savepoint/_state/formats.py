@@ -36,8 +36,8 @@ class Changelog(Format):
     @property
     def bytes(self) -> int:
         """How many bytes what was materialized and the changes have."""
-        parts = (format_of(self._files, part).bytes for part in self._handle.parts)
-        return self._handle.size + sum(parts)
+        nested = (format_of(self._files, handle).bytes for handle in self._handle.parts)
+        return self._handle.size + sum(nested)
 
     def header(self) -> KeyedHeader:
         """Raise SavepointError."""
@@ -69,5 +69,5 @@ FORMATS: dict[type[KeyedHandle], Callable[[Files, Any], Format]] = {
 
 
 def format_of(files: Files, handle: KeyedHandle) -> Format:
-    """Return what reads the keyed state behind a handle."""
+    """Return the format of the keyed state behind a handle."""
     return FORMATS[type(handle)](files, handle)

@@ -84,7 +84,10 @@ class KeyedHeader:
 
 
 def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
-    """Read the header, which is at most `size` bytes long, at the start of a stream."""
+    """Read the header, which is at most `size` bytes long, at the start of a stream.
+
+    Flink: KeyedBackendSerializationProxy.read.
+    """
     cursor = header_cursor(stream, size)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
@@ -106,13 +109,18 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
 
 
 def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
-    """Return the header of streams that are not compressed."""
-    parts = (i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes)
-    return b"".join(parts)
+    """Return the header of streams that are not compressed.
+
+    Flink: KeyedBackendSerializationProxy.write.
+    """
+    return b"".join((i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes))
 
 
 def write_state(state: StateDescriptor) -> bytes:
-    """Return what a header says of a state, which is none of timers."""
+    """Return the bytes of a state in a header, which is none of timers.
+
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentWriterImpl.
+    """
     value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = map_of(state.user_key_serializer, value)
@@ -135,7 +143,10 @@ def write_state(state: StateDescriptor) -> bytes:
 
 
 def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:
-    """Read what a header says of a state: name, options, serializers, backend type."""
+    """Read what a header says of a state: name, options, serializers, backend type.
+
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentReaderImpl.
+    """
     name = cursor.utf()
     backend_type = _BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
     options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}

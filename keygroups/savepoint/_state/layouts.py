@@ -23,7 +23,7 @@ from keygroups._serializers.scalars import (
 from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._state.entries import EntryReader, FramedEntry, StateEntry
+from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.values import ReadWhole, StoredValue
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
@@ -62,9 +62,27 @@ class Layout(ABC):
 
         return EntryReader(frame, self._native_framing())
 
-    @abstractmethod
-    def _native_framing(self) -> Callable[[Feed, int, int], Iterator[FramedEntry]] | None:
+    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
         """Return a reader of the hashmap backend's entries as those of canonical savepoints."""
+        read_key, read_value = self._key_framer(), self._value_framer()
+        if read_key is None or read_value is None:
+            return None
+        name = self.state.name
+
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
+            for _ in range(count):
+                decoded, key = feed.read(read_key)
+                yield FramedEntry(name, key_group, decoded, key, feed.read(read_value))
+
+        return entries
+
+    @abstractmethod
+    def _key_framer(self) -> Read | None:
+        """Return a reader of the key, and of the bytes of an entry's key as RocksDB has them."""
+
+    @abstractmethod
+    def _value_framer(self) -> Read | None:
+        """Return a reader of the bytes of a value as RocksDB has them."""
 
     @abstractmethod
     def encoder(self, allow_any_last_access: bool) -> Encode:
@@ -118,9 +136,7 @@ class ValueLayout(Layout):
         """Return a reader of a value that RocksDB or a canonical savepoint frames."""
         return self._stored.reader()
 
-    def _native_decoding(
-        self, subtask: int
-    ) -> Callable[[Feed, int, int], Iterator[StateEntry]] | None:
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
         """Return a reader of the hashmap backend's entries."""
         value, has_time = self._native_value()
         reads = _reads(self.state.key_serializer, self.state.namespace_serializer, value)
@@ -143,21 +159,7 @@ class ValueLayout(Layout):
         """Return the serializer of a value on the heap, and whether its last access precedes."""
         return self._stored.value_serializer, self._stored.has_time
 
-    def _native_framing(self) -> Callable[[Feed, int, int], Iterator[FramedEntry]] | None:
-        read_key, read_value = self._key_framer(), self._value_framer()
-        if read_key is None or read_value is None:
-            return None
-        name = self.state.name
-
-        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
-            for _ in range(count):
-                decoded, key = feed.read(read_key)
-                yield FramedEntry(name, key_group, decoded, key, feed.read(read_value))
-
-        return entries
-
     def _key_framer(self) -> Read | None:
-        """Return a reader of a key, and of the bytes of key and namespace as RocksDB has them."""
         key, namespace = self.state.key_serializer, self.state.namespace_serializer
         reads = _reads(key, namespace)
         if reads is None:
@@ -173,7 +175,6 @@ class ValueLayout(Layout):
         return read
 
     def _value_framer(self) -> Read | None:
-        """Return a reader of the bytes of what the hashmap backend has behind a key."""
         read_stored = self._stored.serializer.read
         if read_stored is None:
             return None
@@ -295,9 +296,7 @@ class MapLayout(ValueLayout):
 
         return read_map_value
 
-    def _native_decoding(
-        self, subtask: int
-    ) -> Callable[[Feed, int, int], Iterator[StateEntry]] | None:
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
         reads = _reads(
             self.state.key_serializer,
             self.state.namespace_serializer,
@@ -339,7 +338,7 @@ class MapLayout(ValueLayout):
 
         return entries
 
-    def _native_framing(self) -> Callable[[Feed, int, int], Iterator[FramedEntry]] | None:
+    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
         read_key = self._key_framer()
         reads = _reads(self._user_key, self._stored.serializer)
         if read_key is None or reads is None:
@@ -390,11 +389,8 @@ class TimerLayout(Layout):
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the timers that a subtask wrote."""
         name, kind = self.state.name, self.state.kind
-        key_serializer, namespace_serializer = (
-            self.state.key_serializer,
-            self.state.namespace_serializer,
-        )
-        read_key = timer_key_reader(key_serializer, namespace_serializer)
+        key, namespace = self.state.key_serializer, self.state.namespace_serializer
+        read_key, read_timer = timer_key_reader(key, namespace), timer_of(key, namespace).read
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
@@ -417,7 +413,6 @@ class TimerLayout(Layout):
                 key_bytes,
             )
 
-        read_timer = timer_of(key_serializer, namespace_serializer).read
         if read_timer is None:
             return EntryReader(decode, None)
 
@@ -427,25 +422,22 @@ class TimerLayout(Layout):
 
         return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
 
-    def _native_framing(self) -> Callable[[Feed, int, int], Iterator[FramedEntry]] | None:
+    def _key_framer(self) -> Read | None:
         read_timer = timer_of(self.state.key_serializer, self.state.namespace_serializer).read
         if read_timer is None:
             return None
-        name = self.state.name
 
         def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
             (_, key, _), end = read_timer(data, pos)
             return (key, data[pos:end]), end
 
-        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
-            for _ in range(count):
-                key, timer = feed.read(read)
-                yield FramedEntry(name, key_group, key, timer, b"")
+        return read
 
-        return entries
+    def _value_framer(self) -> Read | None:
+        return lambda data, pos: (b"", pos)
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
-        """Return what refuses them: Flink's own operators write timers."""
+        """Return a writer that refuses all: Flink's own operators write timers."""
         return _refuse(self.state)
 
 
@@ -470,9 +462,7 @@ def _reads(*serializers: Serializer) -> list[Read] | None:
     return reads if len(reads) == len(serializers) else None
 
 
-def _native_entries(
-    state: StateDescriptor, subtask: int, read: Read
-) -> Callable[[Feed, int, int], Iterator[StateEntry]]:
+def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeEntries[StateEntry]:
     """Return a reader of entries of which each has its key; `read` reads all but their start."""
     name, kind, make = state.name, state.kind, StateEntry._make
 

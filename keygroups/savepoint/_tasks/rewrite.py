@@ -41,7 +41,7 @@ class RewriteTask:
             )
 
     def _rekey(self) -> Callable[[str, int, Any], int]:
-        """Return what finds the new key group of a key in a state and an old key group."""
+        """Return a function from a state, an old key group and a key to the new key group."""
         old, new, key_type = self.task.max_parallelism, self.max_parallelism, self.key_type
         if key_type is None:
             # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.

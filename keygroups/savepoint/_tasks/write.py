@@ -50,7 +50,7 @@ class WriteTask:
     allow_any_last_access: bool = False
 
     def encoder(self) -> EntryEncoder:
-        """Return what makes entries from keys and values."""
+        """Return an encoder of the operator's entries."""
         return EntryEncoder(self.states, self.max_parallelism, self.allow_any_last_access)
 
     def write(
@@ -81,7 +81,7 @@ class WriteTask:
             file.finish()
 
     def written(self, file: KeyedStateFile) -> WrittenFile:
-        """Return what tells of a file that is whole."""
+        """Return the handle of a file that is whole, and how much is in it."""
         stream = StreamHandle(file.size, path=file.name, is_relative=True)
         handle = KeyGroupsHandle(self.key_groups, tuple(file.offsets), stream, is_canonical=True)
         return WrittenFile(self.subtask, handle, file.entries, file.bytes)
@@ -91,7 +91,7 @@ class WriteTask:
 
 
 class OperatorFiles:
-    """The files of keyed state of one operator: what writes them, and what was written.
+    """The files of keyed state of one operator: their tasks, and those that were written.
 
     `states` are its states by number, `written` the files that were added, by subtask.
     """
@@ -116,7 +116,7 @@ class OperatorFiles:
         self._allow_any_last_access = allow_any_last_access
 
     def task(self, subtask: int) -> WriteTask:
-        """Return what writes the file of a subtask."""
+        """Return the task that writes the file of a subtask."""
         groups = self.max_parallelism
         key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
         return WriteTask(
