@@ -355,10 +355,7 @@ def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetad
 
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
-    return any(
-        subtask.managed_keyed is not None or subtask.raw_keyed is not None
-        for subtask in operator.subtasks
-    )
+    return any(subtask.keyed for subtask in operator.subtasks)
 
 
 def _has_operator_state(subtask: SubtaskState) -> bool:

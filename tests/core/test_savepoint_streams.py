@@ -417,6 +417,17 @@ def test_raw_timers(tmp_path: Path) -> None:
     assert sum(operator.key_group_bytes().weights) == 11
 
 
+def test_raw_timers_are_not_written_anew(tmp_path: Path) -> None:
+    """They have no header, and their bytes are not those of timers in a savepoint."""
+    operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7)))
+    (task,) = operator.tasks()
+    (handle,) = task.handles
+    with pytest.raises(SavepointError, match="raw keyed state has no header"):
+        task.header(handle)
+    with pytest.raises(SavepointError, match=r"raw keyed state .* is not read as bytes"):
+        list(task.framed_entries())
+
+
 def test_no_raw_timers(tmp_path: Path) -> None:
     operator = raw(tmp_path, b"", b"")
     assert operator.states == ()

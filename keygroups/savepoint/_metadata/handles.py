@@ -61,7 +61,7 @@ class ChangelogHandle:
     parts: tuple[KeyedHandle, ...] = ()
 
 
-KeyedHandle = KeyGroupsHandle | RocksDBHandle | ChangelogHandle
+KeyedHandle = KeyGroupsHandle | RawTimersHandle | RocksDBHandle | ChangelogHandle
 
 
 @dataclass(frozen=True)

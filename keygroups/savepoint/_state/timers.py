@@ -76,8 +76,7 @@ class RawTimers(OffsetFormat):
 
     def _error(self) -> SavepointError:
         return SavepointError(
-            f"{self._files.base}: raw keyed state cannot be written anew: take a savepoint in "
-            "the canonical format"
+            f"{self._files.base}: raw keyed state has no header, and is not read as bytes here"
         )
 
 
