@@ -95,7 +95,7 @@ class SavepointWriter(FolderWriter):
         if not uid or operator_id in [operator.operator_id for operator in self._operators]:
             raise InvalidValueError(f"uid must be one of the job's, and new here, got {show(uid)}")
         key = serializer_to_write("key_type", key_type)
-        names, written = set(), []
+        names, descriptors = set(), []
         for state in iterate("states", "descriptors", states):
             if not isinstance(state, NEW_STATES):
                 raise InvalidTypeError(
@@ -106,13 +106,13 @@ class SavepointWriter(FolderWriter):
                     f"states must differ in name, got {show(state.name)} twice"
                 )
             names.add(state.name)
-            written.append(described(state, key))
+            descriptors.append(described(state, key))
         if not 1 <= len(names) <= _MOST_STATES:
             raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-        header = write_keyed_header(write_serializer(key), [*map(write_state, written)])
+        header = write_keyed_header(write_serializer(key), [*map(write_state, descriptors)])
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         operator = OperatorWriter(
-            *(self._folder, operator_id, header, tuple(written), groups, subtasks, allow)
+            self._folder, operator_id, header, tuple(descriptors), groups, subtasks, allow
         )
         self._operators.append(operator)
         return operator
@@ -147,8 +147,15 @@ class OperatorWriter(OperatorFiles):
         parallelism: int,
         allow_any_last_access: bool = False,
     ) -> None:
-        both = (max_parallelism, parallelism)
-        super().__init__(folder, operator_id, header, states, *both, allow_any_last_access)
+        super().__init__(
+            folder,
+            operator_id,
+            header,
+            states,
+            max_parallelism,
+            parallelism,
+            allow_any_last_access,
+        )
         self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1

@@ -41,7 +41,7 @@ def subtask_of(data: bytes, *, version: int = 6) -> SubtaskState:
 
 
 def test_raw_keyed_state_is_of_key_groups() -> None:
-    """Flink: StateInitializationContextImpl takes nothing but a KeyGroupsStateHandle."""
+    """Flink: StreamTaskStateInitializerImpl.transform takes nothing but a KeyGroupsStateHandle."""
     raw = subtask_of(sb.subtask(raw_keyed=sb.native(3, [-1, 0], sb.inline(b"abc")))).raw_keyed
     stream = StreamHandle(3, b"abc", name="inline")
     assert raw == RawTimersHandle(KeyGroupRange(3, 4), (-1, 0), stream, is_canonical=False)

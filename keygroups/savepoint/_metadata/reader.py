@@ -282,7 +282,7 @@ class _Reader:
     def _raw_keyed(self, max_parallelism: int) -> RawTimersHandle | None:
         """Read the handle of raw keyed state.
 
-        Flink: StateInitializationContextImpl, which takes no other than a KeyGroupsStateHandle.
+        Flink: StreamTaskStateInitializerImpl.transform takes nothing but a KeyGroupsStateHandle.
         """
         handle = self._keyed_state(max_parallelism)
         if handle is None:

@@ -45,7 +45,7 @@ class KeyedStateFile:
         self._max_parallelism = max_parallelism
         self._key_groups = key_groups
         self._name_entry = name_entry
-        self._parts: list[bytes] = []
+        self._pending: list[bytes] = []
         self._buffered = 0
         self._key_group = -1
         self._prefix = self._last_prefix = b""
@@ -105,12 +105,12 @@ class KeyedStateFile:
         self._write(data)
 
     def _write(self, data: bytes) -> None:
-        self._parts.append(data)
+        self._pending.append(data)
         self.size += len(data)
         self._buffered += len(data)
         if self._buffered >= _BUFFERED:
             self._flush()
 
     def _flush(self) -> None:
-        self._file.write(b"".join(self._parts))
-        self._parts, self._buffered = [], 0
+        self._file.write(b"".join(self._pending))
+        self._pending, self._buffered = [], 0
