@@ -72,7 +72,9 @@ def operator_reports(
     top = check_int("top", top, 1, 2**31 - 1)
     if operators is None:
         chosen = [
-            one for one in savepoint.operators if any(part.key_groups for part in one.subtasks)
+            operator
+            for operator in savepoint.operators
+            if any(subtask.key_groups for subtask in operator.subtasks)
         ]
     else:
         names = iterate("operators", "names", operators)
@@ -85,7 +87,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     new = min(old + 1, groups) if parallelism is None else parallelism
     plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
     load = operator.key_group_bytes()
-    heaviest = sorted(range(groups), key=lambda one: -load.weights[one])[:top]
+    heaviest = sorted(range(groups), key=lambda key_group: -load.weights[key_group])[:top]
     rescale = RescaleReport(plan, load)
     try:
         keys = tuple(operator.key_sizes(top))

@@ -104,5 +104,5 @@ def _write(operator: OperatorRewriter, rewriter: SavepointRewriter) -> None:
     if operator.is_moved:
         entries = sorted_entries(entries, groups, operator.bytes, rewriter.scratch)
     with closing(entries):
-        for subtask, part in groupby(entries, lambda entry: subtasks[entry.key_group]):
-            operator.add(operator.task(subtask).write(part))
+        for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
+            operator.add(operator.task(subtask).write(of_subtask))

@@ -15,6 +15,7 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
+    RawTimersHandle,
     StreamHandle,
     SubtaskState,
 )
@@ -62,16 +63,20 @@ class RewriteReport:
             change = f"{old} -> {new}" if old != new else f"{old}, as it was"
             yield f"{printable(operator.operator)}: max parallelism {change}"
             by_state: dict[str, list[RewrittenState]] = {}
-            for one in operator.states:
-                by_state.setdefault(one.state, []).append(one)
-            for name, parts in by_state.items():
-                entries = sum(one.entries for one in parts)
-                size = sum(one.bytes for one in parts)
+            for written in operator.states:
+                by_state.setdefault(written.state, []).append(written)
+            for name, of_subtasks in by_state.items():
+                entries = sum(written.entries for written in of_subtasks)
+                size = sum(written.bytes for written in of_subtasks)
                 yield (
-                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in {len(parts)} "
-                    "subtasks"
+                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in "
+                    f"{len(of_subtasks)} subtasks"
                 )
-        keyed = {one.operator: one.new_max_parallelism for one in self.operators if one.states}
+        keyed = {
+            operator.operator: operator.new_max_parallelism
+            for operator in self.operators
+            if operator.states
+        }
         if keyed:
             yield restore_advice(keyed)
 
@@ -101,10 +106,10 @@ class OperatorRewriter(OperatorFiles):
         self.old_max_parallelism = old
         self.is_moved = old != groups
         self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
-        self.states, header = _merged_header(operator)
+        states, header = _merged_header(operator)
         key_type = None
-        if self.states:
-            key = self.states[0].key_serializer
+        if states:
+            key = states[0].key_serializer
             key_type = key.key_type
             if key_type is None and old % groups:
                 raise _refused(
@@ -112,11 +117,11 @@ class OperatorRewriter(OperatorFiles):
                     f"has keys of {key}, whose hash is not known here, so that the new max "
                     f"parallelism must be a divisor of {old}, got {groups}",
                 )
-        numbers = {state.name: number for number, state in enumerate(self.states)}
+        numbers = {state.name: number for number, state in enumerate(states)}
         self.read_tasks = [
             RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
         ]
-        super().__init__(folder, new.operator_id, header, groups, new.parallelism)
+        super().__init__(folder, new.operator_id, header, states, groups, new.parallelism)
 
 
 def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], bytes]:
@@ -124,8 +129,8 @@ def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], byt
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
     for task in operator.tasks():
-        for handle, is_raw in task.handles:
-            if is_raw:
+        for handle in task.handles:
+            if isinstance(handle, RawTimersHandle):
                 raise _refused(
                     operator,
                     "has raw keyed state, such as timers on the heap beside RocksDB: take a "
@@ -198,14 +203,14 @@ class SavepointRewriter(FolderWriter):
         return self._folder.scratch
 
     def report(self) -> RewriteReport:
-        """Return what was written."""
+        """Return how much of each state was written."""
         return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
 
     def _finish(self) -> tuple[Collection[str], bytes]:
         operators, names = [], []
         for _, new, keyed in self._plans:
             written = {} if keyed is None else keyed.written
-            names += [one.handle.stream.path for one in written.values()]
+            names += [file.handle.stream.path for file in written.values()]
             old = {subtask.index: subtask for subtask in new.subtasks}
             subtasks = tuple(
                 self._subtask(old.get(index, SubtaskState(index)), written.get(index), names)
@@ -260,10 +265,10 @@ class SavepointRewriter(FolderWriter):
 def _reported(plan: _Plan) -> RewrittenOperator:
     operator, new, keyed = plan
     states = [
-        RewrittenState(state.name, subtask, one.entries[number], one.bytes[number])
+        RewrittenState(state.name, subtask, file.entries[number], file.bytes[number])
         for number, state in enumerate(keyed.states if keyed else ())
-        for subtask, one in sorted(keyed.written.items() if keyed else ())
-        if number in one.entries
+        for subtask, file in sorted(keyed.written.items() if keyed else ())
+        if number in file.entries
     ]
     return RewrittenOperator(
         operator.label,
@@ -284,7 +289,11 @@ def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
 def _chosen(savepoint: Savepoint, operators: Iterable[str] | None) -> set[str]:
     """Return the ids of operators; by default all but those that cannot be parallel."""
     if operators is None:
-        return {one.operator_id for one in savepoint.operators if one.max_parallelism > 1}
+        return {
+            operator.operator_id
+            for operator in savepoint.operators
+            if operator.max_parallelism > 1
+        }
     names = iterate("operators", "names", operators)
     return {savepoint.operator(check_str("operator", name)).operator_id for name in names}
 
@@ -323,7 +332,7 @@ def _check_change(
         for old, new in zip(savepoint.operators, news)
     ):
         return
-    labels = [one.label for one in savepoint.operators if one.operator_id in chosen]
+    labels = [operator.label for operator in savepoint.operators if operator.operator_id in chosen]
     why = f"{show(labels)} have it already" if labels else "no operator is chosen"
     if labels and parallelism is not None:
         why += f", and parallelism {parallelism} changes none of them"
@@ -346,10 +355,7 @@ def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetad
 
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
-    return any(
-        subtask.managed_keyed is not None or subtask.raw_keyed is not None
-        for subtask in operator.subtasks
-    )
+    return any(subtask.keyed for subtask in operator.subtasks)
 
 
 def _has_operator_state(subtask: SubtaskState) -> bool:

@@ -18,9 +18,6 @@ from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._files.files import Files, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
-    ChangelogHandle,
-    KeyedHandle,
-    KeyGroupsHandle,
     OperatorMetadata,
     SubtaskState,
     operator_id_of,
@@ -28,6 +25,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
@@ -72,10 +70,10 @@ class Operator:
     """
 
     def __init__(self, metadata: OperatorMetadata, files: Files, uid: str | None = None) -> None:
-        self._subtasks = sorted(metadata.subtasks, key=lambda one: one.index)
+        self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
         self._files = files
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
-        self.subtasks = tuple(map(_subtask, self._subtasks))
+        self.subtasks = tuple(_subtask(subtask, files) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
         self.uid = uid or metadata.uid or None
         self.name = metadata.name or None
@@ -107,12 +105,12 @@ class Operator:
         Raises SavepointError where a header is damaged or names a serializer that is not known.
         """
         if self._states is None:
-            found: dict[str, StateDescriptor] = {}
+            states: dict[str, StateDescriptor] = {}
             for task in self.tasks():
                 for state in task.descriptors():
-                    found.setdefault(state.name, state)
+                    states.setdefault(state.name, state)
             # Another thread may do the same at once, and finds the same.
-            self._states = tuple(found.values())
+            self._states = tuple(states.values())
         return self._states
 
     def key_group_bytes(self) -> KeyGroupLoad:
@@ -150,15 +148,18 @@ class Operator:
         names = None if states is None else self._check_states(states)
         groups = self._check_key_groups(key_groups)
         tasks = []
-        for index, handles in self._handles():
+        for subtask in self._subtasks:
+            handles = subtask.keyed
             wanted = KeyGroupRanges.of(
-                (part.start_key_group, part.end_key_group)
-                for handle, _ in handles
-                for part in groups.intersection(handle.key_groups).ranges
+                (run.start_key_group, run.end_key_group)
+                for handle in handles
+                for run in groups.intersection(handle.key_groups).ranges
             )
             if wanted.ranges:
                 tasks.append(
-                    ReadTask(self._files, handles, index, self.max_parallelism, wanted, names)
+                    ReadTask(
+                        self._files, handles, subtask.index, self.max_parallelism, wanted, names
+                    )
                 )
         return tasks
 
@@ -170,7 +171,7 @@ class Operator:
         where the bytes do not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
-        return nlargest(top, self._key_sizes(), key=lambda one: one.bytes)
+        return nlargest(top, self._key_sizes(), key=lambda key: key.bytes)
 
     def _key_sizes(self) -> Iterator[KeySize]:
         for task in self.tasks():
@@ -187,7 +188,7 @@ class Operator:
                     yield KeySize(key, key_group, task.subtask, count, total)
 
     def _unknown_keys(self, name: str) -> UnknownKeysError:
-        (state,) = (one for one in self.states if one.name == name)
+        (state,) = (state for state in self.states if state.name == name)
         return UnknownKeysError(
             f"{self._files.base}: which keys are how heavy in operator {self.label} is not known: "
             f"of {state} the bytes do not say where a key ends"
@@ -205,14 +206,6 @@ class Operator:
             ):
                 if handle is not None:
                     yield from read_operator_state(self._files, handle, subtask.index, is_raw)
-
-    def _handles(self) -> Iterator[tuple[int, tuple[tuple[KeyedHandle, bool], ...]]]:
-        """Yield the subtasks with keyed state, and it with whether it is raw."""
-        for subtask in self._subtasks:
-            both = ((subtask.managed_keyed, False), (subtask.raw_keyed, True))
-            handles = tuple((handle, is_raw) for handle, is_raw in both if handle is not None)
-            if handles:
-                yield subtask.index, handles
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order
@@ -258,7 +251,7 @@ class Savepoint:
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
-        self.operators = tuple(Operator(one, files) for one in metadata.operators)
+        self.operators = tuple(Operator(operator, files) for operator in metadata.operators)
 
     def operator(self, name: str) -> Operator:
         """Return an operator by its uid, its name or its id in hex.
@@ -268,15 +261,19 @@ class Savepoint:
         """
         text = check_str("operator", name)
         by_uid = operator_id_of(text)
-        for one in self.operators:
-            if by_uid == one.operator_id:
-                one.uid = text
-                return one
-        found = [one for one in self.operators if text in (one.operator_id, one.uid, one.name)]
-        if len(found) == 1:
-            return found[0]
-        labels = ", ".join(one.label for one in found or self.operators)
-        problem = "one operator by its uid or id" if found else "an operator's uid, name or id"
+        for operator in self.operators:
+            if by_uid == operator.operator_id:
+                operator.uid = text
+                return operator
+        matching = [
+            operator
+            for operator in self.operators
+            if text in (operator.operator_id, operator.uid, operator.name)
+        ]
+        if len(matching) == 1:
+            return matching[0]
+        labels = ", ".join(operator.label for operator in matching or self.operators)
+        problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
         raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
 
     def check_restore(
@@ -287,21 +284,21 @@ class Savepoint:
         The arguments and what is raised are those of `keygroups.check_restore`; the savepoint's
         max parallelism is the operator's.
         """
-        one = operator if isinstance(operator, Operator) else self.operator(operator)
-        return check_restore(one.max_parallelism, parallelism, max_parallelism)
+        restored = operator if isinstance(operator, Operator) else self.operator(operator)
+        return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
         kind = self.kind or "savepoint or checkpoint"
-        rows = [_HEADINGS, *(_row(one) for one in self.operators)]
+        rows = [_HEADINGS, *map(_row, self.operators)]
         head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
         lines = [printable(head), *text_table(rows, left=(0,))]
         keyed = {
-            one.label: one.max_parallelism
-            for one in self.operators
-            if any(subtask.key_groups for subtask in one.subtasks)
+            operator.label: operator.max_parallelism
+            for operator in self.operators
+            if any(subtask.key_groups for subtask in operator.subtasks)
         }
         return "\n".join(lines + ([restore_advice(keyed)] if keyed else []))
 
@@ -337,26 +334,16 @@ def read_savepoint(
     }
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
-    allowed = [check_place("path in allow", one) for one in allow]
+    allowed = [check_place("path in allow", place) for place in allow]
     return Savepoint(Files(text, prefixes, allowed))
 
 
-def _subtask(state: SubtaskState) -> Subtask:
-    handles = [one for one in (state.managed_keyed, state.raw_keyed) if one is not None]
-    size = sum(map(_keyed_bytes, handles))
+def _subtask(state: SubtaskState, files: Files) -> Subtask:
+    size = sum(format_of(files, handle).bytes for handle in state.keyed)
     for operator in (state.managed_operator, state.raw_operator):
         size += operator.stream.size if operator else 0
-    key_groups = handles[0].key_groups if handles else None
+    key_groups = state.keyed[0].key_groups if state.keyed else None
     return Subtask(state.index, key_groups, size, state.is_finished)
-
-
-def _keyed_bytes(handle: KeyedHandle) -> int:
-    if isinstance(handle, KeyGroupsHandle):
-        return handle.stream.size
-    if isinstance(handle, ChangelogHandle):
-        return handle.size + sum(map(_keyed_bytes, handle.parts))
-    files = (*handle.shared, *handle.private)
-    return sum(stream.size for name, stream in files if name.endswith(".sst"))
 
 
 def _row(operator: Operator) -> tuple[str, ...]:
@@ -376,7 +363,7 @@ def _row(operator: Operator) -> tuple[str, ...]:
                 per_subtask[subtask] += size
             heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
             imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
-    size = sum(one.bytes for one in operator.subtasks)
+    size = sum(subtask.bytes for subtask in operator.subtasks)
     return (
         short(operator.label, _LABEL),
         str(operator.parallelism),

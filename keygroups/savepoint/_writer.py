@@ -19,7 +19,7 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.savepoint._state.header import write_keyed_header, write_state
+from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.new_states import NewState, described, serializer_to_write
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
@@ -86,10 +86,10 @@ class SavepointWriter(FolderWriter):
         """
         groups, subtasks = check_parallelisms(max_parallelism, parallelism)
         operator_id = operator_id_of(check_str("uid", uid))
-        if not uid or operator_id in [one.operator_id for one in self._operators]:
+        if not uid or operator_id in [operator.operator_id for operator in self._operators]:
             raise InvalidValueError(f"uid must be one of the job's, and new here, got {show(uid)}")
         key = serializer_to_write("key_type", key_type)
-        names, state_bytes = set(), []
+        names, descriptors = set(), []
         for state in iterate("states", "descriptors", states):
             if not isinstance(state, NewState):
                 raise InvalidTypeError(
@@ -100,12 +100,14 @@ class SavepointWriter(FolderWriter):
                     f"states must differ in name, got {show(state.name)} twice"
                 )
             names.add(state.name)
-            state_bytes.append(write_state(described(state, key)))
+            descriptors.append(described(state, key))
         if not 1 <= len(names) <= _MOST_STATES:
             raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-        header = write_keyed_header(key.snapshot_bytes(), state_bytes)
+        header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-        operator = OperatorWriter(self._folder, operator_id, header, groups, subtasks, allow)
+        operator = OperatorWriter(
+            self._folder, operator_id, header, tuple(descriptors), groups, subtasks, allow
+        )
         self._operators.append(operator)
         return operator
 
@@ -134,15 +136,21 @@ class OperatorWriter(OperatorFiles):
         folder: OutputFolder,
         operator_id: str,
         header: bytes,
+        states: tuple[StateDescriptor, ...],
         max_parallelism: int,
         parallelism: int,
         allow_any_last_access: bool = False,
     ) -> None:
         super().__init__(
-            *(folder, operator_id, header, max_parallelism, parallelism, allow_any_last_access)
+            folder,
+            operator_id,
+            header,
+            states,
+            max_parallelism,
+            parallelism,
+            allow_any_last_access,
         )
-        self._encoder = EntryEncoder(header, max_parallelism, allow_any_last_access)
-        self.states = self._encoder.states
+        self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group

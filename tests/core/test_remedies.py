@@ -578,7 +578,7 @@ OF_STATE = [
         [7],
     ),
     Remedy(
-        "savepoint/_state/entry_encoder",
+        "savepoint/_state/values",
         "tomorrow, got {}: pass allow_any_last_access=True if that is meant",
         lambda: last_access(1_700_000_000, allow_any=False),
         lambda: [
@@ -595,7 +595,7 @@ OF_STATE = [
         [b"kryo"],
     ),
     Remedy(
-        "savepoint/_tasks/read",
+        "savepoint/_state/formats",
         "take a canonical savepoint, which has none",
         lambda: entries("2.3.0-changelog-checkpoint"),
         lambda: entries("2.3.0-changelog-canonical"),

@@ -26,15 +26,14 @@ from keygroups.savepoint import Operator, StateDescriptor, StateEntry
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     KeyedHandle,
-    KeyGroupsHandle,
     Metadata,
     OperatorStateHandle,
     RocksDBHandle,
     StreamHandle,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.header import KeyedHeader, read_keyed_header
-from keygroups.savepoint._state.key_group_streams import read_header
+from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.header import KeyedHeader
 from keygroups.savepoint._state.operator_state import read_operator_state
 
 cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
@@ -340,12 +339,7 @@ def test_headers(record_property: Record) -> None:
                 if handle is None or isinstance(handle, ChangelogHandle):
                     continue
                 line = truth.pop((operator.operator_id, subtask.index))
-                if isinstance(handle, KeyGroupsHandle):
-                    with files.open(handle.stream) as stream:
-                        header = read_header(handle, stream)
-                else:
-                    with files.open(handle.meta) as stream:
-                        header = read_keyed_header(stream, stream.size)
+                header = format_of(files, handle).header()
                 assert seen_header(header) == true_header(line), (one, operator)
                 versions[one.flink] += 1
                 kinds.update(state.kind for state in header.states)

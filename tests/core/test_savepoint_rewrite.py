@@ -397,7 +397,7 @@ def test_keys_of_a_class_that_cannot_be_read(tmp_path: Path) -> None:
     task = sb.subtask(managed_keyed=sb.canonical(0, offsets, sb.inline(head + group)))
     old = read_savepoint(sb.write(tmp_path / "old", [sb.operator([task], uid="a")]))
     change_max_parallelism(old, 64, tmp_path / "new")
-    ((handle, _),) = read_savepoint(tmp_path / "new").operators[0].tasks()[0].handles
+    (handle,) = read_savepoint(tmp_path / "new").operators[0].tasks()[0].handles
     assert isinstance(handle, KeyGroupsHandle)
     assert handle.offsets[0x23] == len(head)
     moved = [(b"\x23" + key + b"\0", sb.i64(7)) for key in keys]

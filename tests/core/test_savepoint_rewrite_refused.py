@@ -91,7 +91,7 @@ def test_files_that_are_gone(tmp_path: Path) -> None:
 def keyed_file(folder: Path) -> tuple[Path, KeyGroupsHandle]:
     """Return the file of the first subtask of `by-string`, and what tells of it."""
     task = read_savepoint(folder).operator("by-string").tasks()[0]
-    ((handle, _),) = task.handles
+    (handle,) = task.handles
     assert isinstance(handle, KeyGroupsHandle)
     return folder / handle.stream.path, handle
 

@@ -237,7 +237,7 @@ def test_damaged_canonical(number: int, tmp_path: Path) -> None:
             "LIST",
             sb.list_of(sb.simple("Short")),
             b"\0",
-            "not separated by commas",
+            "requires a buffer of at least 2 bytes",
         ),  # beyond its end
         ("MAP", sb.map_of(STRING, INT), b"\0", "no entry of s: MAP"),
         ("VALUE", STRING, b"\x05a", "no entry of s"),
@@ -415,6 +415,17 @@ def test_raw_timers(tmp_path: Path) -> None:
     assert list(operator.entries([processing.name])) == []
     assert list(operator.entries(None, [5])) == []
     assert sum(operator.key_group_bytes().weights) == 11
+
+
+def test_raw_timers_are_not_written_anew(tmp_path: Path) -> None:
+    """They have no header, and their bytes are not those of timers in a savepoint."""
+    operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7)))
+    (task,) = operator.tasks()
+    (handle,) = task.handles
+    with pytest.raises(SavepointError, match="raw keyed state has no header"):
+        task.header(handle)
+    with pytest.raises(SavepointError, match=r"raw keyed state .* is not read as bytes"):
+        list(task.framed_entries())
 
 
 def test_no_raw_timers(tmp_path: Path) -> None:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import pickle
+from typing import get_args
 
 import pytest
 from real_savepoints import point
 
 from keygroups.errors import SavepointError
+from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._state.formats import FORMATS
 from keygroups.savepoint._tasks.read import ReadTask
 
 NAMES = ["2.3.0-heap-canonical", "2.3.0-heap-native", "2.3.0-rocksinc-checkpoint"]
+
+
+def test_every_handle_has_a_format() -> None:
+    assert FORMATS.keys() == set(get_args(KeyedHandle))
 
 
 def parts_of(task: ReadTask, size: int) -> list[ReadTask]:

@@ -17,7 +17,6 @@ from keygroups._serializers.compounds import KryoSerializer, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
-from keygroups.savepoint._state.encoded_entries import RAW
 from keygroups.state_keys import (
     TIME_WINDOW,
     VOID_NAMESPACE,
@@ -41,9 +40,8 @@ def encoded_keys(name: str) -> Iterator[tuple[StateDescriptor, bytes]]:
     for operator in point(name).read().operators:
         states = {state.name: state for state in operator.states}
         for task in operator.tasks():
-            for handle, _ in task.handles:
-                for entry in task.read(handle, RAW):
-                    yield states[entry.state], entry.key
+            for entry in task.framed_entries():
+                yield states[entry.state], entry.encoded_key
 
 
 def test_keys_of_points() -> None:

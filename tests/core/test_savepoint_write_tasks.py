@@ -19,10 +19,15 @@ from expected_savepoints import (
 
 from keygroups import KeyGroupRange
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.savepoint import OperatorWriter, SavepointWriter, read_savepoint
+from keygroups.savepoint import (
+    OperatorWriter,
+    SavepointWriter,
+    ValueStateDescriptor,
+    read_savepoint,
+)
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.write import WriteTask
-from keygroups.types import STRING
+from keygroups.types import LONG, STRING
 
 KEYS = keys_by_group(128, 0, 42, 43, 44, 127)
 ENTRIES = longs_by(KEYS)
@@ -43,6 +48,24 @@ def encoded(task: WriteTask) -> list[EncodedEntry]:
     encoder = task.encoder()
     entries = sorted(encoder.encode(0, one.key, one.value) for one in ENTRIES)
     return [one for one in entries if one.key_group in task.key_groups]
+
+
+def test_an_encoder_that_was_pickled_takes_the_same_times(tmp_path: Path) -> None:
+    """Seconds, which are refused unless they are allowed."""
+    states = [ValueStateDescriptor("seen", LONG, has_ttl=True)]
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        for uid, allow in (("strict", False), ("any", True)):
+            operator = writer.add_operator(
+                uid, STRING, states, 128, 1, allow_any_last_access=allow
+            )
+            encoder = pickle.loads(pickle.dumps(operator.task(0).encoder()))
+            assert encoder.states == operator.states
+            if allow:
+                entry = encoder.encode(0, "a", 5, last_access=1_700_000_000)
+                assert entry.value == (1_700_000_000).to_bytes(8, "big") + bytes(7) + b"\5"
+            else:
+                with pytest.raises(InvalidValueError, match="last_access must be epoch"):
+                    encoder.encode(0, "a", 5, last_access=1_700_000_000)
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])

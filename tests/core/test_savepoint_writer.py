@@ -42,7 +42,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.encoded_entries import RAW
+from keygroups.savepoint._metadata.handles import RawTimersHandle
 from keygroups.savepoint._state.header import KeyedHeader, write_state
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
@@ -72,7 +72,11 @@ def headers() -> Iterator[KeyedHeader]:
             continue
         for operator in one.read().operators:
             for task in operator.tasks():
-                yield from (task.header(handle) for handle, is_raw in task.handles if not is_raw)
+                yield from (
+                    task.header(handle)
+                    for handle in task.handles
+                    if not isinstance(handle, RawTimersHandle)
+                )
 
 
 def test_headers() -> None:
@@ -114,10 +118,10 @@ def parts_of(operator: Operator, states: set[str]) -> Parts:
     """Return by key group and state the bytes of keys and values, in the order of the file."""
     found: Parts = defaultdict(list)
     for task in operator.tasks():
-        for handle, _ in task.handles:
-            for entry in task.read(handle, RAW):
-                if entry.state in states:
-                    found[entry.key_group, entry.state].append((entry.key, entry.value))
+        for entry in task.framed_entries():
+            if entry.state in states:
+                encoded = (entry.encoded_key, entry.encoded_value)
+                found[entry.key_group, entry.state].append(encoded)
     return found
 
 
@@ -291,8 +295,7 @@ def test_a_nan_is_that_of_java(tmp_path: Path) -> None:
         operator = writer.add_operator("uid", DOUBLE, states, 128, 1)
         operator.write("single", other, single)
     task = read_savepoint(tmp_path / "savepoint").operators[0].tasks()[0]
-    ((handle, _),) = task.handles
-    ((_, key_group, _, key, value),) = task.read(handle, RAW)
+    ((_, key_group, _, key, value),) = task.framed_entries()
     assert key_group == assign_to_key_group(NAN, 128, DOUBLE)
     assert (key.hex(), value.hex()) == ("7ff800000000000000", "7fc00000")
 

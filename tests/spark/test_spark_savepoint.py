@@ -65,6 +65,7 @@ from keygroups.savepoint import (
     TtlValue,
     read_savepoint,
 )
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
@@ -573,9 +574,10 @@ def damaged(tmp_path: Path) -> tuple[Path, int]:
     entries = list(operator.entries())
     last = max(entry.key_group for entry in entries if entry.subtask == 0)
     task = operator.tasks()[0]
-    (handle, _), *_ = task.handles
-    stream = handle.stream  # type: ignore[union-attr]
-    start = handle.offsets[last - handle.key_groups.start_key_group]  # type: ignore[union-attr]
+    handle, *_ = task.handles
+    assert isinstance(handle, KeyGroupsHandle)
+    stream = handle.stream
+    start = handle.offsets[last - handle.key_groups.start_key_group]
     path = folder / Path(stream.path).name
     data = path.read_bytes()
     path.write_bytes(data[: start + 4] + b"\x7f" * (len(data) - start - 4))

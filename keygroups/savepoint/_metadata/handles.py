@@ -38,6 +38,11 @@ class KeyGroupsHandle:
 
 
 @dataclass(frozen=True)
+class RawTimersHandle(KeyGroupsHandle):
+    """Raw keyed state in such a stream: the timers of RocksDB's checkpoints, if on the heap."""
+
+
+@dataclass(frozen=True)
 class RocksDBHandle:
     """Keyed state in the files of RocksDB, by their local names; `meta` is the header."""
 
@@ -56,7 +61,7 @@ class ChangelogHandle:
     parts: tuple[KeyedHandle, ...] = ()
 
 
-KeyedHandle = KeyGroupsHandle | RocksDBHandle | ChangelogHandle
+KeyedHandle = KeyGroupsHandle | RawTimersHandle | RocksDBHandle | ChangelogHandle
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,14 @@ class SubtaskState:
     managed_operator: OperatorStateHandle | None = None
     raw_operator: OperatorStateHandle | None = None
     managed_keyed: KeyedHandle | None = None
-    raw_keyed: KeyedHandle | None = None
+    raw_keyed: RawTimersHandle | None = None
     has_channel_state: bool = False
+
+    @property
+    def keyed(self) -> tuple[KeyedHandle, ...]:
+        """The handles of its keyed state, the managed first."""
+        handles = (self.managed_keyed, self.raw_keyed)
+        return tuple(handle for handle in handles if handle is not None)
 
 
 @dataclass(frozen=True)

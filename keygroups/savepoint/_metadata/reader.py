@@ -38,6 +38,7 @@ from keygroups.savepoint._metadata.handles import (
     Metadata,
     OperatorMetadata,
     OperatorStateHandle,
+    RawTimersHandle,
     RocksDBHandle,
     StreamHandle,
     SubtaskState,
@@ -200,7 +201,8 @@ class _MetadataReader:
             cursor.i64()
             cursor.expect("number of legacy states", cursor.i32(), 0)
         operator_states = [self._operator_state() if cursor.i32() else None for _ in range(2)]
-        keyed_states = [self._keyed_state(max_parallelism) for _ in range(2)]
+        managed_keyed = self._keyed_state(max_parallelism)
+        raw_keyed = self._raw_keyed(max_parallelism)
         channels = 0
         if self._version >= 3:
             for _ in range(2):  # input channels, then result subpartitions
@@ -212,8 +214,8 @@ class _MetadataReader:
             index,
             managed_operator=operator_states[0],
             raw_operator=operator_states[1],
-            managed_keyed=keyed_states[0],
-            raw_keyed=keyed_states[1],
+            managed_keyed=managed_keyed,
+            raw_keyed=raw_keyed,
             has_channel_state=channels > 0,
         )
 
@@ -306,6 +308,22 @@ class _MetadataReader:
             if cursor.bool():
                 return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
         return OperatorStateHandle(tuple(states), self._own_stream())
+
+    def _raw_keyed(self, max_parallelism: int) -> RawTimersHandle | None:
+        """Read the handle of raw keyed state.
+
+        Flink: StreamTaskStateInitializerImpl.transform takes nothing but a KeyGroupsStateHandle.
+        """
+        handle = self._keyed_state(max_parallelism)
+        if handle is None:
+            return None
+        if not isinstance(handle, KeyGroupsHandle):
+            raise self._cursor.error(
+                f"raw keyed state in a {type(handle).__name__}, which takes a KeyGroupsHandle"
+            )
+        return RawTimersHandle(
+            handle.key_groups, handle.offsets, handle.stream, handle.is_canonical
+        )
 
     def _keyed_state(self, max_parallelism: int, depth: int = 0) -> KeyedHandle | None:
         """Read a handle of keyed state. Flink: deserializeKeyedStateHandle."""

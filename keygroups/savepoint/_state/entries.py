@@ -1,19 +1,13 @@
-"""An entry of keyed state, and how the bytes of its key and its value become one."""
+"""An entry of keyed state as it is read: with its values, or as bytes with its key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from keygroups._checks import LONG_MIN
-from keygroups._serializers.base import UnreadableError
-from keygroups._serializers.scalars import read_long
-from keygroups._values.rows import TtlValue
-from keygroups.savepoint._state.entry_readers import Decode
-from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.state_keys import composite_key_reader, timer_key_reader
+from keygroups.savepoint._files.feed import Feed
 
-_COMMA = 0x2C
 _Bytes = bytes  # by another name where a field has that one
 
 
@@ -47,112 +41,34 @@ class StateEntry(NamedTuple):
     key_bytes: _Bytes | None = None
 
 
-def entry_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
-    """Make what reads an entry of RocksDB or of a canonical savepoint."""
-    name, kind = state.name, state.kind
-    read_key = composite_key_reader(
-        state.key_serializer, state.namespace_serializer, state.user_key_serializer
-    )
-    if kind == "PRIORITY_QUEUE":
-        return _timer_decoder(state, subtask)
-    assert state.value_serializer is not None
-    read_value = value_reader(state)
+class FramedEntry(NamedTuple):
+    """An entry as the bytes that a canonical savepoint frames, with its key.
 
-    def decode(
-        key_group: int, keys: bytes, key: int, key_end: int, values: bytes, value: int, end: int
-    ) -> StateEntry:
-        found, namespace, user_key, key_bytes, key_stop = read_key(keys, key, key_end)
-        if key_stop != key_end:
-            raise ValueError(f"a key of {key_stop - key} bytes in {key_end - key}")
-        result, last_access = read_value(values, value, end)
-        return StateEntry(
-            name,
-            kind,
-            key_group,
-            subtask,
-            found,
-            namespace,
-            user_key,
-            result,
-            last_access,
-            None,
-            key_end - key + end - value,
-            key_bytes,
-        )
+    `key` is that of the stream, None where it has no key type; `encoded_key` is all after the key
+    group, namespace and user key too.
+    """
 
-    return decode
+    state: str
+    key_group: int
+    key: Any
+    encoded_key: bytes
+    encoded_value: bytes
 
 
-def _timer_decoder(state: StateDescriptor, subtask: int) -> Decode[StateEntry]:
-    name, kind = state.name, state.kind
-    read_key = timer_key_reader(state.key_serializer, state.namespace_serializer)
-
-    def decode(
-        key_group: int, keys: bytes, key: int, key_end: int, values: bytes, value: int, end: int
-    ) -> StateEntry:
-        flipped, start = read_long(keys, key)
-        found, namespace, _, key_bytes, key_stop = read_key(keys, start, key_end)
-        if key_stop != key_end or value != end:
-            raise ValueError(f"a timer of {key_stop - key} bytes in {key_end - key}")
-        return StateEntry(
-            name,
-            kind,
-            key_group,
-            subtask,
-            found,
-            namespace,
-            None,
-            None,
-            None,
-            flipped ^ LONG_MIN,
-            key_end - key,
-            key_bytes,
-        )
-
-    return decode
+Entry = TypeVar("Entry", StateEntry, FramedEntry)
+NativeEntries = Callable[[Feed, int, int], Iterator[Entry]]
+"""Reads so many entries of a key group in the hashmap backend's own format, of a MAP the maps."""
 
 
-def value_reader(state: StateDescriptor) -> Callable[[bytes, int, int], tuple[Any, int | None]]:
-    """Make what reads the value of an entry, which has an end, and its last access."""
-    assert state.value_serializer is not None
-    read = state.value_serializer.read
-    has_ttl = state.has_ttl
+@dataclass(frozen=True)
+class EntryReader(Generic[Entry]):
+    """Reads the entries of one state.
 
-    def read_value(data: bytes, pos: int, end: int) -> tuple[Any, int | None]:
-        last_access = None
-        if has_ttl:
-            last_access, pos = read_long(data, pos)
-        if read is None:
-            return data[pos:end], last_access
-        try:
-            value, stop = read(data, pos)
-        except UnreadableError:
-            return data[pos:end], last_access
-        if stop != end:
-            raise ValueError(f"a value of {stop - pos} bytes in {end - pos}")
-        return value, last_access
+    `framed` takes the key group and the bytes of the key, all after the key group, and of the
+    value, as RocksDB and canonical savepoints frame them. It raises IndexError, struct.error or
+    ValueError for bytes that are no entry of the state. `native` is None where the job's own
+    classes are needed.
+    """
 
-    def read_map_value(data: bytes, pos: int, end: int) -> tuple[Any, int | None]:
-        # After a null its serialized form may follow, which the hashmap backend writes.
-        return (None, None) if data[pos] else read_value(data, pos + 1, end)
-
-    def read_elements(data: bytes, pos: int, end: int) -> tuple[Any, None]:
-        start, elements = pos, []
-        while True:
-            last_access = 0
-            if has_ttl:
-                last_access, pos = read_long(data, pos)
-            if read is None:
-                return data[start:end], None
-            try:
-                element, pos = read(data, pos)
-            except UnreadableError:
-                return data[start:end], None
-            elements.append(TtlValue(last_access, element) if has_ttl else element)
-            if pos == end:
-                return elements, None
-            if pos > end or data[pos] != _COMMA:
-                raise ValueError("elements of a list that are not separated by commas")
-            pos += 1
-
-    return {"MAP": read_map_value, "LIST": read_elements}.get(state.kind, read_value)
+    framed: Callable[[int, bytes, bytes], Entry]
+    native: NativeEntries[Entry] | None

@@ -56,10 +56,16 @@ def exact_state(state: StateDescriptor) -> str:
     types = [exact_type(state.key_serializer)]
     if state.namespace_serializer is not VOID_NAMESPACE:
         types.append(exact_type(state.namespace_serializer))
-    for one in (state.user_key_serializer, state.value_serializer):
-        if one is not None:
-            types.append(exact_type(one))
+    for serializer in (state.user_key_serializer, state.value_serializer):
+        if serializer is not None:
+            types.append(exact_type(serializer))
     return f"{state.name}: {kind} <{', '.join(types)}>{' with TTL' if state.has_ttl else ''}"
+
+
+def stored_serializer(state: StateDescriptor) -> Serializer:
+    """Return the serializer of a value with all that is stored with it; timers have none."""
+    assert state.value_serializer is not None
+    return TtlSerializer(state.value_serializer) if state.has_ttl else state.value_serializer
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,10 @@ class KeyedHeader:
 
 
 def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
-    """Read the header, which is at most `size` bytes long, at the start of a stream."""
+    """Read the header, which is at most `size` bytes long, at the start of a stream.
+
+    Flink: KeyedBackendSerializationProxy.read.
+    """
     cursor = header_cursor(stream, size)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
@@ -100,17 +109,19 @@ def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
 
 
 def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
-    """Return the header of streams that are not compressed."""
-    parts = (i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes)
-    return b"".join(parts)
+    """Return the header of streams that are not compressed.
+
+    Flink: KeyedBackendSerializationProxy.write.
+    """
+    return b"".join((i32(_VERSIONS[-1]), b"\0", key_bytes, u16(len(state_bytes)), *state_bytes))
 
 
 def write_state(state: StateDescriptor) -> bytes:
-    """Return what a header says of a state, which is none of timers."""
-    value = state.value_serializer
-    assert value is not None
-    if state.has_ttl:
-        value = TtlSerializer(value)
+    """Return the bytes of a state in a header, which is none of timers.
+
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentWriterImpl.
+    """
+    value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = MapSerializer(state.user_key_serializer, value)
     elif state.kind == "LIST":
@@ -132,7 +143,10 @@ def write_state(state: StateDescriptor) -> bytes:
 
 
 def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:
-    """Read what a header says of a state: name, options, serializers, backend type."""
+    """Read what a header says of a state: name, options, serializers, backend type.
+
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentReaderImpl.
+    """
     name = cursor.utf()
     backend_type = _BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
     options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}

@@ -10,10 +10,10 @@ from keygroups._serializers.data_output import i32, u16
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.key_group_streams import END_OF_KEY_GROUP, LAST_OF_STATE
 from keygroups.state_keys import key_group_prefix
 
-_LAST = 0x80  # set in the first byte of the key that is the last of its state
-_END = u16(0xFFFF)  # in the place of a state's number: the end of the key group
+_END = u16(END_OF_KEY_GROUP)
 _BUFFERED = 1 << 16  # bytes that are written at once
 
 
@@ -23,6 +23,8 @@ class KeyedStateFile:
     `size` is how many bytes that are, `offsets` where each key group of the subtask starts, 0
     for one without entries; `entries` and `bytes` are how many each state has, by its number.
     `name_entry` is what an error calls an entry.
+
+    Flink: FullSnapshotAsyncWriter.writeKVStateData.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class KeyedStateFile:
         self._max_parallelism = max_parallelism
         self._key_groups = key_groups
         self._name_entry = name_entry
-        self._parts: list[bytes] = []
+        self._pending: list[bytes] = []
         self._buffered = 0
         self._key_group = -1
         self._prefix = self._last_prefix = b""
@@ -87,7 +89,7 @@ class KeyedStateFile:
         self._key_group = key_group
         self.offsets[key_group - self._key_groups.start_key_group] = self.size
         prefix = key_group_prefix(key_group, self._max_parallelism)
-        self._prefix, self._last_prefix = prefix, bytes((prefix[0] | _LAST,)) + prefix[1:]
+        self._prefix, self._last_prefix = prefix, bytes((prefix[0] | LAST_OF_STATE,)) + prefix[1:]
 
     def _end_key_group(self) -> None:
         if self._state >= 0:
@@ -103,12 +105,12 @@ class KeyedStateFile:
         self._write(data)
 
     def _write(self, data: bytes) -> None:
-        self._parts.append(data)
+        self._pending.append(data)
         self.size += len(data)
         self._buffered += len(data)
         if self._buffered >= _BUFFERED:
             self._flush()
 
     def _flush(self) -> None:
-        self._file.write(b"".join(self._parts))
-        self._parts, self._buffered = [], 0
+        self._file.write(b"".join(self._pending))
+        self._pending, self._buffered = [], 0

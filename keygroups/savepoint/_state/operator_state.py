@@ -37,7 +37,10 @@ class OperatorStateEntry(NamedTuple):
 def read_operator_state(
     files: Files, handle: OperatorStateHandle, subtask: int, is_raw: bool
 ) -> Iterator[OperatorStateEntry]:
-    """Yield each state of a handle."""
+    """Yield each state of a handle.
+
+    Flink: OperatorStateRestoreOperation; written by DefaultOperatorStateBackendSnapshotStrategy.
+    """
     with files.open(handle.stream) as stream:
         offsets = sorted(offset for _, _, starts in handle.states for offset in starts)
         for offset, following in pairwise(offsets):
@@ -96,10 +99,13 @@ def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
 
 
 def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]:
-    """Read the serializers of the states, which are broadcast, and whether all is compressed."""
+    """Read the serializers of the states, which are broadcast, and whether all is compressed.
+
+    Flink: OperatorBackendSerializationProxy.read, HeapBroadcastState.write.
+    """
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
     is_compressed = version >= 6 and cursor.bool()
-    found, broadcast = {}, set()
+    serializers, broadcast = {}, set()
     for _ in range(2):  # list states, then broadcast states
         for _ in range(cursor.u16()):
             name, _, snapshots, backend_type = read_state(cursor)
@@ -111,7 +117,8 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
                 if key is None:
                     raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
                 broadcast.add(name)
-                # Unlike a Map, without marks of null.
-                value = ListSerializer(TupleSerializer([key, value]))
-            found[name] = value
-    return found, broadcast, is_compressed
+                value = ListSerializer(
+                    TupleSerializer([key, value])
+                )  # unlike a Map, without marks of null
+            serializers[name] = value
+    return serializers, broadcast, is_compressed

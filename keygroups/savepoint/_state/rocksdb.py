@@ -10,78 +10,111 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
+from itertools import chain
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
-from keygroups.savepoint._metadata.handles import RocksDBHandle
-from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entry_readers import Decode, Entry, EntryReaders
-from keygroups.savepoint._state.header import read_keyed_header
+from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
+from keygroups.savepoint._state.entries import Entry, EntryReader
+from keygroups.savepoint._state.format import Format, Selection
+from keygroups.savepoint._state.header import KeyedHeader, read_keyed_header
+from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
 
 
-def read_entries(
-    files: Files,
-    handle: RocksDBHandle,
-    subtask: int,
-    prefix_bytes: int,
-    wanted: Callable[[str], bool],
-    key_groups: KeyGroupRanges,
-    readers: EntryReaders[Entry],
-) -> Iterator[Entry]:
-    """Yield the entries of some states and key groups, one key group after the other."""
-    with ExitStack() as opened:
-        meta = opened.enter_context(files.open(handle.meta))
-        header = read_keyed_header(meta, meta.size)
+class RocksDBFiles(Format):
+    """Managed keyed state in the files of RocksDB.
+
+    Flink: RocksDBIncrementalRestoreOperation, RocksIncrementalSnapshotStrategy.
+    """
+
+    def __init__(self, files: Files, handle: RocksDBHandle) -> None:
+        self._files = files
+        self._handle = handle
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes the SST files have."""
+        return sum(stream.size for name, stream in self._streams() if _is_sst(name))
+
+    def header(self) -> KeyedHeader:
+        """Read the header, which has a stream of its own."""
+        with self._files.open(self._handle.meta) as stream:
+            return read_keyed_header(stream, stream.size)
+
+    def weights(self) -> dict[int, int]:
+        """Return the same for each key group: they stand together in the files."""
+        key_groups = self._handle.key_groups
+        if not key_groups:
+            return {}
+        total = sum(stream.size for _, stream in self._streams())
+        return dict.fromkeys(key_groups, total // len(key_groups))
+
+    def _streams(self) -> Iterator[tuple[str, StreamHandle]]:
+        return chain(self._handle.shared, self._handle.private)
+
+    def _entries(
+        self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
+    ) -> Iterator[Entry]:
+        header = self.header()
         tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
-        for name, stream in (*handle.shared, *handle.private):
-            if not name.endswith(".sst"):
-                continue
-            table = SstFile(opened.enter_context(files.open(stream)))
-            family = table.column_family.decode("utf-8", "replace")
-            if family not in tables:
-                raise SavepointError(f"{files.name_of(stream)}: {show(family)} is no state")
-            tables[family].append(table)
+        prefix_bytes = selection.prefix_bytes
         # The bytes before which keys of key groups that follow one another start and end.
         runs = [
             (
-                one.start_key_group.to_bytes(prefix_bytes, "big"),
-                (one.end_key_group + 1).to_bytes(prefix_bytes, "big"),
+                key_groups.start_key_group.to_bytes(prefix_bytes, "big"),
+                (key_groups.end_key_group + 1).to_bytes(prefix_bytes, "big"),
             )
-            for one in key_groups.ranges
+            for key_groups in selection.key_groups.ranges
         ]
-        states = [
-            _state_entries(
-                f"{files.base}, the SST files of {state}",
-                readers.decoder(state, subtask),
-                tables[state.name],
-                prefix_bytes,
-                runs,
-            )
-            for state in header.states
-            if wanted(state.name)
-        ]
-        yield from merge(*states, key=lambda entry: entry.key_group)
+        with ExitStack() as opened:
+            for name, stream in self._streams():
+                if not _is_sst(name):
+                    continue
+                table = SstFile(opened.enter_context(self._files.open(stream)))
+                family = table.column_family.decode("utf-8", "replace")
+                if family not in tables:
+                    raise SavepointError(
+                        f"{self._files.name_of(stream)}: {show(family)} is no state"
+                    )
+                tables[family].append(table)
+            states = [
+                _state_entries(
+                    f"{self._files.base}, the SST files of {state}",
+                    reader_of(layout_of(state)).framed,
+                    tables[state.name],
+                    prefix_bytes,
+                    runs,
+                )
+                for state in header.states
+                if selection.has(state.name)
+            ]
+            yield from merge(*states, key=lambda entry: entry.key_group)
+
+
+def _is_sst(name: str) -> bool:
+    return name.endswith(".sst")
 
 
 def _state_entries(
     name: str,
-    decode: Decode[Entry],
+    read: Callable[[int, bytes, bytes], Entry],
     tables: list[SstFile],
     prefix_bytes: int,
     runs: Iterable[tuple[bytes, bytes]],
 ) -> Iterator[Entry]:
+    """Yield the entries of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
     in_order = records[0] if len(records) == 1 else merge(*records)
     for key, value in _live(name, in_order, deletions):
         key_group = int.from_bytes(key[:prefix_bytes], "big")
         try:
-            yield decode(key_group, key, prefix_bytes, len(key), value, 0, len(value))
+            yield read(key_group, key[prefix_bytes:], value)
         except (*TRUNCATED, ValueError) as error:
             raise SavepointError(f"{name}: key {show(key)} is no entry: {error}") from None
 
@@ -89,7 +122,11 @@ def _state_entries(
 def _live(
     name: str, records: Iterable[Record], deletions: list[RangeDeletion]
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys that are there with their values, from all versions, the newest first."""
+    """Yield the keys that are there with their values, from all versions, the newest first.
+
+    RocksDB: db/dbformat.h, ValueType; StringAppendOperator, with the separator of Flink's
+    ListDelimitedSerializer.
+    """
     ahead = sorted(deletions, reverse=True)  # the next to start is the last
     begun: list[tuple[int, bytes]] = []  # a heap: the newest first, with where it ends
     current: bytes | None = None
@@ -98,7 +135,7 @@ def _live(
     for key, order, value in records:
         if key != current:
             if current is not None and operands:
-                yield current, b",".join(reversed(operands))
+                yield current, SEPARATOR.join(reversed(operands))
                 operands = []
             current, is_done = key, False
             if deletions:
@@ -119,4 +156,4 @@ def _live(
         else:
             raise SavepointError(f"{name}: records of kind {kind} are not read here")
     if current is not None and operands:
-        yield current, b",".join(reversed(operands))
+        yield current, SEPARATOR.join(reversed(operands))

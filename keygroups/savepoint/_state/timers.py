@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from keygroups._serializers.base import TRUNCATED, read_versioned_snapshot
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.scalars import LONG
-from keygroups.savepoint._files.files import Files, OpenStream
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.key_group_streams import key_group_spans
+from keygroups.errors import SavepointError
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._state.entries import Entry, EntryReader, StateEntry
+from keygroups.savepoint._state.format import Selection
+from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
+from keygroups.savepoint._state.key_group_streams import OffsetFormat, key_group_spans
+from keygroups.savepoint._state.layouts import Layout
 
 _MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable
-_VERSION = 2
+_VERSION = 2  # of InternalTimerServiceSerializationProxy
 _KIND = "PRIORITY_QUEUE"
 
 
-def read_timer_states(files: Files, handle: KeyGroupsHandle) -> list[StateDescriptor]:
-    """Return the states of the timers, which each key group repeats."""
-    with files.open(handle.stream) as stream:
-        for _, start, end in key_group_spans(handle):
-            return [state for state, _ in _services(stream, start, end)]
-    return []
+class RawTimers(OffsetFormat):
+    """Raw keyed state: in each key group its timer services, with their types.
 
+    Flink: InternalTimeServiceManagerImpl.snapshotToRawKeyedState.
+    """
 
-def empty_size(handle: KeyGroupsHandle, stream: OpenStream) -> int:
-    """Return how many bytes a key group without timers has."""
-    _, start, end = next(key_group_spans(handle))
-    services = _services(stream, start, end)
-    return end - start - sum(size for _, timers in services for _, size in timers)
+    def header(self) -> KeyedHeader:
+        """Raise SavepointError: raw state has none."""
+        raise self._error()
 
+    def states(self) -> list[StateDescriptor]:
+        """Read the states of the timers, which each key group repeats."""
+        with self._files.open(self._handle.stream) as stream:
+            for _, start, end in key_group_spans(self._handle):
+                return [state for state, _ in _services(stream, start, end)]
+        return []
 
-def read_entries(
-    files: Files,
-    handle: KeyGroupsHandle,
-    subtask: int,
-    wanted: Callable[[str], bool],
-    key_groups: Collection[int],
-) -> Iterator[StateEntry]:
-    """Yield the timers of some states and key groups, one key group after the other."""
-    with files.open(handle.stream) as stream:
-        for key_group, start, end in key_group_spans(handle):
-            if key_group not in key_groups:
-                continue
-            for state, timers in _services(stream, start, end):
-                for (key, namespace, timestamp), size in timers:
-                    if wanted(state.name):
+    def entries(self, selection: Selection) -> Iterator[StateEntry]:
+        """Yield the timers that are wanted, one key group after the other."""
+        with self._files.open(self._handle.stream) as stream:
+            for key_group, start, end in key_group_spans(self._handle):
+                if key_group not in selection.key_groups:
+                    continue
+                for state, timers in _services(stream, start, end):
+                    if not selection.has(state.name):
+                        continue
+                    for (key, namespace, timestamp), size in timers:
                         yield StateEntry(
                             state.name,
                             _KIND,
                             key_group,
-                            subtask,
+                            selection.subtask,
                             key,
                             namespace,
                             None,
@@ -64,11 +63,31 @@ def read_entries(
                             size,
                         )
 
+    def _entries(
+        self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
+    ) -> Iterator[Entry]:
+        raise self._error()
+
+    def _empty_size(self, stream: OpenStream) -> int:
+        """Return the bytes of what tells of the timer services."""
+        _, start, end = next(key_group_spans(self._handle))
+        services = _services(stream, start, end)
+        return end - start - sum(size for _, timers in services for _, size in timers)
+
+    def _error(self) -> SavepointError:
+        return SavepointError(
+            f"{self._files.base}: raw keyed state has no header, and is not read as bytes here"
+        )
+
 
 def _services(
     stream: OpenStream, start: int, end: int
 ) -> Iterator[tuple[StateDescriptor, list[tuple[tuple[Any, ...], int]]]]:
-    """Yield the timers of each timer service in a key group, of event and of processing time."""
+    """Yield the timers of each timer service in a key group, of event and of processing time.
+
+    Flink: InternalTimerServiceSerializationProxy.read,
+    InternalTimersSnapshotReaderWriters.InternalTimersSnapshotReaderV2.
+    """
     cursor = Cursor(stream.read(start, end), stream.name, start)
     cursor.expect("mark of raw timers", cursor.i32() & 0xFFFFFFFF, _MARK)
     cursor.expect("version of raw timers", cursor.i32(), _VERSION)

@@ -10,7 +10,6 @@ from keygroups._checks import show
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import hash_code
-from keygroups.savepoint._state.encoded_entries import RAW
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.types import KeyType
@@ -36,12 +35,13 @@ class RewriteTask:
         it stands in.
         """
         numbers, rekey = self.numbers, self._rekey()
-        for handle, _ in self.task.handles:
-            for state, key_group, decoded, key, value in self.task.read(handle, RAW):
-                yield EncodedEntry(rekey(state, key_group, decoded), numbers[state], key, value)
+        for state, key_group, key, encoded_key, encoded_value in self.task.framed_entries():
+            yield EncodedEntry(
+                rekey(state, key_group, key), numbers[state], encoded_key, encoded_value
+            )
 
     def _rekey(self) -> Callable[[str, int, Any], int]:
-        """Make what finds the new key group of a key in a state and an old key group."""
+        """Return a function from a state, an old key group and a key to the new key group."""
         old, new, key_type = self.task.max_parallelism, self.max_parallelism, self.key_type
         if key_type is None:
             # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.

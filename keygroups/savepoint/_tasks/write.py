@@ -19,6 +19,7 @@ from keygroups.savepoint._state.entry_encoder import (
     joined_lists,
     name_of,
 )
+from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 
 
@@ -45,11 +46,12 @@ class WriteTask:
     max_parallelism: int
     key_groups: KeyGroupRange
     header: bytes
+    states: tuple[StateDescriptor, ...]
     allow_any_last_access: bool = False
 
     def encoder(self) -> EntryEncoder:
-        """Return what makes entries from keys and values."""
-        return EntryEncoder(self.header, self.max_parallelism, self.allow_any_last_access)
+        """Return an encoder of the operator's entries."""
+        return EntryEncoder(self.states, self.max_parallelism, self.allow_any_last_access)
 
     def write(
         self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
@@ -79,19 +81,19 @@ class WriteTask:
             file.finish()
 
     def written(self, file: KeyedStateFile) -> WrittenFile:
-        """Return what tells of a file that is whole."""
+        """Return the handle of a file that is whole, and how much is in it."""
         stream = StreamHandle(file.size, path=file.name, is_relative=True)
         handle = KeyGroupsHandle(self.key_groups, tuple(file.offsets), stream, is_canonical=True)
         return WrittenFile(self.subtask, handle, file.entries, file.bytes)
 
     def _name(self, entry: EncodedEntry) -> str:
-        return name_of(entry, self.header)
+        return name_of(entry, self.states)
 
 
 class OperatorFiles:
-    """The files of keyed state of one operator: what writes them, and what was written.
+    """The files of keyed state of one operator: their tasks, and those that were written.
 
-    `written` are the files that were added, by subtask.
+    `states` are its states by number, `written` the files that were added, by subtask.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class OperatorFiles:
         folder: OutputFolder,
         operator_id: str,
         header: bytes,
+        states: tuple[StateDescriptor, ...],
         max_parallelism: int,
         parallelism: int,
         allow_any_last_access: bool = False,
@@ -108,11 +111,12 @@ class OperatorFiles:
         self.parallelism = parallelism
         self.written: dict[int, WrittenFile] = {}
         self._folder = folder
+        self.states = states
         self._header = header
         self._allow_any_last_access = allow_any_last_access
 
     def task(self, subtask: int) -> WriteTask:
-        """Return what writes the file of a subtask."""
+        """Return the task that writes the file of a subtask."""
         groups = self.max_parallelism
         key_groups = compute_key_group_range_for_operator_index(groups, self.parallelism, subtask)
         return WriteTask(
@@ -122,6 +126,7 @@ class OperatorFiles:
             groups,
             key_groups,
             self._header,
+            self.states,
             self._allow_any_last_access,
         )
 
@@ -145,4 +150,4 @@ class OperatorFiles:
     @property
     def file_names(self) -> list[str]:
         """The names of the files that were added."""
-        return [one.handle.stream.path for one in self.written.values()]
+        return [written.handle.stream.path for written in self.written.values()]

@@ -1,0 +1,74 @@
+"""What the formats of keyed state have in common: how the state behind a handle is read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
+from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
+from keygroups.savepoint._state.layouts import Layout
+
+
+class Selection(NamedTuple):
+    """Which entries are wanted: those of some key groups and states, of all states if None.
+
+    `subtask` wrote them, each behind the `prefix_bytes` of its key group.
+    """
+
+    subtask: int
+    prefix_bytes: int
+    key_groups: KeyGroupRanges
+    states: frozenset[str] | None
+
+    def has(self, state: str) -> bool:
+        """Tell whether the entries of a state are wanted."""
+        return self.states is None or state in self.states
+
+
+class Format(ABC):
+    """The keyed state behind a handle. All but `header` and `states` yield by key group."""
+
+    has_offsets: ClassVar[bool] = False
+    """Whether `_metadata` tells where each key group is."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """How many bytes there are, as `_metadata` says it."""
+
+    @abstractmethod
+    def header(self) -> KeyedHeader:
+        """Read the header of managed state."""
+
+    def states(self) -> Sequence[StateDescriptor]:
+        """Read which states there are."""
+        return self.header().states
+
+    def entries(self, selection: Selection) -> Iterator[StateEntry]:
+        """Return the entries that are wanted, one key group after the other."""
+        return self._entries(selection, lambda layout: layout.decoding(selection.subtask))
+
+    def framed_entries(self, selection: Selection) -> Iterator[FramedEntry]:
+        """Return the same as bytes."""
+        return self._entries(selection, Layout.framing)
+
+    @abstractmethod
+    def _entries(
+        self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
+    ) -> Iterator[Entry]:
+        """Return the entries as the reader of their layout makes them."""
+
+    @abstractmethod
+    def weights(self) -> Mapping[int, int]:
+        """Return about how many bytes each key group has, as `_metadata` says it."""
+
+    def sizes(self, selection: Selection) -> Mapping[int, int]:
+        """Return how many bytes each key group has that is not empty."""
+        sizes: Counter[int] = Counter()
+        for entry in self.entries(selection):
+            sizes[entry.key_group] += entry.bytes
+        return sizes

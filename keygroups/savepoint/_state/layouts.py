@@ -1,0 +1,500 @@
+"""How an entry lies in canonical files, in RocksDB and on the heap: a class for a kind of state.
+
+RocksDB and canonical savepoints have the same bytes of keys and values, each with its length. The
+hashmap backend's own format has the namespace before the key, and frames nothing.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keygroups._checks import LONG_MIN, check_class, show
+from keygroups._serializers.base import checked_write
+from keygroups._serializers.compounds import ListSerializer, TimerSerializer
+from keygroups._serializers.scalars import (
+    VOID_NAMESPACE,
+    Read,
+    Serializer,
+    UnreadableError,
+    read_count,
+    read_long,
+)
+from keygroups._values.rows import TtlValue
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint._files.feed import Feed
+from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.values import ReadWhole, StoredValue
+from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
+
+Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
+"""From user key, value and last access to the bytes after the key, and those of the value."""
+
+SEPARATOR = b","  # between the elements of a LIST; Flink: ListDelimitedSerializer.DELIMITER
+_SEPARATOR = SEPARATOR[0]
+_VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSerializer
+# Before a value in a MAP. Flink: RocksDBMapState.serializeValueNullSensitive, MapSerializer.
+_NOT_NULL, _NULL = b"\0", b"\1"
+
+
+class Layout(ABC):
+    """The entries of one state, read and written."""
+
+    before_key = 0  # bytes of an entry's key that precede that of the stream
+
+    def __init__(self, state: StateDescriptor) -> None:
+        self.state = state
+
+    @abstractmethod
+    def decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the entries that a subtask wrote."""
+
+    def framing(self) -> EntryReader[FramedEntry]:
+        """Return a reader of entries as bytes, in which nothing is decoded but keys."""
+        name, start = self.state.name, self.before_key
+        # A key is only read for its hash, and one of the job's own classes may be unreadable.
+        read_key = None if self.state.key_type is None else self.state.key_serializer.read
+
+        def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:
+            decoded = None if read_key is None else read_key(key, start)[0]
+            return FramedEntry(name, key_group, decoded, key, value)
+
+        return EntryReader(frame, self._native_framing())
+
+    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
+        """Return a reader of the hashmap backend's entries as those of canonical savepoints."""
+        read_key, read_value = self._key_framer(), self._value_framer()
+        if read_key is None or read_value is None:
+            return None
+        name = self.state.name
+
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
+            for _ in range(count):
+                decoded, key = feed.read(read_key)
+                yield FramedEntry(name, key_group, decoded, key, feed.read(read_value))
+
+        return entries
+
+    @abstractmethod
+    def _key_framer(self) -> Read | None:
+        """Return a reader of the key, and of the bytes of an entry's key as RocksDB has them."""
+
+    @abstractmethod
+    def _value_framer(self) -> Read | None:
+        """Return a reader of the bytes of a value as RocksDB has them."""
+
+    @abstractmethod
+    def encoder(self, allow_any_last_access: bool) -> Encode:
+        """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
+
+
+class ValueLayout(Layout):
+    """VALUE, REDUCING and AGGREGATING: a value, of the latter the accumulator.
+
+    Flink: CompositeKeySerializationUtils, RocksDBValueState; CopyOnWriteStateTableSnapshot on the
+    heap.
+    """
+
+    def __init__(self, state: StateDescriptor) -> None:
+        super().__init__(state)
+        self._stored = StoredValue(state)
+
+    def decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the entries that a subtask wrote."""
+        state = self.state
+        name, kind = state.name, state.kind
+        read_key = composite_key_reader(
+            state.key_serializer, state.namespace_serializer, state.user_key_serializer
+        )
+        read_value = self._value_reader()
+
+        def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
+            size = len(encoded_key)
+            key, namespace, user_key, key_bytes, end = read_key(encoded_key, 0, size)
+            if end != size:
+                raise ValueError(f"a key of {end} bytes in {size}")
+            value, last_access = read_value(encoded_value, 0)
+            return StateEntry(
+                name,
+                kind,
+                key_group,
+                subtask,
+                key,
+                namespace,
+                user_key,
+                value,
+                last_access,
+                None,
+                size + len(encoded_value),
+                key_bytes,
+            )
+
+        return EntryReader(decode, self._native_decoding(subtask))
+
+    def _value_reader(self) -> ReadWhole:
+        """Return a reader of a value that RocksDB or a canonical savepoint frames."""
+        return self._stored.reader()
+
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
+        """Return a reader of the hashmap backend's entries."""
+        value, has_time = self._native_value()
+        reads = _reads(self.state.key_serializer, self.state.namespace_serializer, value)
+        if reads is None:
+            return None
+        read_key, read_namespace, read_value = reads
+
+        def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
+            namespace, pos = read_namespace(data, pos)
+            key, pos = read_key(data, pos)
+            last_access = None
+            if has_time:
+                last_access, pos = read_long(data, pos)
+            value, pos = read_value(data, pos)
+            return (key, namespace, None, value, last_access, None), pos
+
+        return _native_entries(self.state, subtask, read_entry)
+
+    def _native_value(self) -> tuple[Serializer, bool]:
+        """Return the serializer of a value on the heap, and whether its last access precedes."""
+        return self._stored.value_serializer, self._stored.has_time
+
+    def _key_framer(self) -> Read | None:
+        key, namespace = self.state.key_serializer, self.state.namespace_serializer
+        reads = _reads(key, namespace)
+        if reads is None:
+            return None
+        read_key, read_namespace = reads
+        join = composite_key_joiner(key, namespace)
+
+        def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
+            _, middle = read_namespace(data, pos)
+            decoded, end = read_key(data, middle)
+            return (decoded, join(data[middle:end], data[pos:middle])), end
+
+        return read
+
+    def _value_framer(self) -> Read | None:
+        read_stored = self._stored.serializer.read
+        if read_stored is None:
+            return None
+
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
+            _, end = read_stored(data, pos)
+            return data[pos:end], end
+
+        return read
+
+    def encoder(self, allow_any_last_access: bool) -> Encode:
+        """Return a writer of entries; those of windows it refuses."""
+        if self.state.namespace_serializer != VOID_NAMESPACE:
+            return _refuse(self.state)
+        return self._encoder(allow_any_last_access)
+
+    def _encoder(self, allow_any_last_access: bool) -> Encode:
+        name, value_name = self._stored.name, self._stored.value_name
+        write = self._stored.writer(allow_any_last_access)
+
+        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+            _check_no_user_key(user_key, name)
+            _check_not_none(value_name, value)
+            return _VOID, write(value, last_access)
+
+        return encode
+
+
+class ListLayout(ValueLayout):
+    """LIST: elements with a separator between them; on the heap after their number.
+
+    Flink: ListDelimitedSerializer; ListSerializer on the heap.
+    """
+
+    def _value_reader(self) -> ReadWhole:
+        read, has_time = self._stored.value_serializer.read, self._stored.has_time
+
+        def read_elements(data: bytes, pos: int) -> tuple[Any, None]:
+            if read is None:
+                return data, None
+            elements = []
+            while True:
+                last_access = 0
+                if has_time:
+                    last_access, pos = read_long(data, pos)
+                try:
+                    element, pos = read(data, pos)
+                except UnreadableError:
+                    return data, None
+                elements.append(TtlValue(last_access, element) if has_time else element)
+                if pos == len(data):
+                    return elements, None
+                if data[pos] != _SEPARATOR:
+                    raise ValueError("elements of a list that are not separated by commas")
+                pos += 1
+
+        return read_elements
+
+    def _native_value(self) -> tuple[Serializer, bool]:
+        return ListSerializer(self._stored.serializer), False  # each element has its own
+
+    def _value_framer(self) -> Read | None:
+        read_stored = self._stored.serializer.read
+        if read_stored is None:
+            return None
+
+        def read(data: bytes, pos: int) -> tuple[bytes, int]:
+            count, pos = read_count(data, pos)
+            elements = []
+            for _ in range(count):
+                _, end = read_stored(data, pos)
+                elements.append(data[pos:end])
+                pos = end
+            return SEPARATOR.join(elements), pos
+
+        return read
+
+    def _encoder(self, allow_any_last_access: bool) -> Encode:
+        name, value_name = self._stored.name, self._stored.value_name
+        write = self._stored.writer(allow_any_last_access)
+
+        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+            _check_no_user_key(user_key, name)
+            written = []
+            for element in check_class(value_name, value, list, "a list"):
+                millis = last_access
+                if isinstance(element, TtlValue):
+                    millis, element = element
+                _check_not_none(value_name, element)
+                written.append(write(element, millis))
+            if not written:
+                raise InvalidValueError(
+                    f"{value_name} must have elements: an empty list is no entry"
+                )
+            return _VOID, SEPARATOR.join(written)
+
+        return encode
+
+
+class MapLayout(ValueLayout):
+    """MAP: an entry for each user key, which is the end of the entry's key, and a mark of null.
+
+    On the heap the map stands in one piece, after the number of its user keys.
+
+    Flink: RocksDBMapState; MapSerializer on the heap.
+    """
+
+    def __init__(self, state: StateDescriptor) -> None:
+        super().__init__(state)
+        assert state.user_key_serializer is not None
+        self._user_key = state.user_key_serializer
+
+    def _value_reader(self) -> ReadWhole:
+        read_value = self._stored.reader()
+
+        def read_map_value(data: bytes, pos: int) -> tuple[Any, int | None]:
+            # After a null its serialized form may follow, which the hashmap backend writes.
+            return (None, None) if data[pos] else read_value(data, pos + 1)
+
+        return read_map_value
+
+    def _native_decoding(self, subtask: int) -> NativeEntries[StateEntry] | None:
+        reads = _reads(
+            self.state.key_serializer,
+            self.state.namespace_serializer,
+            self._user_key,
+            self._stored.value_serializer,
+        )
+        if reads is None:
+            return None
+        read_key, read_namespace, read_user_key, read_value = reads
+        has_time = self._stored.has_time
+
+        def read_start(data: bytes, pos: int) -> tuple[tuple[Any, Any, int], int]:
+            namespace, pos = read_namespace(data, pos)
+            key, pos = read_key(data, pos)
+            count, pos = read_count(data, pos)
+            return (key, namespace, count), pos
+
+        def read_item(data: bytes, pos: int) -> tuple[tuple[Any, Any, int | None], int]:
+            user_key, pos = read_user_key(data, pos)
+            is_null = data[pos]
+            pos += 1
+            value = last_access = None
+            if not is_null:
+                if has_time:
+                    last_access, pos = read_long(data, pos)
+                value, pos = read_value(data, pos)
+            return (user_key, value, last_access), pos
+
+        name, kind, make = self.state.name, self.state.kind, StateEntry._make
+
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[StateEntry]:
+            for _ in range(count):
+                (key, namespace, items), size = feed.read_sized(read_start)
+                start = (name, kind, key_group, subtask, key, namespace)
+                for _ in range(items):
+                    item, item_size = feed.read_sized(read_item)
+                    yield make((*start, *item, None, size + item_size, None))
+                    size = 0  # that of key and namespace, which stand there once
+
+        return entries
+
+    def _native_framing(self) -> NativeEntries[FramedEntry] | None:
+        read_key = self._key_framer()
+        reads = _reads(self._user_key, self._stored.serializer)
+        if read_key is None or reads is None:
+            return None
+        read_user_key, read_value = reads
+        name = self.state.name
+
+        def read_item(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
+            _, middle = read_user_key(data, pos)
+            if data[middle]:
+                return (data[pos:middle], _NULL), middle + 1
+            _, end = read_value(data, middle + 1)
+            return (data[pos:middle], data[middle:end]), end
+
+        def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
+            for _ in range(count):
+                decoded, key = feed.read(read_key)
+                for _ in range(feed.read(read_count)):
+                    user_key, value = feed.read(read_item)
+                    yield FramedEntry(name, key_group, decoded, key + user_key, value)
+
+        return entries
+
+    def _encoder(self, allow_any_last_access: bool) -> Encode:
+        user_key_name, user_key_serializer = f"user key of {self._stored.name}", self._user_key
+        write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
+
+        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+            _check_not_none(user_key_name, user_key)
+            # Flink's heap backend writes a null too, so that one has to be possible.
+            written = write(value, last_access)
+            rest = _VOID + checked_write(user_key_name, user_key_serializer, user_key)
+            return rest, _NULL if value is None and not has_time else _NOT_NULL + written
+
+        return encode
+
+
+class TimerLayout(Layout):
+    """Timers: an entry's key is the time, with its sign bit flipped, key and namespace; no value.
+
+    On the heap they are the same bytes, without a length.
+
+    Flink: TimerSerializer; RocksDBCachingPriorityQueueSet, whose key has them as they are.
+    """
+
+    before_key = 8  # the time
+
+    def decoding(self, subtask: int) -> EntryReader[StateEntry]:
+        """Return a reader of the timers that a subtask wrote."""
+        name, kind = self.state.name, self.state.kind
+        key, namespace = self.state.key_serializer, self.state.namespace_serializer
+        read_key, read_timer = (
+            timer_key_reader(key, namespace),
+            TimerSerializer(key, namespace).read,
+        )
+
+        def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
+            size = len(encoded_key)
+            flipped, start = read_long(encoded_key, 0)
+            key, namespace, _, key_bytes, end = read_key(encoded_key, start, size)
+            if end != size or encoded_value:
+                raise ValueError(f"a timer of {end} bytes in {size + len(encoded_value)}")
+            return StateEntry(
+                name,
+                kind,
+                key_group,
+                subtask,
+                key,
+                namespace,
+                None,
+                None,
+                None,
+                flipped ^ LONG_MIN,
+                size,
+                key_bytes,
+            )
+
+        if read_timer is None:
+            return EntryReader(decode, None)
+
+        def read_entry(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
+            (timestamp, key, namespace), pos = read_timer(data, pos)
+            return (key, namespace, None, None, None, timestamp), pos
+
+        return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
+
+    def _key_framer(self) -> Read | None:
+        read_timer = TimerSerializer(
+            self.state.key_serializer, self.state.namespace_serializer
+        ).read
+        if read_timer is None:
+            return None
+
+        def read(data: bytes, pos: int) -> tuple[tuple[Any, bytes], int]:
+            (_, key, _), end = read_timer(data, pos)
+            return (key, data[pos:end]), end
+
+        return read
+
+    def _value_framer(self) -> Read | None:
+        return lambda data, pos: (b"", pos)
+
+    def encoder(self, allow_any_last_access: bool) -> Encode:
+        """Return a writer that refuses all: Flink's own operators write timers."""
+        return _refuse(self.state)
+
+
+LAYOUTS: dict[str, type[Layout]] = {
+    "VALUE": ValueLayout,
+    "REDUCING": ValueLayout,
+    "AGGREGATING": ValueLayout,
+    "LIST": ListLayout,
+    "MAP": MapLayout,
+    "PRIORITY_QUEUE": TimerLayout,
+}
+
+
+def layout_of(state: StateDescriptor) -> Layout:
+    """Return the layout of a state's entries."""
+    return LAYOUTS[state.kind](state)
+
+
+def _reads(*serializers: Serializer) -> list[Read] | None:
+    """Return the readers of serializers, None where the job's own classes are needed for one."""
+    reads = [serializer.read for serializer in serializers if serializer.read is not None]
+    return reads if len(reads) == len(serializers) else None
+
+
+def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeEntries[StateEntry]:
+    """Return a reader of entries of which each has its key; `read` reads all but their start."""
+    name, kind, make = state.name, state.kind, StateEntry._make
+
+    def entries(feed: Feed, key_group: int, count: int) -> Iterator[StateEntry]:
+        start = (name, kind, key_group, subtask)
+        for _ in range(count):
+            fields, size = feed.read_sized(read)
+            yield make((*start, *fields, size, None))
+
+    return entries
+
+
+def _refuse(state: StateDescriptor) -> Encode:
+    def refuse(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
+        raise InvalidValueError(
+            f"entries of {state} cannot be written: it is of timers or windows"
+        )
+
+    return refuse
+
+
+def _check_no_user_key(user_key: Any, name: str) -> None:
+    if user_key is not None:
+        raise InvalidValueError(f"user_key must be None in the {name}, got {show(user_key)}")
+
+
+def _check_not_none(name: str, value: Any) -> None:
+    if value is None:
+        raise InvalidValueError(f"{name} must not be None: Flink keeps no null there")
