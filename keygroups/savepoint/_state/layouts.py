@@ -11,16 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keygroups._checks import LONG_MIN, check_class, show
-from keygroups._serializers.base import checked_write
+from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
 from keygroups._serializers.compounds import ListSerializer, TimerSerializer
-from keygroups._serializers.scalars import (
-    VOID_NAMESPACE,
-    Read,
-    Serializer,
-    UnreadableError,
-    read_count,
-    read_long,
-)
+from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
 from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._files.feed import Feed

@@ -117,8 +117,7 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
                 if key is None:
                     raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
                 broadcast.add(name)
-                value = ListSerializer(
-                    TupleSerializer([key, value])
-                )  # unlike a Map, without marks of null
+                # Unlike a Map, without marks of null.
+                value = ListSerializer(TupleSerializer([key, value]))
             serializers[name] = value
     return serializers, broadcast, is_compressed

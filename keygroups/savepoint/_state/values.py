@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
-from keygroups._serializers.base import checked_write
+from keygroups._serializers.base import UnreadableError, checked_write
 from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import UnreadableError, read_long
+from keygroups._serializers.scalars import read_long
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer
 
