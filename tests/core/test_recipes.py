@@ -64,7 +64,7 @@ PLACES = [
         "    types.DURATION: Scalar(java_time.hash_duration, dt.timedelta),\n",
         "hashing.SCALARS",
     ),
-    Place("README.md", "| `UUID` |", "| `DURATION` | Duration | timedelta | |\n", "README.md"),
+    Place("README.md", "`STRING` `CHAR`", "`DURATION` ", "README.md"),
     Place(
         *("keygroups/testing/_strategies.py", "    types.UUID: st"),
         *("    types.DURATION: st.timedeltas(),\n", "testing._strategies.SCALARS"),
