@@ -31,11 +31,13 @@ def native(folder: Path, key: bytes, state: bytes, entry: bytes) -> Path:
     [
         (KRYO, sb.state("s", "VALUE", LONGS.snapshot)),
         (STRINGS.snapshot, sb.state("s", "VALUE", KRYO)),
+        (STRINGS.snapshot, sb.state("s", "LIST", sb.list_of(KRYO))),
         (STRINGS.snapshot, sb.state("s", "MAP", sb.map_of(KRYO, LONGS.snapshot))),
+        (STRINGS.snapshot, sb.state("s", "MAP", sb.map_of(LONGS.snapshot, KRYO))),
         (STRINGS.snapshot, sb.state("s", "VALUE", LONGS.snapshot, namespace=KRYO)),
         (KRYO, sb.state("s", "", sb.timer_of(KRYO, sb.NONE), backend_type=3)),
     ],
-    ids=["key", "value", "user key", "namespace", "timer"],
+    ids=["key", "value", "element", "user key", "map value", "namespace", "timer"],
 )
 def test_classes_of_the_job(key: bytes, state: bytes, tmp_path: Path) -> None:
     """Nothing says there where such a value ends."""

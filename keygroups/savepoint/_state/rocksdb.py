@@ -49,10 +49,8 @@ class RocksDBFiles(Format):
     def weights(self) -> dict[int, int]:
         """Return the same for each key group: they stand together in the files."""
         key_groups = self._handle.key_groups
-        if not key_groups:
-            return {}
         total = sum(stream.size for _, stream in self._streams())
-        return dict.fromkeys(key_groups, total // len(key_groups))
+        return dict.fromkeys(key_groups, total // max(1, len(key_groups)))
 
     def _streams(self) -> Iterator[tuple[str, StreamHandle]]:
         return chain(self._handle.shared, self._handle.private)
