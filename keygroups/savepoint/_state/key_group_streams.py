@@ -165,8 +165,10 @@ def _canonical_entries(
                 continue
             if key_size <= prefix_bytes or value_size < 0:
                 raise feed.error(f"a key of {key_size} bytes, a value of {value_size}")
-            is_last = data[key] >= LAST_OF_STATE
-            prefix = data[key] & ~LAST_OF_STATE
+            prefix = data[key]
+            is_last = prefix >= LAST_OF_STATE
+            if is_last:
+                prefix -= LAST_OF_STATE
             if prefix_bytes == 2:
                 prefix = prefix << 8 | data[key + 1]
             if prefix != key_group:

@@ -109,8 +109,12 @@ def _state_entries(
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
     in_order = records[0] if len(records) == 1 else merge(*records)
+    prefix: bytes | None = None
+    key_group = -1
     for key, value in _live(name, in_order, deletions):
-        key_group = int.from_bytes(key[:prefix_bytes], "big")
+        if key[:prefix_bytes] != prefix:
+            prefix = key[:prefix_bytes]
+            key_group = int.from_bytes(prefix, "big")
         try:
             yield read(key_group, key[prefix_bytes:], value)
         except (*TRUNCATED, ValueError) as error:
