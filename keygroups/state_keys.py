@@ -104,8 +104,8 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
     """
     if not isinstance(key_type, types.KeyType):
         raise InvalidTypeError(f"key_type must be a key type such as INT, got {show(key_type)}")
-    if isinstance(key_type, types.ScalarType) and key_type in _SIMPLE:
-        return _SIMPLE[key_type]
+    if isinstance(key_type, types.ScalarType) and key_type.name in _SCALARS:
+        return _SCALARS[key_type.name]
     if isinstance(key_type, types.SQL_ROW):
         return RowDataSerializer(key_type.fields)
     if isinstance(key_type, types.PYFLINK):
@@ -119,7 +119,11 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
     raise UnsupportedKeyTypeError(f"the serializer of key type {key_type!r} is not known here")
 
 
-_SIMPLE = {cls.key_type: cls() for cls in REGISTRY.values() if issubclass(cls, Simple)}
+_SCALARS = {
+    cls.key_type.name: cls()
+    for cls in REGISTRY.values()
+    if issubclass(cls, Simple) and isinstance(cls.key_type, types.ScalarType)
+}
 
 
 class CompositeKeySerializer:

@@ -56,7 +56,7 @@ def _writer(part: Serializer) -> Write:
     if write is None:
         return partial(write_part, part)
     if part.takes_null:
-        return write
+        return write  # at once, which is faster
     return lambda value: write_part(part, value) if value is None else write(value)
 
 
@@ -343,7 +343,6 @@ class PojoSerializer(Serializer):
     """
 
     name, snapshot, versions = "POJO", f"{JAVA}PojoSerializerSnapshot", (2,)
-    takes_null = True
 
     def __init__(
         self,
