@@ -1,4 +1,9 @@
-"""The order in which a Flink SQL job hashes its columns, read from the text of EXPLAIN."""
+"""The order in which a Flink SQL job hashes its columns, read from the text of EXPLAIN.
+
+The order is part of the key. If every column of the table is used plainly, it is the table's;
+with one unused column more it is that of GROUP BY (seen in Flink 2.3), for a join that of the ON
+conditions. Only the plan is sure: `hash[...]` of its exchanges, which `hash_exchanges` reads.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Key types: what the key of the Flink job *is*, as a Java class.
 
-The names follow PyFlink's `Types`. Scalar types are constants (`INT`, `STRING`), the
+The names follow PyFlink's `Types`: its `Types.INT()` is PYFLINK(INT) here, but the LOCAL_ ones are
+LocalTimeTypeInfo's. Scalar types are constants (`INT`, `STRING`), the
 others are called with what they are made of (`TUPLE(STRING, INT)`, `SQL_DATE("UTC")`).
 Key types are immutable, hashable, picklable and compare by value. They and keys nest at most
 50 deep. The scalar types, with Java class, Python value and Spark column:
@@ -25,6 +26,9 @@ STRING, and an int from 0 to 2^31-1, where Integer and Long hash alike, an INT, 
 LONG. Where the key type is given, NumPy's integers, `float32` for FLOAT, `float64` for DOUBLE,
 `bool_` and `str_` are taken too. Flink's IntValue, ShortValue, ByteValue, CharValue, FloatValue,
 StringValue and Either hash as what is in them: use that type.
+
+1.5 and 1.50 are different BigDecimals, 0.0 and -0.0 different Doubles. None inside a key is Java's
+null; a key that is None raises, as in Flink, but for PYFLINK and OPTIONAL.
 """
 
 from __future__ import annotations

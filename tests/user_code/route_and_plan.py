@@ -43,6 +43,13 @@ def the_package() -> None:
     assert_type(keygroups.compute_default_max_parallelism(86), int)
     assert_type(keygroups.check_restore(128, 90), int)
     own = keygroups.compute_key_group_range_for_operator_index(128, 3, 1)
+    assert_type(key_group_range.DEFAULT_LOWER_BOUND_MAX_PARALLELISM, int)
+    assert_type(key_group_range.compute_default_max_parallelism(86), int)
+    assert_type(key_group_range.compute_operator_index_for_key_group(128, 3, 85), int)
+    assert_type(
+        key_group_range.compute_key_group_range_for_operator_index(128, 3, 1),
+        key_group_range.KeyGroupRange,
+    )
     assert_type(own, keygroups.KeyGroupRange)
     assert_type(keygroups.trace_key("A", 128, 3), keygroups.KeyTrace)
     plan = keygroups.RescalePlan(128, 24, 36)
@@ -90,11 +97,6 @@ def from_key_to_subtask() -> None:
     assert_type(assignment.assign_to_key_group("A", high), int)
     assert_type(assignment.assign_key_to_parallel_operator("A", 128, 3), int)
     assert_type(assignment.compute_default_max_parallelism(3), int)
-    assert_type(key_group_range.DEFAULT_LOWER_BOUND_MAX_PARALLELISM, int)
-    assert_type(key_group_range.compute_default_max_parallelism(3), int)
-    assert_type(key_group_range.compute_operator_index_for_key_group(128, 3, group), int)
-    whole = key_group_range.compute_key_group_range_for_operator_index(128, 1, 0)
-    assert_type(whole, keygroups.KeyGroupRange)
     own = assignment.compute_key_group_range_for_operator_index(128, 3, 2)
     assert_type(own & key_group_range.KeyGroupRange.EMPTY, key_group_range.KeyGroupRange)
     assert_type([own[0], len(own), own.start_key_group, *list(own)], list[int])
