@@ -109,13 +109,15 @@ def hash_exchanges(explain_text: str) -> list[tuple[str, ...]]:
     ... ''')
     [('item', 'user_id')]
     """
-    parts = _parts(check_str("explain_text", explain_text))
-    plans = {title: _Plan(parts[title]) for title in (_PHYSICAL, _EXECUTION) if title in parts}
+    sections = _parts(check_str("explain_text", explain_text))
+    plans = {
+        title: _Plan(sections[title]) for title in (_PHYSICAL, _EXECUTION) if title in sections
+    }
     if not plans:
         raise InvalidValueError(
             f"explain_text must have an optimized plan of Flink SQL, got {show(explain_text)}"
         )
-    _check_agreement(parts, plans)
+    _check_agreement(sections, plans)
     plan = plans.get(_EXECUTION) or plans[_PHYSICAL]
     if plan.exchanges and not any(plan.streaming for plan in plans.values()):
         raise InvalidValueError(
@@ -140,9 +142,9 @@ class _Line:
             f"it, whole and unchanged: {self} {problem}"
         )
 
-    def batch(self, what: str) -> InvalidValueError:
+    def batch(self, sign: str) -> InvalidValueError:
         return InvalidValueError(
-            f"explain_text must be of a streaming job, got a batch plan with {what}: its "
+            f"explain_text must be of a streaming job, got a batch plan with {sign}: its "
             "exchanges hash rows in another way (BinaryHashPartitioner), without key groups; "
             f"see {self}"
         )
@@ -159,7 +161,7 @@ def _parts(text: str) -> dict[str, list[_Line]]:
     texts[first] = texts[first].removeprefix(margin)
     if texts[first].startswith("+I[") and texts[last].endswith("]"):  # Row.toString
         texts[first], texts[last] = texts[first][3:], texts[last][:-1]
-    parts: dict[str, list[_Line]] = {}
+    sections: dict[str, list[_Line]] = {}
     rank = -1
     lines: list[_Line] = []
     for number, content in enumerate(texts, 1):
@@ -175,12 +177,12 @@ def _parts(text: str) -> dict[str, list[_Line]]:
             if _TITLES.index(title) <= rank:
                 raise line.error(f"starts another text after the part {_TITLES[rank]!r}")
             rank = _TITLES.index(title)
-            lines = parts[title] = []
+            lines = sections[title] = []
         lines.append(line)
-    return parts if rank >= 0 else {_EXECUTION: lines}
+    return sections if rank >= 0 else {_EXECUTION: lines}
 
 
-def _check_agreement(parts: dict[str, list[_Line]], plans: dict[str, _Plan]) -> None:
+def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, _Plan]) -> None:
     """Raise where the parts of one text are not of one job, or tell of a comma in a name.
 
     Flink translates the physical plan node by node, so both plans have the same exchanges, except
@@ -193,9 +195,11 @@ def _check_agreement(parts: dict[str, list[_Line]], plans: dict[str, _Plan]) -> 
         reused = plans[_EXECUTION].reusable
         is_same = set(physical) == set(execution) if reused else physical == execution
         if not is_same or plans[_PHYSICAL].sinks != plans[_EXECUTION].sinks:
-            raise parts[_EXECUTION][0].error("heads other exchanges or sinks than the plan above")
+            raise sections[_EXECUTION][0].error(
+                "heads other exchanges or sinks than the plan above"
+            )
     sinks, with_comma = [], set()
-    for line in parts.get(_SYNTAX_TREE, ()):
+    for line in sections.get(_SYNTAX_TREE, ()):
         if line.text.startswith(("LogicalSink(", "LogicalLegacySink(")):
             sinks.append(_target(line.text.partition("(")[2]))
         for attribute in line.text.partition("LogicalProject(")[2].split("], "):
@@ -203,12 +207,12 @@ def _check_agreement(parts: dict[str, list[_Line]], plans: dict[str, _Plan]) -> 
             if is_assigned and ", " in name:
                 with_comma.update(name.split(", "))
     for title, plan in plans.items():
-        if _SYNTAX_TREE in parts and (
+        if _SYNTAX_TREE in sections and (
             set(plan.sinks) != set(sinks) or len(plan.sinks) > len(sinks)
         ):
-            raise parts[title][0].error("heads other sinks than the syntax tree has")
+            raise sections[title][0].error("heads other sinks than the syntax tree has")
         for line, columns in plan.exchanges:
-            if any({one, two} <= with_comma for one, two in pairwise(columns)):
+            if any({left, right} <= with_comma for left, right in pairwise(columns)):
                 raise line.error("has a column with a comma and a space in its name")
 
 
@@ -271,8 +275,8 @@ class _Plan:
         """Add the node of a line to the tree."""
         branches, start = _branches(line)
         self._close(len(branches))
-        found = _NAME.match(line.text, start)
-        name = found[0] if found else ""
+        match = _NAME.match(line.text, start)
+        name = match[0] if match else ""
         if name in _BATCH:
             raise line.batch(name)
         if name not in _STREAMING and name not in _EITHER:

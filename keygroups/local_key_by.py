@@ -130,6 +130,6 @@ def _identity(key: object, depth: int = 0) -> object:
     if isinstance(key, (tuple, frozenset)):
         if depth >= MAX_DEPTH:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
-        parts = (_identity(part, depth + 1) for part in key)
-        return type(key), tuple(parts) if isinstance(key, tuple) else frozenset(parts)
+        elements = (_identity(element, depth + 1) for element in key)
+        return type(key), tuple(elements) if isinstance(key, tuple) else frozenset(elements)
     return type(key), key

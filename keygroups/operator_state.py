@@ -166,7 +166,7 @@ def _split(lists: Sequence[Sequence[T] | None], new_parallelism: int, start: int
 
 
 def _broadcast(lists: Sequence[Sequence[T] | None], new_parallelism: int) -> list[list[T]]:
-    reporting = [old for old, one in enumerate(lists) if one is not None]
+    reporting = [old for old, elements in enumerate(lists) if elements is not None]
     result = []
     for new in range(new_parallelism):
         restored = {reporting[new % len(reporting)]} if reporting else set()
@@ -177,11 +177,11 @@ def _broadcast(lists: Sequence[Sequence[T] | None], new_parallelism: int) -> lis
 
 
 def _in_place(lists: Sequence[Sequence[T] | None]) -> list[list[T]]:
-    return [_joined([one]) for one in lists]
+    return [_joined([elements]) for elements in lists]
 
 
 def _joined(lists: Iterable[Sequence[T] | None]) -> list[T]:
-    return list(chain.from_iterable(one for one in lists if one is not None))
+    return list(chain.from_iterable(elements for elements in lists if elements is not None))
 
 
 def _check_state(
@@ -206,9 +206,11 @@ def _check_state(
 def _check_lists(name: str, lists: object) -> Sequence[Sequence[Any] | None]:
     if not _is_list(lists):
         raise InvalidTypeError(f"{name} must be a list of lists, got {show(lists)}")
-    for old, one in enumerate(lists):
-        if one is not None and not _is_list(one):
-            raise InvalidTypeError(f"{name} must have a list or None at {old}, got {show(one)}")
+    for old, elements in enumerate(lists):
+        if elements is not None and not _is_list(elements):
+            raise InvalidTypeError(
+                f"{name} must have a list or None at {old}, got {show(elements)}"
+            )
     return lists
 
 

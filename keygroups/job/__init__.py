@@ -77,12 +77,12 @@ class Vertex:
     @property
     def read_records(self) -> int | None:
         """The records that all subtasks have read, None where it is not known of each."""
-        return _sum([one.read_records for one in self.subtasks])
+        return _sum([subtask.read_records for subtask in self.subtasks])
 
     @property
     def read_bytes(self) -> int | None:
         """The bytes that all subtasks have read, None where it is not known of each."""
-        return _sum([one.read_bytes for one in self.subtasks])
+        return _sum([subtask.read_bytes for subtask in self.subtasks])
 
 
 class SubtaskSkew(NamedTuple):
@@ -120,17 +120,17 @@ class VertexSkew:
             f"remedy: {self.remedy}",
         ]
         rows = [("subtask", "records", "share", "x mean", "bytes", "key groups", "")]
-        for one in self.subtasks:
-            groups = one.key_groups
+        for subtask in self.subtasks:
+            groups = subtask.key_groups
             rows.append(
                 (
-                    f"{one.subtask}",
-                    f"{one.records:,}",
-                    f"{one.share:.1%}",
-                    f"{one.times_mean:.2f}",
-                    _count(one.bytes),
+                    f"{subtask.subtask}",
+                    f"{subtask.records:,}",
+                    f"{subtask.share:.1%}",
+                    f"{subtask.times_mean:.2f}",
+                    _count(subtask.bytes),
                     f"{groups.start_key_group}-{groups.end_key_group}" if groups else "-",
-                    "hot" if one.subtask in self.hot_subtasks else "",
+                    "hot" if subtask.subtask in self.hot_subtasks else "",
                 )
             )
         return "\n".join(
@@ -154,13 +154,13 @@ class Job:
         Raises InvalidValueError where there is none or more than one, and InvalidTypeError.
         """
         text = check_str("vertex", name)
-        for found in (
-            [one for one in self.vertices if text in (one.vertex_id, one.name)],
-            [one for one in self.vertices if text in one.name],
+        for matching in (
+            [vertex for vertex in self.vertices if text in (vertex.vertex_id, vertex.name)],
+            [vertex for vertex in self.vertices if text in vertex.name],
         ):
-            if len(found) == 1:
-                return found[0]
-        names = ", ".join(show(one.name) for one in self.vertices[:_LISTED])
+            if len(matching) == 1:
+                return matching[0]
+        names = ", ".join(show(vertex.name) for vertex in self.vertices[:_LISTED])
         raise InvalidValueError(
             f"vertex must be the name, part of it, or id of one vertex of {names}"
             f"{', ...' * (len(self.vertices) > _LISTED)}, got {show(name)}"
@@ -173,20 +173,19 @@ class Job:
         job was started or restored; which key is hot, they do not tell. Raises what `vertex`
         does, and JobError where Flink does not know the records of each subtask yet.
         """
-        one = vertex if isinstance(vertex, Vertex) else self.vertex(vertex)
-        return _skew(self.url, one)
+        return _skew(self.url, vertex if isinstance(vertex, Vertex) else self.vertex(vertex))
 
     def __str__(self) -> str:
         rows = [("vertex", "parallelism", "max", "records read", "bytes read", "input")]
-        for one in self.vertices:
+        for vertex in self.vertices:
             rows.append(
                 (
-                    short(one.name, _NAME),
-                    f"{one.parallelism}",
-                    f"{one.max_parallelism}",
-                    _count(one.read_records),
-                    _count(one.read_bytes),
-                    "keyed" if one.is_keyed else "",
+                    short(vertex.name, _NAME),
+                    f"{vertex.parallelism}",
+                    f"{vertex.max_parallelism}",
+                    _count(vertex.read_records),
+                    _count(vertex.read_bytes),
+                    "keyed" if vertex.is_keyed else "",
                 )
             )
         head = (
@@ -228,12 +227,12 @@ http://localhost:8081, got 'ftp://localhost'
     keyed = _keyed(where, answer)
     deadline = time.monotonic() + min(_PATIENCE, seconds)
     vertices: dict[str, Vertex] = {}
-    for one in member(where, answer, "vertices", list):
-        vertex_id = member(where, one, "id", str, is_id)
+    for listed in member(where, answer, "vertices", list):
+        vertex_id = member(where, listed, "id", str, is_id)
         if vertex_id in vertices:
             raise not_flink(where, f"vertex {vertex_id} twice")
         subtasks = _subtasks(rest, f"{path}/vertices/{vertex_id}", deadline)
-        read = partial(member, where, one)
+        read = partial(member, where, listed)
         vertices[vertex_id] = Vertex(
             vertex_id=vertex_id,
             name=read("name", str),
@@ -262,24 +261,24 @@ def _only_job(rest: Rest) -> str:
     where = f"{rest.url}/jobs/overview"
     jobs = [
         (
-            member(where, one, "jid", str, is_id),
-            member(where, one, "name", str),
-            member(where, one, "state", str, _STATE.fullmatch),
+            member(where, job, "jid", str, is_id),
+            member(where, job, "name", str),
+            member(where, job, "state", str, _STATE.fullmatch),
         )
-        for one in member(where, rest.get("/jobs/overview"), "jobs", list)
+        for job in member(where, rest.get("/jobs/overview"), "jobs", list)
     ]
-    found = [one for one in jobs if one[2] not in _ENDED] or jobs
-    if not found:
+    possible = [job for job in jobs if job[2] not in _ENDED] or jobs
+    if not possible:
         raise JobError(f"{rest.url}: no job runs there")
-    if len(found) > 1:
+    if len(possible) > 1:
         listed = ", ".join(
-            f"{jid} ({show(name)}, {state})" for jid, name, state in found[:_LISTED]
+            f"{jid} ({show(name)}, {state})" for jid, name, state in possible[:_LISTED]
         )
         raise InvalidValueError(
-            f"job_id must be given, as {rest.url} has {len(found)} jobs: {listed}"
-            f"{', ...' * (len(found) > _LISTED)}"
+            f"job_id must be given, as {rest.url} has {len(possible)} jobs: {listed}"
+            f"{', ...' * (len(possible) > _LISTED)}"
         )
-    return found[0][0]
+    return possible[0][0]
 
 
 def _is_parallelism(number: int) -> bool:
@@ -289,13 +288,13 @@ def _is_parallelism(number: int) -> bool:
 
 def _keyed(where: str, answer: Any) -> set[str]:
     """Return the ids of the vertices with an input that is sent by key group, from the plan."""
-    found = set()
+    keyed = set()
     for node in member(where, member(where, answer, "plan", dict), "nodes", list):
         vertex_id = member(where, node, "id", str)
-        for one in member(where, node, "inputs", list) if "inputs" in node else []:
-            if isinstance(one, dict) and one.get("ship_strategy") == "HASH":
-                found.add(vertex_id)
-    return found
+        for edge in member(where, node, "inputs", list) if "inputs" in node else []:
+            if isinstance(edge, dict) and edge.get("ship_strategy") == "HASH":
+                keyed.add(vertex_id)
+    return keyed
 
 
 def _subtasks(rest: Rest, path: str, deadline: float) -> tuple[SubtaskReads, ...]:
@@ -303,12 +302,14 @@ def _subtasks(rest: Rest, path: str, deadline: float) -> tuple[SubtaskReads, ...
     where = rest.url + path
     while True:
         listed = member(where, rest.get(path), "subtasks", list)
-        found = tuple(_subtask(where, one) for one in listed)
-        if len({one.subtask for one in found}) < len(found):
+        subtasks = tuple(_subtask(where, answer) for answer in listed)
+        if len({subtask.subtask for subtask in subtasks}) < len(subtasks):
             raise not_flink(where, "a subtask twice")
-        waits = any(one.read_records is None and one.status == "RUNNING" for one in found)
+        waits = any(
+            subtask.read_records is None and subtask.status == "RUNNING" for subtask in subtasks
+        )
         if not waits or time.monotonic() > deadline:
-            return found
+            return subtasks
         time.sleep(_PAUSE)
 
 
@@ -337,17 +338,19 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
     parallelism, groups = vertex.parallelism, vertex.max_parallelism
     has_groups = vertex.is_keyed and 1 <= parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM
     rows = []
-    for one in vertex.subtasks:
-        records = one.read_records or 0
+    for subtask in vertex.subtasks:
+        records = subtask.read_records or 0
         key_groups = None
-        if has_groups and 0 <= one.subtask < parallelism:
+        if has_groups and 0 <= subtask.subtask < parallelism:
             key_groups = compute_key_group_range_for_operator_index(
-                groups, parallelism, one.subtask
+                groups, parallelism, subtask.subtask
             )
         share = records / total if total else 0.0
         times_mean = share * len(vertex.subtasks)
         rows.append(
-            SubtaskSkew(one.subtask, records, one.read_bytes, share, times_mean, key_groups)
+            SubtaskSkew(
+                subtask.subtask, records, subtask.read_bytes, share, times_mean, key_groups
+            )
         )
     hottest = sorted(rows, key=lambda row: (-row.records, row.subtask))
     hot = tuple(row.subtask for row in hottest if row.times_mean >= HOT)
@@ -387,7 +390,7 @@ def _diagnose(
 
 
 def _sum(counts: list[int | None]) -> int | None:
-    return None if None in counts else sum(one or 0 for one in counts)
+    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def _count(number: int | None) -> str:

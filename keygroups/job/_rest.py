@@ -50,9 +50,9 @@ def check_url(url: str) -> tuple[str, str | None]:
         )
     if "@" in parts.netloc:  # and is not shown: it may be a password
         raise InvalidValueError("url must have no user and password, got one with an @")
-    found = _JOB_OF_PAGE.search(parts.fragment)
+    page = _JOB_OF_PAGE.search(parts.fragment)
     base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-    return base, found[1] if found else None
+    return base, page[1] if page else None
 
 
 class Rest:
@@ -113,9 +113,9 @@ class Rest:
         )
 
 
-def not_flink(url: str, found: object) -> JobError:
+def not_flink(url: str, got: object) -> JobError:
     """Build the error for an answer that is none of Flink's REST API."""
-    return JobError(f"{url}: this is no answer of Flink's REST API: {show(found)}")
+    return JobError(f"{url}: this is no answer of Flink's REST API: {show(got)}")
 
 
 def is_id(text: str) -> bool:
@@ -154,10 +154,10 @@ def _parse(data: bytes) -> Any:
 
 
 def _unique(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(members)
-    if len(found) < len(members):
+    unique = dict(members)
+    if len(unique) < len(members):
         raise ValueError("a member is there twice")
-    return found
+    return unique
 
 
 def _long(text: str) -> int:
@@ -216,17 +216,17 @@ def _connect(deadline: float, address: tuple[str, int], *_: object) -> _Socket:
     for family, kind, protocol, _name, where in socket.getaddrinfo(
         *address, type=socket.SOCK_STREAM
     ):
-        made = None
+        connected = None
         try:
-            made = _Socket(family, kind, protocol)
-            made.deadline = deadline
-            made.settimeout(_seconds_to(deadline))
-            made.connect(where)
-            return made
+            connected = _Socket(family, kind, protocol)
+            connected.deadline = deadline
+            connected.settimeout(_seconds_to(deadline))
+            connected.connect(where)
+            return connected
         except OSError as error:
             failed = error
-            if made is not None:
-                made.close()
+            if connected is not None:
+                connected.close()
     raise failed
 
 
@@ -266,9 +266,9 @@ class _Handler(request.AbstractHTTPHandler):
         )
 
     def _connection(self, cls: type[_Connection], host: str, **options: Any) -> _Connection:
-        made = cls(host, **options)
-        made.deadline = self.deadline
-        return made
+        connection = cls(host, **options)
+        connection.deadline = self.deadline
+        return connection
 
     @cached_property
     def _context(self) -> ssl.SSLContext:

@@ -181,8 +181,13 @@ def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
         texts.insert(1, f"remedy: {detail.remedy}")
     header = ("records", "of the subtask", "key group", "keys") if detail.top_key_groups else ()
     groups = [
-        (f"{one.records:,}", f"{one.share:.1%}", f"{one.key_group}", f"{one.distinct_keys:,}")
-        for one in detail.top_key_groups
+        (
+            f"{group.records:,}",
+            f"{group.share:.1%}",
+            f"{group.key_group}",
+            f"{group.distinct_keys:,}",
+        )
+        for group in detail.top_key_groups
     ]
     yield _Section(texts, header, groups)
     if detail.top_keys:
@@ -192,12 +197,12 @@ def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
 def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
     cells = [
         (
-            f"{one.records:,}",
-            f"{one.share:.1%}",
-            f"{one.key_group}",
-            _fit(_text(one.key), _LONGEST_KEYS),
+            f"{key.records:,}",
+            f"{key.share:.1%}",
+            f"{key.key_group}",
+            _fit(_text(key.key), _LONGEST_KEYS),
         )
-        for one in keys
+        for key in keys
     ]
     return _Section(texts, ("records", "of the subtask", "key group", "key"), cells)
 
@@ -205,32 +210,35 @@ def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
 def _hot(report: SkewReport) -> Iterator[_Section]:
     """Say every hot subtask: the hottest with a table of their keys, the others in a line each."""
     asked = None if report.detail is None else report.detail.row.subtask
-    hot = [one for one in report.hot_subtasks if one.subtask != asked]
+    hot = [subtask for subtask in report.hot_subtasks if subtask.subtask != asked]
     said = {report.remedy}
-    for one in hot[:_DETAILED]:
-        remedy = [f"remedy: {one.remedy}"] if one.remedy != report.remedy else []
-        said.add(one.remedy)
-        yield _keys([f"subtask {one.subtask}: {one.diagnosis}", *remedy], one.top_keys)
+    for subtask in hot[:_DETAILED]:
+        remedy = [f"remedy: {subtask.remedy}"] if subtask.remedy != report.remedy else []
+        said.add(subtask.remedy)
+        yield _keys([f"subtask {subtask.subtask}: {subtask.diagnosis}", *remedy], subtask.top_keys)
     # The hottest come first in each group, and in the order of the groups.
     alike: dict[str, list[HotSubtask]] = {}
-    for one in hot[_DETAILED:]:
-        alike.setdefault(one.diagnosis, []).append(one)
+    for subtask in hot[_DETAILED:]:
+        alike.setdefault(subtask.diagnosis, []).append(subtask)
     for diagnosis, others in alike.items():
         remedy = [f"remedy: {others[0].remedy}"] if others[0].remedy not in said else []
-        cells = [(*_load(report.subtasks[one.subtask]), _line(one.top_keys)) for one in others]
+        cells = [
+            (*_load(report.subtasks[subtask.subtask]), _line(subtask.top_keys))
+            for subtask in others
+        ]
         title = f"{len(others):,} more hot subtask{'s' * (len(others) > 1)}: {diagnosis}"
         yield _Section([title, *remedy], (*_LOAD, "heaviest keys"), cells)
 
 
 def _line(keys: Sequence[HotKey]) -> str:
     """Say as many keys as fit, each with its share of the subtask."""
-    said = ""
-    for one in keys:
-        more = f"{_fit(_text(one.key), _LONGEST_KEYS - 8)} {one.share:.1%}"
-        if said and len(said) + len(more) + 2 > _LONGEST_KEYS:
+    line = ""
+    for key in keys:
+        more = f"{_fit(_text(key.key), _LONGEST_KEYS - 8)} {key.share:.1%}"
+        if line and len(line) + len(more) + 2 > _LONGEST_KEYS:
             break
-        said = f"{said}, {more}" if said else more
-    return said
+        line = f"{line}, {more}" if line else more
+    return line
 
 
 def _text(key: object) -> str:

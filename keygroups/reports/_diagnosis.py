@@ -119,8 +119,8 @@ def diagnose(
         return TOO_FEW_KEYS if idle else UNLUCKY_KEYS
 
     hottest_first = sorted(top_keys, key=lambda subtask: (-rows[subtask].records, subtask))
-    found = [(subtask, why(top_keys[subtask][0])) for subtask in hottest_first]
-    hot = tuple(HotSubtask(i, said, remedies[said], tuple(top_keys[i])) for i, said in found)
+    causes = [(subtask, why(top_keys[subtask][0])) for subtask in hottest_first]
+    hot = tuple(HotSubtask(i, said, remedies[said], tuple(top_keys[i])) for i, said in causes)
     verdict = hot[0].diagnosis if hot else TOO_FEW_KEYS if idle and records else EVEN
     return verdict, remedies[verdict], hot
 

@@ -98,7 +98,7 @@ class RescaleReport:
         """
         ranked = self.load.recommend(*self._near)
         heaviest = max(self.weight_after)
-        no_heavier = (one for one in ranked if one.heaviest_weight <= heaviest)
+        no_heavier = (better for better in ranked if better.heaviest_weight <= heaviest)
         return Recommendations(no_heavier, ranked.floor)
 
     def _repr_html_(self) -> str:
@@ -118,12 +118,12 @@ class RescaleReport:
         return self.plan.plot(self.load, ax)
 
     def __str__(self) -> str:
-        found = self.recommendations
+        recommendations = self.recommendations
         ranked = [
-            fill(str(one), 80, initial_indent="  ", subsequent_indent="    ")
-            for one in found[:_RANKED]
+            fill(str(better), 80, initial_indent="  ", subsequent_indent="    ")
+            for better in recommendations[:_RANKED]
         ]
-        floor = [found.floor] if found.floor else []
+        floor = [recommendations.floor] if recommendations.floor else []
         return "\n".join([self.plan.table(self.load), *self._texts(), *ranked, *floor])
 
     def _texts(self) -> Iterator[str]:
