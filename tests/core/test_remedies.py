@@ -626,7 +626,7 @@ OF_STATE = [
 
 OF_ARRAYS = [
     Remedy(
-        "arrays/_dates",
+        "arrays/_scalars",
         "give those without one that of the JVM first",
         lambda: array_hashes(timestamps(None), SQL_TIMESTAMP("UTC")),
         lambda: array_hashes(timestamps("UTC"), SQL_TIMESTAMP("UTC")),
