@@ -99,30 +99,30 @@ def check_int(name: str, value: object, low: int, high: int) -> int:
     return number
 
 
-def check_str(name: str, value: object, what: str = "a str") -> str:
+def check_str(name: str, value: object, description: str = "a str") -> str:
     """Return a str, a plain one where it is of a subclass, or raise with `name`."""
     if not isinstance(value, str):
         raise InvalidTypeError(
-            f"{name} must be {what}, got {show(value)} of class {type(value).__name__}"
+            f"{name} must be {description}, got {show(value)} of class {type(value).__name__}"
         )
     return str.__str__(value)
 
 
-def check_class(name: str, value: object, cls: type[T], what: str) -> T:
-    """Return an instance of a class, which is `what` in words, or raise with `name`."""
+def check_class(name: str, value: object, cls: type[T], description: str) -> T:
+    """Return an instance of a class, which is `description` in words, or raise with `name`."""
     if not isinstance(value, cls):
-        raise InvalidTypeError(f"{name} must be {what}, got {show(value)}")
+        raise InvalidTypeError(f"{name} must be {description}, got {show(value)}")
     return value
 
 
-def iterate(name: str, what: str, values: Iterable[T]) -> Iterator[T]:
+def iterate(name: str, elements: str, values: Iterable[T]) -> Iterator[T]:
     """Return an iterator over some values, which text never is, or raise with `name`."""
     if not isinstance(values, (str, bytes)):
         try:
             return iter(values)
         except TypeError:  # an array without a dimension has __iter__ and no elements
             pass
-    raise InvalidTypeError(f"{name} must be an iterable of {what}, got {show(values)}")
+    raise InvalidTypeError(f"{name} must be an iterable of {elements}, got {show(values)}")
 
 
 def check_callable(name: str, value: Callable[P, T]) -> Callable[P, T]:

@@ -197,10 +197,10 @@ class _Parser:
     ) -> KeyGroupsError:
         return error(f"type {show(self._text)}, position {position}: {message}")
 
-    def _expected(self, what: str) -> KeyGroupsError:
+    def _expected(self, expected: str) -> KeyGroupsError:
         kind, text, position = self._tokens[self._next]
         got = "the end" if kind is None else show(text)
-        return self._error(f"expected {what}, got {got}", position)
+        return self._error(f"expected {expected}, got {got}", position)
 
     def _type(self) -> LogicalType:
         position = self._tokens[self._next][2]
@@ -304,21 +304,21 @@ class _Parser:
             return self._kind() == "quoted"
         return self._word() not in _TYPE_WORDS and self._tokens[self._next + 1][0] == "word"
 
-    def _in_brackets(self, what: str, low: int, high: int, default: int) -> int:
+    def _in_brackets(self, name: str, low: int, high: int, default: int) -> int:
         if not self._accept("("):
             return default
-        number = self._number(what, low, high)
+        number = self._number(name, low, high)
         self._expect(")")
         return number
 
-    def _number(self, what: str, low: int, high: int) -> int:
+    def _number(self, name: str, low: int, high: int) -> int:
         kind, text, position = self._tokens[self._next]
         if kind != "number":
-            raise self._expected(what)
+            raise self._expected(name)
         # A text longer than any bound is out of it; Python would refuse to read very long ones.
         number = int(text) if len(text) <= 10 else high + 1
         if not low <= number <= high:
-            raise self._error(f"{what} must be from {low} to {high}, got {show(text)}", position)
+            raise self._error(f"{name} must be from {low} to {high}, got {show(text)}", position)
         self._next += 1
         return number
 

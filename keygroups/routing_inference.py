@@ -225,11 +225,11 @@ def _plain(keys: Sequence[Hashable]) -> list[KeyType]:
 
 def _hash_all(key_type: KeyType, keys: Sequence[Hashable]) -> _Hashed | None:
     """Return the scrambled hashes of the keys, None where one is not of the type."""
-    hash_one = hasher_of(key_type)
+    hasher = hasher_of(key_type)
     is_column = isinstance(key_type, types.SQL_ROW) and len(key_type.fields) == 1
 
     def hash_key(key: object) -> int:
-        return finalise(hash_one((key,) if is_column and not isinstance(key, tuple) else key))
+        return finalise(hasher((key,) if is_column and not isinstance(key, tuple) else key))
 
     try:
         return _Hashed(key_type, hash_key, list(map(hash_key, keys)))

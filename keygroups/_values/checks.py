@@ -50,13 +50,13 @@ def refused_key(key: object) -> KeyGroupsError:
     )
 
 
-def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], what: str) -> T:
-    """Return the key if it is a `cls`, which is `what` in words; an enum is none."""
+def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], description: str) -> T:
+    """Return the key if it is a `cls`, which is `description` in words; an enum is none."""
     if isinstance(key, cls) and not isinstance(key, Enum):
         return key
     check_not_refused(key)
     raise InvalidTypeError(
-        f"key of type {name} must be {what}, got {show(key)} of class {type(key).__name__}"
+        f"key of type {name} must be {description}, got {show(key)} of class {type(key).__name__}"
     )
 
 
@@ -76,8 +76,8 @@ def expect_single(name: str, key: object) -> float:
 
 def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
     """Return the key if it is a tuple of as many fields."""
-    what = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
-    values = expect(name, key, tuple, what)
+    description = "a tuple of one field, (value,)" if arity == 1 else "a tuple"
+    values = expect(name, key, tuple, description)
     if len(values) != arity:
         raise InvalidValueError(
             f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
@@ -86,14 +86,14 @@ def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
 
 
 def each(
-    what: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
+    place: str, functions: Iterable[Callable[[Any], T]], values: Iterable[object]
 ) -> Iterator[T]:
     """Yield each function of its value, and say in an error which value it was."""
     for index, (function, value) in enumerate(zip(functions, values)):
         try:
             yield function(value)
         except KeyGroupsError as error:
-            raise type(error)(f"{what} {index}: {error}") from None
+            raise type(error)(f"{place} {index}: {error}") from None
 
 
 def integer_checker(name: str, bits: int) -> Callable[[object], int]:
@@ -128,8 +128,8 @@ def check_not_refused(key: object) -> object:
     return key
 
 
-def _datetime(name: str, key: object, what: str) -> dt.datetime:
-    value = expect(name, key, dt.datetime, what)
+def _datetime(name: str, key: object, description: str) -> dt.datetime:
+    value = expect(name, key, dt.datetime, description)
     # pandas' Timestamp and NaT are datetimes too: a nanosecond would be lost, NaT is null.
     nanosecond: int = getattr(value, "nanosecond", 0)
     if value != value or nanosecond:

@@ -51,11 +51,11 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
     )
     try:
         if isinstance(key, (pa.Array, pa.ChunkedArray)):
-            return _one(key)
+            return _in_one_piece(key)
         if is_stream:
-            return _one(pa.chunked_array(key))
+            return _in_one_piece(pa.chunked_array(key))
         if is_array:
-            return _one(pa.array(key))
+            return _in_one_piece(pa.array(key))
     except _REFUSED as error:
         raise refused(name, key, error) from None
     raise InvalidTypeError(
@@ -77,12 +77,12 @@ def refused(name: str, key: object, error: Exception) -> InvalidTypeError:
     return InvalidTypeError(f"{name} is no array that Arrow takes, got {show(key)}: {said}")
 
 
-def _one(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _in_one_piece(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return an array in one piece."""
     if isinstance(array, pa.Array):
         return array
     if array.num_chunks == 1:
-        return _one(array.chunk(0))
+        return _in_one_piece(array.chunk(0))
     if not array.num_chunks:
         return pa.array([], type=array.type)
     chunks = [plain(chunk) for chunk in array.chunks]
@@ -125,7 +125,7 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if kind == "U" and _has_inner_nul(key):
         return _from_objects(key.astype(object), mask, name, from_pandas=False)
     try:
-        return _one(pa.array(key, mask=mask, from_pandas=False))
+        return _in_one_piece(pa.array(key, mask=mask, from_pandas=False))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 
@@ -159,7 +159,7 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
     if mask is not None:  # with one Arrow takes NaT for a value
         nulls |= mask
     if step == 1 and not is_date:
-        return _one(pa.array(key, mask=nulls))
+        return _in_one_piece(pa.array(key, mask=nulls))
     values = key.view(np.int64)
     least, most = (INT_MIN, INT_MAX) if is_date else (LONG_MIN, LONG_MAX)
     low, high = -(-least // step), most // step
@@ -182,7 +182,7 @@ def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) 
             "taken from objects: give it the dtype of its values"
         )
     try:
-        return _one(pa.array(key, pa.string(), mask=mask, from_pandas=from_pandas))
+        return _in_one_piece(pa.array(key, pa.string(), mask=mask, from_pandas=from_pandas))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 
@@ -212,7 +212,7 @@ def _from_pandas(key: Any, name: str) -> pa.Array:
         values = _from_pandas(dtype.categories.to_series(), name)
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), values)
     try:
-        return _one(pa.array(key))
+        return _in_one_piece(pa.array(key))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 

@@ -115,19 +115,19 @@ def murmur_word(state: Word, word: Word, spare: Codes) -> Word:
         state ^= word
         state = (state << 13 | state >> 19) & MASK32
         return (state * 5 + int(_C3)) & MASK32
-    mixed = np.bitwise_xor(_one(state), _one(word))
+    mixed = np.bitwise_xor(_unsigned(state), _unsigned(word))
     _advance(mixed, spare)
     return mixed
 
 
 def murmur_end(state: Codes, lengths: Word, spare: Codes) -> Codes:
     """Return the hash of rows of so many bytes."""
-    state = np.bitwise_xor(state, _one(lengths))
+    state = np.bitwise_xor(state, _unsigned(lengths))
     _finish(state, spare)
     return state
 
 
-def _one(word: Word) -> np.uint32 | Codes:
+def _unsigned(word: Word) -> np.uint32 | Codes:
     return _u32(word) if isinstance(word, int) else word
 
 

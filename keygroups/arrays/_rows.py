@@ -48,10 +48,10 @@ def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -
             raise RowError(row, error) from None
 
 
-def check_type(right: bool, what: object, takes: str, array: pa.Array) -> None:
+def check_type(right: bool, type_name: object, takes: str, array: pa.Array) -> None:
     """Refuse an array of another type than a key type takes."""
     if not right:
-        raise InvalidTypeError(f"{what} takes {takes}, but the array is of {array.type}")
+        raise InvalidTypeError(f"{type_name} takes {takes}, but the array is of {array.type}")
 
 
 def is_timestamp(array: pa.Array, zoned: bool) -> bool:
@@ -141,14 +141,14 @@ def _without_nulls(array: pa.Array, nulls: Nulls) -> pa.Array:
         return pa.concat_arrays([array.slice(0, 0), *slices])
 
 
-def elements_of(array: pa.Array, what: object) -> tuple[pa.Array, Array]:
+def elements_of(array: pa.Array, type_name: object) -> tuple[pa.Array, Array]:
     """Return the elements of lists without nulls, and the offsets of each list in them."""
     if pa.types.is_fixed_size_list(array.type):
         size = array.type.list_size
         offsets: Array = np.arange(len(array) + 1, dtype=np.int64) * size
         return array.values.slice(array.offset * size, len(array) * size), offsets
     is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
-    check_type(is_list, what, "lists", array)
+    check_type(is_list, type_name, "lists", array)
     offsets = array.offsets.to_numpy().astype(np.int64)
     first = int(offsets[0])
     offsets -= first

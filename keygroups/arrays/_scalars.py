@@ -65,12 +65,12 @@ def _boolean_codes(array: pa.Array) -> Codes:
     return np.where(flags, np.uint32(1231), np.uint32(1237))
 
 
-def singles(array: pa.Array, what: str, raw: bool) -> Array:
+def singles(array: pa.Array, type_name: str, raw: bool) -> Array:
     """Return singles, given as such or as doubles that are singles exactly.
 
     Where `raw`, that goes for the bits of a NaN too.
     """
-    check_type(array.type in (pa.float32(), pa.float64()), what, "float32 or float64", array)
+    check_type(array.type in (pa.float32(), pa.float64()), type_name, "float32 or float64", array)
     values = numbers(array)
     if values.itemsize == 4:
         return values
@@ -79,7 +79,7 @@ def singles(array: pa.Array, what: str, raw: bool) -> Array:
         other = rounded.astype(np.float64).view(np.uint64) != values.view(np.uint64)
     if not raw:
         other &= values == values
-    refuse(other, values, f"{what} must be single-precision numbers")
+    refuse(other, values, f"{type_name} must be single-precision numbers")
     return rounded
 
 
@@ -94,9 +94,9 @@ def _double_codes(array: pa.Array) -> Codes:
     return fold_long(double_bits(doubles(array, "key type DOUBLE"), raw=False))
 
 
-def doubles(array: pa.Array, what: str) -> Array:
+def doubles(array: pa.Array, type_name: str) -> Array:
     """Return doubles."""
-    check_type(array.type == pa.float64(), what, "float64", array)
+    check_type(array.type == pa.float64(), type_name, "float64", array)
     return numbers(array)
 
 
@@ -159,19 +159,19 @@ def _of_days(days: Array) -> Codes:
     return code
 
 
-def seconds_and_nanos(array: pa.Array, what: object) -> tuple[Array, Array]:
+def seconds_and_nanos(array: pa.Array, name: object) -> tuple[Array, Array]:
     """Return timestamps as floored seconds since 1970 and the nanoseconds above them."""
     per_second = _PER_SECOND[array.type.unit]
     values = numbers(array)
     seconds = values // per_second
     far = (seconds < -_MOST_SECONDS) | (seconds >= _MOST_SECONDS)
-    refuse(far, values, f"{what} must be within 2^31 days of 1970")
+    refuse(far, values, f"{name} must be within 2^31 days of 1970")
     return seconds, (values - seconds * per_second) * (10**9 // per_second)
 
 
-def nano_of_day(array: pa.Array, what: str, name: str) -> Array:
+def nano_of_day(array: pa.Array, type_name: str, name: str) -> Array:
     """Return the nanoseconds since midnight of times."""
-    check_type(pa.types.is_time(array.type), what, "times (time32, time64)", array)
+    check_type(pa.types.is_time(array.type), type_name, "times (time32, time64)", array)
     values = numbers(array)
     per_second = _PER_SECOND[array.type.unit]
     outside = (values < 0) | (values >= _DAY * per_second)

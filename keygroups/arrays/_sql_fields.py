@@ -108,25 +108,27 @@ def check_nulls(array: pa.Array, logical_type: LogicalType) -> tuple[pa.Array, N
 def scalar_field(array: pa.Array, logical_type: LogicalType, container: Container) -> Field:
     """Return the field of values of any type but ROW and ARRAY."""
     array, nulls = check_nulls(array, logical_type)
-    what = f"{logical_type} of SQL_ROW"
+    type_name = f"{logical_type} of SQL_ROW"
     if logical_type.name in (*_TEXT, *_BINARY):
-        return _text(array, nulls, logical_type, what)
+        return _text(array, nulls, logical_type, type_name)
     if logical_type.reserved:
-        return _long_form(array, nulls, logical_type, what, container)
+        return _long_form(array, nulls, logical_type, type_name, container)
     slots = np.zeros(len(array), dtype=np.uint64)
 
     def fill(values: pa.Array, chosen: Rows) -> None:
-        slots[chosen] = _fixed(values, logical_type, what, container)
+        slots[chosen] = _fixed(values, logical_type, type_name, container)
 
     for_values(array, nulls, fill)
     return Field(slots, nulls)
 
 
-def _fixed(array: pa.Array, logical_type: LogicalType, what: str, container: Container) -> Array:
+def _fixed(
+    array: pa.Array, logical_type: LogicalType, type_name: str, container: Container
+) -> Array:
     """Return the slots of values without nulls that fit a slot always."""
     name, raw = logical_type.name, container is not Container.ARRAY  # which knows one NaN only
     if name == "BOOLEAN":
-        check_type(pa.types.is_boolean(array.type), what, "booleans", array)
+        check_type(pa.types.is_boolean(array.type), type_name, "booleans", array)
         flags: Array = array.to_numpy(zero_copy_only=False)
         return flags.astype(np.uint64)
     if name in _INTEGERS:
@@ -134,24 +136,24 @@ def _fixed(array: pa.Array, logical_type: LogicalType, what: str, container: Con
         values = check_range(array, str(logical_type), bits).astype(np.int64).view(np.uint64)
         return values & np.uint64(2**bits - 1)
     if name == "FLOAT":
-        return single_bits(singles(array, what, raw), raw).astype(np.uint64)
+        return single_bits(singles(array, type_name, raw), raw).astype(np.uint64)
     if name == "DOUBLE":
-        return double_bits(doubles(array, what), raw)
+        return double_bits(doubles(array, type_name), raw)
     if name == "DATE":
-        check_type(pa.types.is_date32(array.type), what, "dates (date32)", array)
+        check_type(pa.types.is_date32(array.type), type_name, "dates (date32)", array)
         return numbers(array).view(np.uint32).astype(np.uint64)
     if name == "DECIMAL":
-        unscaled: Array = _unscaled(array, logical_type, what)[:, 0]
+        unscaled: Array = _unscaled(array, logical_type, type_name)[:, 0]
         return unscaled
     if name == "TIME":
-        return _millis_of_day(array, logical_type, what).view(np.uint64)
-    millis, _ = _millis_and_nanos(array, logical_type, what)
+        return _millis_of_day(array, logical_type, type_name).view(np.uint64)
+    millis, _ = _millis_and_nanos(array, logical_type, type_name)
     return millis.view(np.uint64)
 
 
-def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
+def _unscaled(array: pa.Array, logical_type: LogicalType, type_name: str) -> Array:
     """Return the unscaled values of decimals at the scale of their type, in two words."""
-    check_type(pa.types.is_decimal(array.type), what, "decimals", array)
+    check_type(pa.types.is_decimal(array.type), type_name, "decimals", array)
     precision, scale = logical_type.precision or 0, logical_type.scale or 0
     wanted = pa.decimal128(precision, scale)
 
@@ -188,21 +190,21 @@ def _unscaled(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
 
 
 def _millis_and_nanos(
-    array: pa.Array, logical_type: LogicalType, what: str
+    array: pa.Array, logical_type: LogicalType, type_name: str
 ) -> tuple[Array, Array]:
     """Return the epoch milliseconds of timestamps and the nanoseconds above them."""
     zoned = logical_type.name == "TIMESTAMP_LTZ"
     takes = "timestamps with a zone" if zoned else "timestamps without a zone"
-    check_type(is_timestamp(array, zoned), what, takes, array)
+    check_type(is_timestamp(array, zoned), type_name, takes, array)
     seconds, nanos = seconds_and_nanos(array, f"key of type {logical_type}")
     _check_fraction(array, nanos, logical_type, logical_type.precision or 0)
     millis = nanos // 1_000_000
     return seconds * 1_000 + millis, nanos - millis * 1_000_000
 
 
-def _millis_of_day(array: pa.Array, logical_type: LogicalType, what: str) -> Array:
+def _millis_of_day(array: pa.Array, logical_type: LogicalType, type_name: str) -> Array:
     """Return the milliseconds of times; Flink keeps no more of a TIME, of whatever precision."""
-    nanos = nano_of_day(array, what, f"key of type {logical_type}")
+    nanos = nano_of_day(array, type_name, f"key of type {logical_type}")
     _check_fraction(array, nanos, logical_type, min(logical_type.precision or 0, 3))
     return nanos // 1_000_000
 
@@ -218,7 +220,7 @@ def _long_form(
     array: pa.Array,
     nulls: Nulls | None,
     logical_type: LogicalType,
-    what: str,
+    type_name: str,
     container: Container,
 ) -> Field:
     """Return the field of a type that takes room in the variable part, in a key null too."""
@@ -228,9 +230,9 @@ def _long_form(
 
     def fill(values: pa.Array, chosen: Rows) -> None:
         if logical_type.name == "DECIMAL":
-            slots[chosen], data[chosen] = _big_endian(_unscaled(values, logical_type, what))
+            slots[chosen], data[chosen] = _big_endian(_unscaled(values, logical_type, type_name))
         else:
-            millis, slots[chosen] = _millis_and_nanos(values, logical_type, what)
+            millis, slots[chosen] = _millis_and_nanos(values, logical_type, type_name)
             data[chosen] = millis[:, None].view(np.uint8)
 
     for_values(array, nulls, fill)
@@ -252,16 +254,18 @@ def _big_endian(words: Array) -> tuple[Array, Array]:
     return 16 - leading, shifted
 
 
-def _text(array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, what: str) -> Field:
+def _text(
+    array: pa.Array, nulls: Nulls | None, logical_type: LogicalType, type_name: str
+) -> Field:
     """Return the field of text or bytes; what is shorter than declared is taken as it is."""
     is_binary = logical_type.name in _BINARY
     if nulls is not None and nulls.all():
         array = pa.nulls(len(array), pa.binary() if is_binary else pa.string())
     if is_binary:
         right = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
-        check_type(right, what, "binaries", array)
+        check_type(right, type_name, "binaries", array)
     else:
-        check_type(is_text(array), what, "text", array)
+        check_type(is_text(array), type_name, "text", array)
     if nulls is not None:
         array = array.fill_null(b"" if is_binary else "")
     if not is_binary:

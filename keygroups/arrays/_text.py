@@ -36,7 +36,7 @@ def text_bytes(array: pa.Array) -> tuple[Array, Array]:
     return octets, offsets - first
 
 
-def check_utf8(array: pa.Array, what: str) -> None:
+def check_utf8(array: pa.Array, name: str) -> None:
     """Refuse text without nulls of which a row is no UTF-8, as Arrow does not ask for it."""
     data, offsets = text_bytes(array)
     if data.max(initial=0) < 0x80:
@@ -45,14 +45,14 @@ def check_utf8(array: pa.Array, what: str) -> None:
     try:
         array.view(pa.large_binary() if wide else pa.binary()).cast(array.type)
     except pa.ArrowInvalid:
-        raise _no_utf8(data, offsets, what) from None
+        raise _no_utf8(data, offsets, name) from None
 
 
-def _no_utf8(data: Array, offsets: Array, what: str) -> RowError:
+def _no_utf8(data: Array, offsets: Array, name: str) -> RowError:
     """Return the error of the first row that is no UTF-8; there is one."""
     rows = (data[start:end].tobytes() for start, end in pairwise(offsets.tolist()))
     row, octets = next((row, octets) for row, octets in enumerate(rows) if not _is_utf8(octets))
-    return RowError(row, InvalidValueError(f"{what} must be text in UTF-8, got {show(octets)}"))
+    return RowError(row, InvalidValueError(f"{name} must be text in UTF-8, got {show(octets)}"))
 
 
 def _is_utf8(octets: bytes) -> bool:
