@@ -109,10 +109,8 @@ def _from_numpy(key: Array, name: str) -> pa.Array:
     if isinstance(key, np.ma.MaskedArray):
         mask, key = np.ma.getmaskarray(key), key.data
     kind = key.dtype.kind
-    if kind == "T":  # StringDType
-        key, kind = key.astype(object), "O"
-    if kind == "O":
-        return _from_objects(key, mask, name, from_pandas=False)
+    if kind in "OT":  # T is of StringDType
+        return _from_objects(key.astype(object, copy=False), mask, name, from_pandas=False)
     if kind not in "biufMU":
         raise UnsupportedKeyTypeError(f"{name} of dtype {key.dtype} is not supported")
     if type(key).__name__ == "chararray":

@@ -163,6 +163,6 @@ def of_element(error: RowError, offsets: Array) -> RowError:
 
 def limbs(array: pa.Array) -> tuple[Any, int]:
     """Return the unscaled values of decimals as 64-bit words, the lowest first, and the scale."""
-    if array.type.bit_width < 128:
-        array = array.cast(pa.decimal128(38, array.type.scale))
-    return fixed_words(array), array.type.scale
+    scale = array.type.scale
+    is_wide = array.type.bit_width >= 128
+    return fixed_words(array if is_wide else array.cast(pa.decimal128(38, scale))), scale
