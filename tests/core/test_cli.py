@@ -597,11 +597,14 @@ SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @pytest.fixture
 def handlers() -> Iterator[dict[str, Any]]:
-    """Return the handlers of signals, and set them again at the end."""
+    """Set the handlers that a shell's foreground has, return them, and undo that at the end."""
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("the main thread alone handles signals")
-    before = {name: signal.getsignal(getattr(signal, name)) for name in SIGNALS}
-    yield before
+    usual = dict.fromkeys(SIGNALS, signal.SIG_DFL) | {"SIGINT": signal.default_int_handler}
+    before = {
+        name: signal.signal(getattr(signal, name), handler) for name, handler in usual.items()
+    }
+    yield usual
     for name, handler in before.items():
         signal.signal(getattr(signal, name), handler)
 

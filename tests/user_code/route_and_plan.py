@@ -43,9 +43,9 @@ def the_package() -> None:
     assert_type(keygroups.compute_default_max_parallelism(86), int)
     assert_type(keygroups.check_restore(128, 90), int)
     own = keygroups.compute_key_group_range_for_operator_index(128, 3, 1)
-    assert_type(key_group_range.DEFAULT_LOWER_BOUND_MAX_PARALLELISM, int)
+    least: int = key_group_range.DEFAULT_LOWER_BOUND_MAX_PARALLELISM
     assert_type(key_group_range.compute_default_max_parallelism(86), int)
-    assert_type(key_group_range.compute_operator_index_for_key_group(128, 3, 85), int)
+    assert_type(key_group_range.compute_operator_index_for_key_group(least, 3, 85), int)
     assert_type(
         key_group_range.compute_key_group_range_for_operator_index(128, 3, 1),
         key_group_range.KeyGroupRange,
