@@ -20,7 +20,8 @@ in any thread, or for bare columns of the active session, else the default one.
 `arrow`, which is never taken unasked, is an Arrow UDF around `keygroups.arrays`. It needs PySpark
 4.1, and `keygroups[arrays]` on the executors too. Where there is no fast backend, as on Spark
 Connect, keys with text take a third of the portable one's time by it; keys of numbers alone, but
-in a SQL_ROW, take many times as long. Text that is not UTF-8 fails the query there.
+in a SQL_ROW, take many times as long. Text that is not UTF-8 fails the query there; keys with a
+SQL_TIMESTAMP in them, of any instant, stay the portable one's.
 
 On Spark Connect a key that comes near the depth that it takes, such as a tuple of tuples, goes as
 SQL text instead, which takes the server a second or more, with a DOUBLE in it several. One whose

@@ -30,6 +30,8 @@ class Arrow(Portable):
 
     def of_whole_key(self, code: Column, key: Any, key_type: types.KeyType) -> Column:
         """Return the UDF's hash code; `code` is the portable one, which has checked the key."""
+        if any(isinstance(inside, types.SQL_TIMESTAMP) for inside in key_type.walk()):
+            return code  # a column has instants, and arrays refuse those of no certain time of day
         columns: list[Column] = []
         shape = self._shape(key, key_type, columns)
         if not _is_full(shape):
