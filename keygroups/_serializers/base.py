@@ -235,7 +235,7 @@ class Serializer:
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         """Read the contents of a snapshot of this class."""
-        raise NotImplementedError
+        raise cursor.error(f"snapshots of {cls.snapshot} are only written here")
 
     def contents(self) -> bytes:
         """Return the contents of the snapshot in the last version."""
