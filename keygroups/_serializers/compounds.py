@@ -107,9 +107,7 @@ class TupleSerializer(Composite):
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: str) -> Serializer:
-        if (
-            not nested
-        ):  # of which any number would fit no bytes; Tuple0 has a serializer of its own
+        if not nested:  # any number fits no bytes, and Tuple0 has a serializer of its own
             raise cursor.error("a tuple of no fields is written by no serializer of tuples")
         return cls(nested, "" if outer == _tuple_class(len(nested)) else outer)
 
@@ -140,7 +138,6 @@ class RowSerializer(Composite):
         mask_size = (bits + 7) // 8
         name = f"ROW({', '.join(map(str, self.parts))})"
         places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
-
         without_nulls = [
             bytes([(kind & 1) << 7 | kind >> 1 << 6]) + bytes(mask_size - 1)
             if kind_bits

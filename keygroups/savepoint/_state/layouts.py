@@ -384,10 +384,8 @@ class TimerLayout(Layout):
         """Return a reader of the timers that a subtask wrote."""
         name, kind = self.state.name, self.state.kind
         key, namespace = self.state.key_serializer, self.state.namespace_serializer
-        read_key, read_timer = (
-            timer_key_reader(key, namespace),
-            TimerSerializer(key, namespace).read,
-        )
+        read_key = timer_key_reader(key, namespace)
+        read_timer = TimerSerializer(key, namespace).read
 
         def decode(key_group: int, encoded_key: bytes, encoded_value: bytes) -> StateEntry:
             size = len(encoded_key)
@@ -420,9 +418,8 @@ class TimerLayout(Layout):
         return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
 
     def _key_framer(self) -> Read | None:
-        read_timer = TimerSerializer(
-            self.state.key_serializer, self.state.namespace_serializer
-        ).read
+        state = self.state
+        read_timer = TimerSerializer(state.key_serializer, state.namespace_serializer).read
         if read_timer is None:
             return None
 

@@ -48,7 +48,12 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class ValueState(State):
+class _OfOneType(State):
+    value: ColumnOrName
+    value_type: KeyType
+
+
+class ValueState(_OfOneType):
     """A ValueState: the column of its values, of which a null is no entry, and their type.
 
     >>> from keygroups.types import LONG
@@ -57,12 +62,9 @@ class ValueState(State):
     """
 
     descriptor = ValueStateDescriptor
-    value: ColumnOrName
-    value_type: KeyType
 
 
-@dataclass(frozen=True, eq=False)
-class ReducingState(State):
+class ReducingState(_OfOneType):
     """A ReducingState: like a ValueState, of what was reduced so far.
 
     >>> from keygroups.types import DOUBLE
@@ -71,12 +73,9 @@ class ReducingState(State):
     """
 
     descriptor = ReducingStateDescriptor
-    value: ColumnOrName
-    value_type: KeyType
 
 
-@dataclass(frozen=True, eq=False)
-class ListState(State):
+class ListState(_OfOneType):
     """A ListState: the column of its lists, or of their elements, and the type of an element.
 
     An array is a list in its order; an empty or a null one is no entry. Of a column of
@@ -90,8 +89,6 @@ class ListState(State):
     """
 
     descriptor = ListStateDescriptor
-    value: ColumnOrName
-    value_type: KeyType
 
 
 @dataclass(frozen=True, eq=False)
