@@ -570,7 +570,7 @@ class Failing(io.StringIO):
     def read(self, size: int | None = -1) -> str:
         raise OSError(errno.EIO, "Input/output error")
 
-    def readline(self, size: int = -1) -> str:  # type: ignore[override]
+    def readline(self, size: int = -1) -> str:  # type: ignore[override]  # as TextIOBase has it, not IO
         raise OSError(errno.EIO, "Input/output error")
 
 

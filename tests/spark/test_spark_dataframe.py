@@ -103,7 +103,8 @@ def test_routing_of_a_tuple_and_of_a_declared_type(spark: SparkSession) -> None:
 
 def test_nested_and_computed_key_columns(spark: SparkSession) -> None:
     df = spark.sql("select named_struct('id', 7) as user, -1 as n")
-    assert with_routing(df, "user.id", 128, 3).first()["key_group"] == 113  # type: ignore[index]
+    [row] = with_routing(df, "user.id", 128, 3).take(1)
+    assert row["key_group"] == 113
     minus_one = keygroups.assign_to_key_group(-1, 128, LONG)
     found = with_routing(df, F.col("n").cast("bigint"), 128, 3).first()
     assert found is not None

@@ -390,7 +390,8 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
     df = spark.createDataFrame([(row,) for row in column.convert([Row((instant,))])], schema)
-    assert df.selectExpr("unix_micros(v.f0)").first()[0] == 1_719_835_200_000_005  # type: ignore[index]
+    [row] = df.selectExpr("unix_micros(v.f0)").take(1)
+    assert row[0] == 1_719_835_200_000_005
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 try:
@@ -56,6 +57,10 @@ class Jump(NamedTuple):
     to: int
 
 
+def _pumped(start: str, pump: str, end: str, count: int) -> str:
+    return start + pump * count + end
+
+
 class Steps:
     """A pattern, and how many steps it takes."""
 
@@ -96,7 +101,7 @@ class Steps:
             case = (sample[: start + rng.choice((0, size))], pump, rng.choice(ends))
             if case not in seen:
                 seen.add(case)
-                yield lambda n, case=case: case[0] + case[1] * n + case[2]  # type: ignore[misc]
+                yield partial(_pumped, *case)
 
     def _sample(self, rng: random.Random) -> str:
         """Return a text that the pattern matches, if no condition of a place is in the way."""
@@ -173,9 +178,11 @@ class Steps:
         self._take(lambda char: any(test(char) for test in tests) != negated)
 
     def _take(self, is_right: Callable[[str], bool]) -> None:
-        right = is_right
-        if self._flags & re.IGNORECASE:
-            right = lambda char: is_right(char.lower()) or is_right(char)  # noqa: E731
+        ignores_case = self._flags & re.IGNORECASE
+
+        def right(char: str) -> bool:
+            return is_right(char) or (bool(ignores_case) and is_right(char.lower()))
+
         self._program.append(Char(right, "".join(filter(right, _PRINTABLE))))
 
     def _at(self, where: Any) -> None:

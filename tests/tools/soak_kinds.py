@@ -60,7 +60,8 @@ class Kind(NamedTuple):
     def in_python(self, keys: Any) -> list[Any]:
         """Return keys for the scalar functions."""
         if pa.types.is_floating(keys.type) or (pa.types.is_integer(keys.type) and not self.java):
-            return keys.to_numpy().tolist()  # type: ignore[no-any-return]
+            values: list[Any] = keys.to_numpy().tolist()
+            return values
         return _IN_PYTHON.get(self.java, _with_tuples)(keys)
 
     def in_java(self, keys: Any) -> Any:
