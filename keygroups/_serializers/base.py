@@ -60,11 +60,15 @@ class UnreadableError(ValueError):
 
 
 class UnknownSnapshotError(SavepointError):
-    """A snapshot of a class that is not in the registry."""
+    """A snapshot of a class that is not known; `snapshot` is its name."""
 
     def __init__(self, message: str, snapshot: str) -> None:
         super().__init__(message, snapshot)
         self.snapshot = snapshot
+
+    def of_state(self, name: str) -> UnknownSnapshotError:
+        """Return the error that says the name of the state too."""
+        return UnknownSnapshotError(f"{self}, of state {show(name)}", self.snapshot)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -372,7 +376,10 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     known = cursor.context.serializers.get(snapshot) or REGISTRY.get(snapshot)
     if known is None:
         cursor.pos = start
-        error = cursor.error(f"the serializer with the snapshot {show(snapshot)} is not known")
+        error = cursor.error(
+            f"the serializer with the snapshot {show(snapshot)} is not known: pass serializers="
+            f"{{{show(snapshot)}: ...}} to say how it is read"
+        )
         raise UnknownSnapshotError(str(error), snapshot)
     cursor.expect(f"version of {snapshot}", version, *known.versions)
     return known.from_contents(cursor, version, depth)

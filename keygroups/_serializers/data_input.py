@@ -68,10 +68,14 @@ class Cursor:
     def frame(self) -> Cursor:
         """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
         size = self.i32()
-        inside = Cursor(self.data, self.name, self._start, self.context)
-        inside.pos = self.pos
+        start = self.pos
         self.take(size)
-        inside._end = self.pos
+        return self.within(start, self.pos)
+
+    def within(self, start: int, end: int) -> Cursor:
+        """Return a cursor on the same bytes, of which it has those between two positions."""
+        inside = Cursor(self.data, self.name, self._start, self.context)
+        inside.pos, inside._end = start, end
         return inside
 
     def u8(self) -> int:

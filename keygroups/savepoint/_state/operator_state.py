@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
@@ -15,7 +15,7 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import decompressed, header_cursor
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
-from keygroups.savepoint._state.header import read_state
+from keygroups.savepoint._state.state_infos import KEY, VALUE, read_state_infos
 
 _VERSIONS = (5, 6)  # Flink 1.13 to 2.3
 
@@ -110,18 +110,19 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
     is_compressed = version >= 6 and cursor.bool()
     serializers, broadcast = {}, set()
-    for _ in range(2):  # list states, then broadcast states
-        for _ in range(cursor.u16()):
-            name, _, snapshots, backend_type = read_state(cursor)
-            value = snapshots.get("VALUE_SERIALIZER")
-            if value is None:
-                raise cursor.error(f"operator state {show(name)} has no serializer")
-            if backend_type == "BROADCAST":
-                key = snapshots.get("KEY_SERIALIZER")
-                if key is None:
-                    raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
-                broadcast.add(name)
-                # Unlike a Map, without marks of null.
-                value = ListSerializer(TupleSerializer([key, value]))
-            serializers[name] = value
+    for name, backend_type, _, of_state, _ in chain(
+        read_state_infos(cursor, ("OPERATOR",), is_last=False),
+        read_state_infos(cursor, ("BROADCAST",)),
+    ):
+        value = of_state.get(VALUE)
+        if value is None:
+            raise cursor.error(f"operator state {show(name)} has no serializer")
+        if backend_type == "BROADCAST":
+            key = of_state.get(KEY)
+            if key is None:
+                raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
+            broadcast.add(name)
+            # Unlike a Map, without marks of null.
+            value = ListSerializer(TupleSerializer([key, value]))
+        serializers[name] = value
     return serializers, broadcast, is_compressed
