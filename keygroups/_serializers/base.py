@@ -89,6 +89,12 @@ class Serializer:
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `decode` and `encode` do too, and check what they are given.
 
+    A serializer of the job's own is read with a class derived from this one, which
+    `read_savepoint` takes as one of `serializers`: `from_contents` reads its snapshot, and `read`,
+    a static method or set by `bind` from those of `parts`, takes bytes and a position and returns
+    the value and the position behind it. It raises IndexError or struct.error where bytes are too
+    few, ValueError where they are no value.
+
     Two are equal if they are made of the same, whichever savepoints they were read from.
 
     >>> from keygroups import types
@@ -253,8 +259,63 @@ class Serializer:
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        """Read the contents of a snapshot of this class."""
+        r"""Return the serializer that the contents of a snapshot of this class tell of.
+
+        `version` is that of the snapshot, one of `versions`, `depth` for `nested_in`. The cursor
+        is to be read up to the end of the contents, as Flink's readSnapshot reads them: by its
+        methods `u8`, `u16`, `i32`, `i64`, `bool` and `utf`, all as Java's DataOutput writes them,
+        `take(size)` for bytes, `count(size)` for an int that says how many things of at least so
+        many bytes follow, and `error(message)` for what is to be raised where they are damaged.
+
+        A class of one's own for Flink's serializer of amounts of money, each of which is a long:
+
+        >>> from keygroups.types import LONG
+        >>> class MoneySerializer(Serializer):
+        ...     name, versions, size, key_type = "MONEY", (1,), 8, LONG
+        ...     def __init__(self, currency: str) -> None:
+        ...         self.java_class = currency
+        ...         super().__init__(currency)
+        ...     @classmethod
+        ...     def from_contents(cls, cursor, version, depth):
+        ...         return cls(cursor.utf())
+        ...     @staticmethod
+        ...     def read(data: bytes, pos: int) -> tuple[int, int]:
+        ...         return int.from_bytes(data[pos : pos + 8], "big", signed=True), pos + 8
+        >>> snapshot = b"\0\0\0\2" + b"\0\7a.Money" + b"\0\0\0\1" + b"\0\3EUR"
+        >>> serializers = {"a.Money": MoneySerializer}
+        >>> money = Serializer.from_snapshot(snapshot, serializers=serializers)
+        >>> money, money.decode(bytes(7) + b"\5")
+        (MONEY(EUR), 5)
+        """
         raise cursor.error(f"snapshots of {cls.snapshot} are only written here")
+
+    @staticmethod
+    def nested_in(cursor: Cursor, depth: int) -> Serializer:
+        r"""Return the serializer whose snapshot stands next in the contents of another's.
+
+        Both arguments are those of `from_contents`. Raises SavepointError where there is none, and
+        for one that is not known.
+
+        Flink: TypeSerializerSnapshot.readVersionedSnapshot.
+
+        >>> class BoxSerializer(Serializer):
+        ...     name, versions = "BOX", (1,)
+        ...     def __init__(self, content: Serializer) -> None:
+        ...         self.parts = (content,)
+        ...         super().__init__(content)
+        ...     @classmethod
+        ...     def from_contents(cls, cursor, version, depth):
+        ...         return cls(cls.nested_in(cursor, depth))
+        ...     def bind(self, reads):
+        ...         [self.read] = reads
+        >>> from keygroups import types
+        >>> from keygroups.state_keys import serializer_of
+        >>> long = serializer_of(types.LONG).snapshot_bytes()[4:]
+        >>> snapshot = b"\0\0\0\2" + b"\0\5a.Box" + b"\0\0\0\1" + long
+        >>> Serializer.from_snapshot(snapshot, serializers={"a.Box": BoxSerializer})
+        BOX(LONG)
+        """
+        return read_versioned_snapshot(cursor, depth + 1)
 
     def contents(self) -> bytes:
         """Return the contents of the snapshot in the last version."""

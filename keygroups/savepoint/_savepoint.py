@@ -344,6 +344,10 @@ def read_savepoint(
     beside it, and where `moved` leads. `allow` are more folders and files, by path or URL, that
     may be opened where they are; who wrote `_metadata` then chooses among all that is in them.
 
+    `serializers` are the job's own, by the full names of the classes of their snapshots:
+    `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
+    Without one the state is bytes, where its format says how many.
+
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
     for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.

@@ -112,12 +112,6 @@ def test_an_unknown_field_of_a_pojo(tmp_path: Path, depth: int) -> None:
     assert values == {"v": encoded, "n": 5}
 
 
-def test_an_unknown_class_elsewhere(tmp_path: Path) -> None:
-    """Nothing tells where it ends."""
-    with pytest.raises(SavepointError, match="Uuid"):
-        list(operator_of(tmp_path, sb.snapshot(UNKNOWN, 3), b"").entries())
-
-
 # --- values ---------------------------------------------------------------------------------
 
 # As the JDK's DataOutput and Flink's StringValue, ListSerializer, RowSerializer write them.

@@ -11,7 +11,9 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._files.snappy import decompress_chunk
 
-_SNAPPY, _PLAIN, _STREAM_START = 0, 1, 0xFF  # types of chunks
+_SNAPPY, _PLAIN, _START = 0, 1, 0xFF  # types of chunks
+STREAM_START = b"\xff\6\0\0sNaPpY"
+"""The first chunk of a framed stream of Snappy."""
 
 
 class Feed:
@@ -103,9 +105,9 @@ def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
     while pos < end:
         chunk = stream.read(pos, min(pos + 4, end))
         size = int.from_bytes(chunk[1:], "little")
-        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _STREAM_START):
+        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _START):
             raise SavepointError(f"{stream.name}, offset {pos}: this is no chunk of Snappy")
         chunk += stream.read(pos + 4, pos + 4 + size)
-        if chunk[0] != _STREAM_START:
+        if chunk[0] != _START:
             yield decompress_chunk(chunk, stream.name, pos)
         pos += len(chunk)

@@ -158,15 +158,12 @@ def _key_group_at(stream: OpenStream, start: int, end: int) -> int | None:
 
 
 def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
-    """Tell whether key group 0 can start with state 0 and then a key and a value, framed."""
+    """Tell whether key group 0 is one of framed entries: as it ends, and as the first key fits."""
     if end - start < _LEAST_FRAMED:
         return False
+    (mark,) = _u16(stream.read(end - 2, end))
     (key_size,) = _i32(stream.read(start + 2, start + 6), 0)
-    value = start + 6 + key_size
-    if key_size < 2 or value + 4 > end:
-        return False
-    (value_size,) = _i32(stream.read(value, value + 4), 0)
-    return 0 <= value_size <= end - value - 6
+    return mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2
 
 
 def _canonical_entries(

@@ -12,7 +12,7 @@ from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import ListSerializer, TupleSerializer, as_dict
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.feed import decompressed, header_cursor
+from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._state.state_infos import KEY, VALUE, read_state_infos
@@ -109,6 +109,10 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
     """
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
     is_compressed = version >= 6 and cursor.bool()
+    if is_compressed:
+        start = cursor.pos
+        size = len(cursor.take(cursor.left).removesuffix(STREAM_START))
+        cursor = cursor.within(start, start + size)
     serializers, broadcast = {}, set()
     for name, backend_type, _, of_state, _ in chain(
         read_state_infos(cursor, ("OPERATOR",), is_last=False),
