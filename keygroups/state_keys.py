@@ -241,12 +241,29 @@ def composite_key_reader(
     key: Serializer, namespace: Serializer, user_key: Serializer | None
 ) -> ReadKey:
     """Make what reads the bytes after the key group."""
-    return _key_reader(key, namespace, user_key, _is_ambiguous(key, namespace))
+    has_lengths = _is_ambiguous(key, namespace)
+    if has_lengths and "UNKNOWN" in (key.name, namespace.name):
+        return _first_only(key)  # as one that is not known may well be of a fixed size
+    return _key_reader(key, namespace, user_key, has_lengths)
 
 
 def timer_key_reader(key: Serializer, namespace: Serializer) -> ReadKey:
     """Make what reads the bytes after the timestamp of a timer, which have no lengths in them."""
     return _key_reader(key, namespace, None, False)
+
+
+def _first_only(key: Serializer) -> ReadKey:
+    """Make what reads the key alone."""
+    read_key = key.read
+
+    def read(data: bytes, pos: int, end: int) -> tuple[Any, Any, Any, bytes, int]:
+        value = None
+        if read_key is not None:
+            with suppress(UnreadableError):
+                value, _ = read_key(data, pos)
+        return value, None, None, data[pos:end], end
+
+    return read
 
 
 def _key_reader(

@@ -11,12 +11,12 @@ no stated length, so a class that is not known here ends the reading of the head
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError
 from typing import Any, ClassVar
 
-from keygroups._checks import MAX_DEPTH, show
-from keygroups._serializers.data_input import Cursor
+from keygroups._checks import MAX_DEPTH, check_int, check_str, show
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.value_checks import check_value
 from keygroups.errors import (
@@ -47,7 +47,12 @@ _COMPOSITE_MAGIC = 911108
 _NESTED_MAGIC = 1333245
 
 REGISTRY: dict[str, type[Serializer]] = {}
-"""By the class of their snapshots; `keygroups._serializers` imports all that are in it."""
+"""By the class of their snapshots; `keygroups._serializers` imports all that are in it.
+
+A user's own are not: each savepoint has those that it is opened with, in its ReadingContext.
+"""
+
+_PACKAGE = f"{__package__}."
 
 
 class UnreadableError(ValueError):
@@ -55,11 +60,15 @@ class UnreadableError(ValueError):
 
 
 class UnknownSnapshotError(SavepointError):
-    """A snapshot of a class that is not in the registry."""
+    """A snapshot of a class that is not known; `snapshot` is its name."""
 
     def __init__(self, message: str, snapshot: str) -> None:
         super().__init__(message, snapshot)
         self.snapshot = snapshot
+
+    def of_state(self, name: str) -> UnknownSnapshotError:
+        """Return the error that says the name of the state too."""
+        return UnknownSnapshotError(f"{self}, of state {show(name)}", self.snapshot)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -79,6 +88,12 @@ class Serializer:
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `decode` and `encode` do too, and check what they are given.
+
+    A serializer of the job's own is read with a class derived from this one, which
+    `read_savepoint` takes as one of `serializers`: `from_contents` reads its snapshot, and `read`,
+    a static method or set by `bind` from those of `parts`, takes bytes and a position and returns
+    the value and the position behind it. It raises IndexError or struct.error where bytes are too
+    few, ValueError where they are no value.
 
     Two are equal if they are made of the same, whichever savepoints they were read from.
 
@@ -104,7 +119,7 @@ class Serializer:
     _arguments: tuple[object, ...] | None = None
 
     def __init_subclass__(cls) -> None:
-        if "snapshot" in vars(cls):
+        if "snapshot" in vars(cls) and cls.__module__.startswith(_PACKAGE):
             known = REGISTRY.setdefault(cls.snapshot, cls)
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise InvalidValueError(
@@ -145,13 +160,20 @@ class Serializer:
         return type(self), self._arguments or ()
 
     @staticmethod
-    def from_snapshot(data: bytes) -> Serializer:
+    def from_snapshot(
+        data: bytes,
+        *,
+        serializers: Mapping[str, type[Serializer]] | None = None,
+        kryo_version: int = 5,
+    ) -> Serializer:
         r"""Return the serializer that a snapshot tells of.
 
         `data` is all of it as the header of an operator's state has it: the version of all
         snapshots, which is 2, then class, version and contents. That of an external type of SQL
-        gives the serializer within it. Raises SavepointError where it is none or of a class that
-        is not known, InvalidTypeError where it is no bytes.
+        gives the serializer within it. `serializers` are those of `read_savepoint`;
+        `kryo_version` is 2 for what Flink 1 wrote, 5 for Flink 2, and matters to Kryo's values
+        alone. Raises SavepointError where it is none or of a class that is not known,
+        InvalidTypeError or InvalidValueError for what is no argument.
 
         Flink: TypeSerializerSnapshotSerializationUtil.readSerializerSnapshot.
 
@@ -160,7 +182,10 @@ class Serializer:
         >>> Serializer.from_snapshot(b"\0\0\0\2\0" + bytes([len(name)]) + name + b"\0\0\0\3")
         LONG
         """
-        cursor = Cursor(_check_bytes(data), "data")
+        if check_int("kryo_version", kryo_version, 2, 5) not in (2, 5):
+            raise InvalidValueError(f"kryo_version must be 2 or 5, got {show(kryo_version)}")
+        context = ReadingContext(checked_serializers(serializers), kryo_version)
+        cursor = Cursor(_check_bytes(data), "data", context=context)
         serializer = read_serializer(cursor)
         if cursor.left:
             raise cursor.error(f"the snapshot of {serializer} ends {cursor.left} bytes earlier")
@@ -234,8 +259,63 @@ class Serializer:
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        """Read the contents of a snapshot of this class."""
+        r"""Return the serializer that the contents of a snapshot of this class tell of.
+
+        `version` is that of the snapshot, one of `versions`, `depth` for `nested_in`. The cursor
+        is to be read up to the end of the contents, as Flink's readSnapshot reads them: by its
+        methods `u8`, `u16`, `i32`, `i64`, `bool` and `utf`, all as Java's DataOutput writes them,
+        `take(size)` for bytes, `count(size)` for an int that says how many things of at least so
+        many bytes follow, and `error(message)` for what is to be raised where they are damaged.
+
+        A class of one's own for Flink's serializer of amounts of money, each of which is a long:
+
+        >>> from keygroups.types import LONG
+        >>> class MoneySerializer(Serializer):
+        ...     name, versions, size, key_type = "MONEY", (1,), 8, LONG
+        ...     def __init__(self, currency: str) -> None:
+        ...         self.java_class = currency
+        ...         super().__init__(currency)
+        ...     @classmethod
+        ...     def from_contents(cls, cursor, version, depth):
+        ...         return cls(cursor.utf())
+        ...     @staticmethod
+        ...     def read(data: bytes, pos: int) -> tuple[int, int]:
+        ...         return int.from_bytes(data[pos : pos + 8], "big", signed=True), pos + 8
+        >>> snapshot = b"\0\0\0\2" + b"\0\7a.Money" + b"\0\0\0\1" + b"\0\3EUR"
+        >>> serializers = {"a.Money": MoneySerializer}
+        >>> money = Serializer.from_snapshot(snapshot, serializers=serializers)
+        >>> money, money.decode(bytes(7) + b"\5")
+        (MONEY(EUR), 5)
+        """
         raise cursor.error(f"snapshots of {cls.snapshot} are only written here")
+
+    @staticmethod
+    def nested_in(cursor: Cursor, depth: int) -> Serializer:
+        r"""Return the serializer whose snapshot stands next in the contents of another's.
+
+        Both arguments are those of `from_contents`. Raises SavepointError where there is none, and
+        for one that is not known.
+
+        Flink: TypeSerializerSnapshot.readVersionedSnapshot.
+
+        >>> class BoxSerializer(Serializer):
+        ...     name, versions = "BOX", (1,)
+        ...     def __init__(self, content: Serializer) -> None:
+        ...         self.parts = (content,)
+        ...         super().__init__(content)
+        ...     @classmethod
+        ...     def from_contents(cls, cursor, version, depth):
+        ...         return cls(cls.nested_in(cursor, depth))
+        ...     def bind(self, reads):
+        ...         [self.read] = reads
+        >>> from keygroups import types
+        >>> from keygroups.state_keys import serializer_of
+        >>> long = serializer_of(types.LONG).snapshot_bytes()[4:]
+        >>> snapshot = b"\0\0\0\2" + b"\0\5a.Box" + b"\0\0\0\1" + long
+        >>> Serializer.from_snapshot(snapshot, serializers={"a.Box": BoxSerializer})
+        BOX(LONG)
+        """
+        return read_versioned_snapshot(cursor, depth + 1)
 
     def contents(self) -> bytes:
         """Return the contents of the snapshot in the last version."""
@@ -354,10 +434,13 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     start = cursor.pos
     snapshot = cursor.utf()
     version = cursor.i32()
-    known = REGISTRY.get(snapshot)
+    known = cursor.context.serializers.get(snapshot) or REGISTRY.get(snapshot)
     if known is None:
         cursor.pos = start
-        error = cursor.error(f"the serializer with the snapshot {show(snapshot)} is not known")
+        error = cursor.error(
+            f"the serializer with the snapshot {show(snapshot)} is not known: pass serializers="
+            f"{{{show(snapshot)}: ...}} to say how it is read"
+        )
         raise UnknownSnapshotError(str(error), snapshot)
     cursor.expect(f"version of {snapshot}", version, *known.versions)
     return known.from_contents(cursor, version, depth)
@@ -412,6 +495,26 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
     if value is None and not serializer.takes_null:
         raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
     return serializer.write(value)
+
+
+def checked_serializers(serializers: object) -> dict[str, type[Serializer]]:
+    """Return a user's own serializers after checking that they are such; None is no such."""
+    if serializers is None:
+        return {}
+    if not isinstance(serializers, Mapping):
+        raise InvalidTypeError(
+            f"serializers must be a mapping of classes, got {show(serializers)}"
+        )
+    checked = {}
+    for snapshot, own in serializers.items():
+        name = check_str("class in serializers", snapshot)
+        if not isinstance(own, type) or not issubclass(own, Serializer) or own is Serializer:
+            raise InvalidTypeError(
+                f"serializers must have a class derived from Serializer for {show(name)}, got "
+                f"{show(own)}"
+            )
+        checked[name] = own
+    return checked
 
 
 def _check_bytes(data: object) -> bytes:

@@ -27,6 +27,7 @@ from keygroups.savepoint import (
     RewriteReport,
     Savepoint,
     SavepointWriter,
+    Serializer,
     read_savepoint,
 )
 from keygroups.savepoint._rewriter import SavepointRewriter
@@ -73,11 +74,14 @@ def read_keyed_state(
     key_groups: Iterable[int] | None = None,
     *,
     allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> DataFrame:
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
-    `path`, `moved` and `allow` are those of `keygroups.savepoint.read_savepoint`; the executors
-    open the same paths, and need keygroups with its extra `savepoint`. `operator` is a uid, a
+    `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`;
+    the executors open the same paths, and need keygroups with its extra `savepoint` and the
+    modules of the serializers, whose column is that of their `key_type`, else binary; Spark
+    Connect takes none of these. `operator` is a uid, a
     name or an id in hex. `state` is the name of one state, `key_groups` some of
     0..max_parallelism-1; None is all. Other states and key groups are not read. Without `state`,
     timers are in too.
@@ -110,7 +114,13 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
-    keyed = read_savepoint(path, moved, allow=allow).operator(operator)
+    if serializers and is_connect(spark):
+        raise InvalidValueError(
+            f"serializers must be None over Spark Connect, which sends no classes, got "
+            f"{show(serializers)}"
+        )
+    savepoint = read_savepoint(path, moved, allow=allow, serializers=serializers)
+    keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))
     tasks = read_tasks(keyed, states, key_groups)
@@ -248,13 +258,15 @@ def change_max_parallelism(
     moved: Mapping[str, str] | None = None,
     *,
     allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 
-    `path`, `moved` and `allow` are those of `keygroups.savepoint.read_savepoint`, the others and
-    what is raised those of `keygroups.savepoint.change_max_parallelism`. The executors reach both
-    folders, and need keygroups, its extra `savepoint` and PyArrow. Entries are moved once, to the
-    task that writes the file of their new subtask, and sorted there by Spark.
+    `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`,
+    the others and what is raised those of `keygroups.savepoint.change_max_parallelism`. The
+    executors reach both folders, and need keygroups, its extra `savepoint`, PyArrow and the modules
+    of the serializers. Entries are moved once, to the task that writes the file of their new
+    subtask, and sorted there by Spark.
 
     >>> from tempfile import mkdtemp
     >>> report = change_max_parallelism(spark, savepoint, 4096, mkdtemp() + "/new")
@@ -264,7 +276,7 @@ def change_max_parallelism(
     check_session(spark)
     groups = check_bounds("new_max_parallelism", new_max_parallelism)
     _check_arrow("change_max_parallelism")
-    source = read_savepoint(path, moved, allow=allow)
+    source = read_savepoint(path, moved, allow=allow, serializers=serializers)
     with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
             with _described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):

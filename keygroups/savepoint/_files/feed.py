@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from keygroups._serializers.base import TRUNCATED, Read
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._files.snappy import decompress_chunk
 
-_SNAPPY, _PLAIN, _STREAM_START = 0, 1, 0xFF  # types of chunks
+_SNAPPY, _PLAIN, _START = 0, 1, 0xFF  # types of chunks
+STREAM_START = b"\xff\6\0\0sNaPpY"
+"""The first chunk of a framed stream of Snappy."""
 
 
 class Feed:
@@ -67,16 +69,16 @@ class Feed:
         return SavepointError(f"{self._name}, {self._place}{self._base + self.pos}: {message}")
 
 
-def header_cursor(stream: OpenStream, size: int) -> Cursor:
+def header_cursor(stream: OpenStream, size: int, context: ReadingContext) -> Cursor:
     """Return a cursor on the first bytes of a stream; of many it gets as many as are read."""
     if size > CHUNK:
-        return _StreamCursor(stream, size)
-    return Cursor(stream.read(0, size), stream.name)
+        return _StreamCursor(stream, size, context)
+    return Cursor(stream.read(0, size), stream.name, context=context)
 
 
 class _StreamCursor(Cursor):
-    def __init__(self, stream: OpenStream, size: int) -> None:
-        super().__init__(b"", stream.name)
+    def __init__(self, stream: OpenStream, size: int, context: ReadingContext) -> None:
+        super().__init__(b"", stream.name, context=context)
         self._stream = stream
         self._size = size
 
@@ -103,9 +105,9 @@ def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:
     while pos < end:
         chunk = stream.read(pos, min(pos + 4, end))
         size = int.from_bytes(chunk[1:], "little")
-        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _STREAM_START):
+        if pos + 4 + size > end or chunk[0] not in (_SNAPPY, _PLAIN, _START):
             raise SavepointError(f"{stream.name}, offset {pos}: this is no chunk of Snappy")
         chunk += stream.read(pos + 4, pos + 4 + size)
-        if chunk[0] != _STREAM_START:
+        if chunk[0] != _START:
             yield decompress_chunk(chunk, stream.name, pos)
         pos += len(chunk)

@@ -6,18 +6,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer, exact_type, read_serializer
+from keygroups._serializers.base import (
+    Serializer,
+    UnknownSerializer,
+    UnknownSnapshotError,
+    exact_type,
+    read_serializer,
+)
 from keygroups._serializers.compounds import ListSerializer, MapSerializer, TtlSerializer
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import printable
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._state.state_infos import (
+    BACKEND_TYPES,
+    KEYED,
+    NAMESPACE,
+    VALUE,
+    StateInfo,
+    read_state_infos,
+    read_unknown_key,
+)
 from keygroups.types import KeyType
 
 _VERSIONS = (6,)  # Flink 1.7 to 2.3
-_BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
 _KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")
 
 
@@ -83,26 +97,28 @@ class KeyedHeader:
     state_bytes: tuple[bytes, ...]
 
 
-def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
+def read_keyed_header(stream: OpenStream, size: int, context: ReadingContext) -> KeyedHeader:
     """Read the header, which is at most `size` bytes long, at the start of a stream.
 
     Flink: KeyedBackendSerializationProxy.read.
     """
-    cursor = header_cursor(stream, size)
+    cursor = header_cursor(stream, size, context)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
     start = cursor.pos
-    key = read_serializer(cursor)
+    try:
+        key = read_serializer(cursor)
+    except UnknownSnapshotError as error:
+        cursor.pos = start
+        key = read_unknown_key(cursor, error)
     key_bytes = cursor.data[start : cursor.pos]
     states, state_bytes, names = [], [], set()
-    for _ in range(cursor.u16()):
-        start = cursor.pos
-        name, options, snapshots, backend_type = read_state(cursor)
-        if name in names:
-            raise cursor.error(f"the state {show(name)} is there twice")
-        names.add(name)
-        states.append(_descriptor(cursor, name, backend_type, options, snapshots, key))
-        state_bytes.append(cursor.data[start : cursor.pos])
+    for info in read_state_infos(cursor, KEYED):
+        if info.name in names:
+            raise cursor.error(f"the state {show(info.name)} is there twice")
+        names.add(info.name)
+        states.append(_descriptor(cursor, info, key))
+        state_bytes.append(info.data)
     return KeyedHeader(
         is_compressed, key, tuple(states), cursor.pos, key_bytes, tuple(state_bytes)
     )
@@ -129,51 +145,38 @@ def write_state(state: StateDescriptor) -> bytes:
     return b"".join(
         (
             utf("state", state.name),
-            i32(_BACKEND_TYPES.index("KEY_VALUE")),
+            i32(BACKEND_TYPES.index("KEY_VALUE")),
             i32(1),
             utf("option", "KEYED_STATE_TYPE"),
             utf("kind", state.kind),
             i32(2),
-            utf("role", "VALUE_SERIALIZER"),
+            utf("role", VALUE),
             value.snapshot_bytes(),
-            utf("role", "NAMESPACE_SERIALIZER"),
+            utf("role", NAMESPACE),
             state.namespace_serializer.snapshot_bytes(),
         )
     )
 
 
-def read_state(cursor: Cursor) -> tuple[str, dict[str, str], dict[str, Serializer], str]:
-    """Read what a header says of a state: name, options, serializers, backend type.
-
-    Flink: StateMetaInfoSnapshotReadersWriters.CurrentReaderImpl.
-    """
-    name = cursor.utf()
-    backend_type = _BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
-    options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}
-    snapshots = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}
-    return name, options, snapshots, backend_type
-
-
-def _descriptor(
-    cursor: Cursor,
-    name: str,
-    backend_type: str,
-    options: dict[str, str],
-    snapshots: dict[str, Serializer],
-    key: Serializer,
-) -> StateDescriptor:
-    value = snapshots.get("VALUE_SERIALIZER")
+def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescriptor:
+    name, backend_type, options, serializers, _ = info
+    value = serializers.get(VALUE)
+    unknown = value if isinstance(value, UnknownSerializer) else None
     if backend_type == "PRIORITY_QUEUE":
+        if unknown is not None:
+            return StateDescriptor(name, backend_type, key, unknown, None)
         if value is None or value.name != "TIMER":
             raise cursor.error(f"the timers {show(name)} have no serializer of timers")
         return StateDescriptor(name, backend_type, value.parts[0], value.parts[1], None)
     kind = options.get("KEYED_STATE_TYPE", "")
-    namespace = snapshots.get("NAMESPACE_SERIALIZER")
+    namespace = serializers.get(NAMESPACE)
     if backend_type != "KEY_VALUE" or kind not in _KINDS or value is None or namespace is None:
         said = f"{backend_type} {kind[:100]}".rstrip()
         raise cursor.error(f"state {show(name)} is of no known kind: {said}")
-    user_key = None
-    if kind in ("LIST", "MAP"):
+    user_key: Serializer | None = None
+    if unknown is not None:
+        user_key = UnknownSerializer("") if kind == "MAP" else None
+    elif kind in ("LIST", "MAP"):
         if value.name != kind:
             raise cursor.error(f"{kind} state {show(name)} has the serializer {value}")
         *keys, value = value.parts

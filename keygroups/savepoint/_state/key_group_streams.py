@@ -9,13 +9,15 @@ from __future__ import annotations
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import ClassVar
 
 from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import read_int
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
-from keygroups.savepoint._metadata.handles import KeyGroupsHandle
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RawTimersHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.format import Format, Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
@@ -25,6 +27,8 @@ from keygroups.savepoint._state.layouts import Layout, layout_of
 LAST_OF_STATE = 0x80  # set in the first byte of the key that is the last of its state
 END_OF_KEY_GROUP = 0xFFFF  # in the place of a state's number
 
+_COMPARED = 8  # key groups whose numbers are looked at
+_LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
 _EMPTY_SNAPPY = 10 + 14  # the start of a stream, and those six bytes in a chunk
 
@@ -36,12 +40,13 @@ _u16 = struct.Struct(">H").unpack_from
 def key_group_spans(handle: KeyGroupsHandle) -> Iterator[tuple[int, int, int]]:
     """Yield the key groups that have bytes, with the offsets where they start and end.
 
-    In a canonical savepoint an offset of 0 means that there are none, in raw state one of -1.
+    An offset of 0 means that there are none, in raw state one of -1; the hashmap backend, which
+    writes the number of each, has none such.
 
     Flink: FullSnapshotAsyncWriter.writeKVStateData,
     KeyedStateCheckpointOutputStream.NO_OFFSET_SET.
     """
-    nothing = 0 if handle.is_canonical else -1
+    nothing = -1 if isinstance(handle, RawTimersHandle) else 0
     end = handle.stream.size
     spans = []
     for key_group, offset in zip(reversed(handle.key_groups), reversed(handle.offsets)):
@@ -61,9 +66,10 @@ class OffsetFormat(Format):
 
     has_offsets: ClassVar[bool] = True
 
-    def __init__(self, files: Files, handle: KeyGroupsHandle) -> None:
+    def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
+        self._context = context
 
     @property
     def bytes(self) -> int:
@@ -97,13 +103,29 @@ class KeyGroupStreams(OffsetFormat):
             return self._header(stream)
 
     def _header(self, stream: OpenStream) -> KeyedHeader:
-        return read_keyed_header(stream, header_size(self._handle))
+        return read_keyed_header(stream, header_size(self._handle), self._context)
 
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of its number and, for each state, of a count."""
+        if not self._is_native(stream):
+            return 0
         header = self._header(stream)
         of_state = _EMPTY_STATE + header.is_compressed * _EMPTY_SNAPPY
         return 4 + len(header.states) * of_state
+
+    def _is_native(self, stream: OpenStream) -> bool:
+        """Tell the formats apart, which up to Flink 1.15 the handle does not always do.
+
+        The native one has bytes for each key group, which start with its number. The other one
+        starts with that of a state and the length of a key, of which none has as many bytes as
+        several of these numbers would mean.
+        """
+        if self._handle.is_canonical or 0 in self._handle.offsets:
+            return False
+        spans = [*islice(key_group_spans(self._handle), _COMPARED)]
+        if not all(_key_group_at(stream, *span[1:]) == span[0] for span in spans):
+            return False
+        return len(spans) != 1 or spans[0][0] != 0 or not _is_framed(stream, *spans[0][1:])
 
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
@@ -113,24 +135,35 @@ class KeyGroupStreams(OffsetFormat):
             states, key_groups = header.states, selection.key_groups
             readers = [reader_of(layout_of(state)) for state in states]
             wanted = {number for number, state in enumerate(states) if selection.has(state.name)}
-            spans = [span for span in key_group_spans(self._handle) if span[0] in key_groups]
-            is_native = not self._handle.is_canonical and _is_native(stream, spans)
+            is_native = self._is_native(stream)
             before = _KEY_GROUP.size if is_native else 0
-            for key_group, start, end in spans:
+            for key_group, start, end in key_group_spans(self._handle):
+                if key_group not in key_groups:
+                    continue
                 feed = Feed(stream, start + before, end, header.is_compressed)
                 if is_native:
+                    if _key_group_at(stream, start, end) != key_group:
+                        raise feed.error(f"this is not the start of key group {key_group}")
                     yield from _native_entries(feed, key_group, states, readers, wanted)
                 else:
                     prefix = selection.prefix_bytes
                     yield from _canonical_entries(feed, key_group, prefix, states, readers, wanted)
 
 
-def _is_native(stream: OpenStream, spans: Sequence[tuple[int, int, int]]) -> bool:
-    """Tell the formats apart: the native one repeats the number of each key group."""
-    return all(
-        end - start >= 4 and _KEY_GROUP.unpack(stream.read(start, start + 4))[0] == key_group
-        for key_group, start, end in spans
-    )
+def _key_group_at(stream: OpenStream, start: int, end: int) -> int | None:
+    """Return the number that a key group starts with in the native format."""
+    if end - start < _KEY_GROUP.size:
+        return None
+    return int(_KEY_GROUP.unpack(stream.read(start, start + _KEY_GROUP.size))[0])
+
+
+def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
+    """Tell whether key group 0 is one of framed entries: as it ends, and as the first key fits."""
+    if end - start < _LEAST_FRAMED:
+        return False
+    (mark,) = _u16(stream.read(end - 2, end))
+    (key_size,) = _i32(stream.read(start + 2, start + 6), 0)
+    return mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2
 
 
 def _canonical_entries(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import ListSerializer, TupleSerializer, as_dict
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.feed import decompressed, header_cursor
+from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
-from keygroups.savepoint._state.header import read_state
+from keygroups.savepoint._state.state_infos import KEY, VALUE, read_state_infos
 
 _VERSIONS = (5, 6)  # Flink 1.13 to 2.3
 
@@ -35,7 +35,11 @@ class OperatorStateEntry(NamedTuple):
 
 
 def read_operator_state(
-    files: Files, handle: OperatorStateHandle, subtask: int, is_raw: bool
+    files: Files,
+    handle: OperatorStateHandle,
+    subtask: int,
+    is_raw: bool,
+    context: ReadingContext,
 ) -> Iterator[OperatorStateEntry]:
     """Yield each state of a handle.
 
@@ -56,7 +60,7 @@ def read_operator_state(
         broadcast: set[str] = set()
         is_compressed = False
         if not is_raw and stream.size:
-            header = header_cursor(stream, header_size)
+            header = header_cursor(stream, header_size, context)
             serializers, broadcast, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)
@@ -105,19 +109,24 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
     """
     version = cursor.expect("version of operator state", cursor.i32(), *_VERSIONS)
     is_compressed = version >= 6 and cursor.bool()
+    if is_compressed:
+        start = cursor.pos
+        size = len(cursor.take(cursor.left).removesuffix(STREAM_START))
+        cursor = cursor.within(start, start + size)
     serializers, broadcast = {}, set()
-    for _ in range(2):  # list states, then broadcast states
-        for _ in range(cursor.u16()):
-            name, _, snapshots, backend_type = read_state(cursor)
-            value = snapshots.get("VALUE_SERIALIZER")
-            if value is None:
-                raise cursor.error(f"operator state {show(name)} has no serializer")
-            if backend_type == "BROADCAST":
-                key = snapshots.get("KEY_SERIALIZER")
-                if key is None:
-                    raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
-                broadcast.add(name)
-                # Unlike a Map, without marks of null.
-                value = ListSerializer(TupleSerializer([key, value]))
-            serializers[name] = value
+    for name, backend_type, _, of_state, _ in chain(
+        read_state_infos(cursor, ("OPERATOR",), is_last=False),
+        read_state_infos(cursor, ("BROADCAST",)),
+    ):
+        value = of_state.get(VALUE)
+        if value is None:
+            raise cursor.error(f"operator state {show(name)} has no serializer")
+        if backend_type == "BROADCAST":
+            key = of_state.get(KEY)
+            if key is None:
+                raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
+            broadcast.add(name)
+            # Unlike a Map, without marks of null.
+            value = ListSerializer(TupleSerializer([key, value]))
+        serializers[name] = value
     return serializers, broadcast, is_compressed

@@ -20,6 +20,7 @@ from keygroups._values.checks import EPOCH
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import GlobalWindow, Row, Serializer, TimestampData, TimeWindow, TtlValue
+from keygroups.state_keys import serializer_of
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -37,6 +38,8 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
     """Return the column for the values of a serializer; None where all of them are None."""
     if serializer.read is None:
         return BINARY
+    if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
+        serializer = serializer_of(serializer.key_type)
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
 

@@ -23,8 +23,8 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.header import read_state
 from keygroups.savepoint._state.key_group_streams import header_size, key_group_spans
+from keygroups.savepoint._state.state_infos import KEYED, read_state_infos
 
 
 def content(one: Point, stream: StreamHandle) -> bytes:
@@ -48,12 +48,7 @@ def fewer_states(header: bytes, kept: Collection[str]) -> bytes:
     cursor.take(5)
     read_serializer(cursor)
     start = header[: cursor.pos]
-    states = []
-    for _ in range(cursor.u16()):
-        pos = cursor.pos
-        name = read_state(cursor)[0]
-        if name in kept:
-            states.append(header[pos : cursor.pos])
+    states = [info.data for info in read_state_infos(cursor, KEYED) if info.name in kept]
     assert len(states) == len(kept)
     return start + len(states).to_bytes(2, "big") + b"".join(states)
 

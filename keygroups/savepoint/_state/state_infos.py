@@ -1,0 +1,193 @@
+"""What a header says of its states, those with a serializer that is not known too.
+
+The contents of a snapshot have no length, so where one of an unknown class ends is not told. But
+what a header says of a state starts in few ways only. Where these starts are as many as the header
+counts states, they are the states, as each of them starts so: then all before the next start is
+of the state, and its other serializers, and those of the other states, can be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from keygroups._checks import show
+from keygroups._serializers.base import (
+    Serializer,
+    UnknownSerializer,
+    UnknownSnapshotError,
+    read_serializer,
+)
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32, utf
+
+BACKEND_TYPES = ("KEY_VALUE", "OPERATOR", "BROADCAST", "PRIORITY_QUEUE")
+KEYED = ("KEY_VALUE", "PRIORITY_QUEUE")
+VALUE, NAMESPACE, KEY = "VALUE_SERIALIZER", "NAMESPACE_SERIALIZER", "KEY_SERIALIZER"
+
+_SNAPSHOT = i32(2)  # before each snapshot
+
+
+def _start(backend_type: str, option: str, *roles: str) -> bytes:
+    """Return the pattern of all that is between the name of a state and its first snapshot."""
+    options = i32(0)
+    if option:
+        value = rb"\0[\1-\x20][A-Z_]+"  # with its length
+        options = re.escape(i32(1) + utf("option", option)) + value
+    first = b"|".join(re.escape(utf("role", role)) for role in roles)
+    return b"".join(
+        (
+            re.escape(i32(BACKEND_TYPES.index(backend_type))),
+            options,
+            re.escape(i32(len(roles))),
+            b"(?:" + first + b")",
+            re.escape(_SNAPSHOT),
+        )
+    )
+
+
+# Flink: the computeSnapshot of RegisteredKeyValueStateBackendMetaInfo and its like.
+_MODE = "OPERATOR_STATE_DISTRIBUTION_MODE"
+_STARTS = re.compile(
+    b"(?=%s)"  # which may overlap
+    % b"|".join(
+        (
+            _start("KEY_VALUE", "KEYED_STATE_TYPE", VALUE, NAMESPACE),
+            _start("PRIORITY_QUEUE", "", VALUE),
+            _start("OPERATOR", _MODE, VALUE),
+            _start("BROADCAST", _MODE, VALUE, KEY),
+        )
+    ),
+    re.DOTALL,
+)
+
+
+class StateInfo(NamedTuple):
+    """What a header says of a state; `data` is the bytes that say it."""
+
+    name: str
+    backend_type: str
+    options: dict[str, str]
+    serializers: dict[str, Serializer]
+    data: bytes
+
+
+def read_state_infos(
+    cursor: Cursor, backend_types: Sequence[str], is_last: bool = True
+) -> Iterator[StateInfo]:
+    """Yield the states of some backend types that follow, after their number.
+
+    `is_last` says that the header ends behind them; else the number of others is there. Raises
+    UnknownSnapshotError where a serializer is not known, nor where the states start.
+
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentReaderImpl.
+    """
+    count = cursor.u16()
+    for number in range(count):
+        start = cursor.pos
+        try:
+            yield _read(cursor)
+        except UnknownSnapshotError as error:
+            cursor.pos = start
+            spans = _spans(cursor, backend_types, is_last)
+            if len(spans) != count - number or spans[0][0] != start:
+                raise error.of_state(cursor.utf()) from None
+            for first, end in spans:
+                yield _read_to_its_end(cursor.within(first, end))
+                cursor.pos = end
+            return
+
+
+def read_unknown_key(cursor: Cursor, error: UnknownSnapshotError) -> Serializer:
+    """Read past the snapshot of a key which is not known, to the number of states.
+
+    Raises the error where it is not sure where that is.
+    """
+    spans = _spans(cursor, KEYED, is_last=True)
+    end = spans[0][0] if spans else cursor.pos + cursor.left
+    count = cursor.data[max(end - 2, cursor.pos) : end]
+    if int.from_bytes(count, "big") != len(spans) or len(count) < 2:
+        raise error
+    cursor.pos = end - 2
+    return UnknownSerializer(error.snapshot)
+
+
+def _spans(cursor: Cursor, backend_types: Sequence[str], is_last: bool) -> list[tuple[int, int]]:
+    """Return where states of some types can start, and what is of each ends, in what follows."""
+    start = cursor.pos
+    cursor.take(cursor.left)
+    data, end, cursor.pos = cursor.data, cursor.pos, start
+    own: list[int] = []
+    others: list[int] = []
+    for match in _STARTS.finditer(data, start, end):
+        code = int.from_bytes(data[match.start() : match.start() + 4], "big")
+        of_type = own if BACKEND_TYPES[code] in backend_types else others
+        of_type += _names_before(data, start, match.start())
+    if not is_last:
+        end = min(others, default=end) - 2
+        if int.from_bytes(data[end : end + 2], "big") != len(others):
+            return []
+    return [*zip(own, [*own[1:], end])]
+
+
+def _names_before(data: bytes, start: int, end: int) -> list[int]:
+    """Return where a name can start that ends somewhere; modified UTF-8 has no zero in it."""
+    first = max(data.rfind(b"\0", start, end) - 1, start)
+    return [
+        pos
+        for pos in range(max(first, end - 2 - 0xFFFF), end - 1)
+        if int.from_bytes(data[pos : pos + 2], "big") == end - 2 - pos
+    ]
+
+
+def _read(cursor: Cursor) -> StateInfo:
+    start = cursor.pos
+    name, backend_type, options = _read_name(cursor)
+    serializers = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}
+    return StateInfo(name, backend_type, options, serializers, cursor.data[start : cursor.pos])
+
+
+def _read_name(cursor: Cursor) -> tuple[str, str, dict[str, str]]:
+    name = cursor.utf()
+    backend_type = BACKEND_TYPES[cursor.expect("backend type", cursor.i32(), 0, 1, 2, 3)]
+    options = {cursor.utf(): cursor.utf() for _ in range(cursor.count(4))}
+    return name, backend_type, options
+
+
+def _read_to_its_end(cursor: Cursor) -> StateInfo:
+    """Read all that a cursor has as a state, whatever is not known in it."""
+    start = cursor.pos
+    name, backend_type, options = _read_name(cursor)
+    serializers: dict[str, Serializer] = {}
+    for _ in range(cursor.count(8)):
+        role = cursor.utf()
+        try:
+            serializers[role] = read_serializer(cursor)
+        except UnknownSnapshotError as error:
+            serializers[role] = UnknownSerializer(error.snapshot)
+            other = VALUE if role != VALUE else KEY if backend_type == "BROADCAST" else NAMESPACE
+            if other not in serializers:
+                serializers[other] = _other(cursor, other)
+            break
+    else:
+        if cursor.left:
+            raise cursor.error(f"state {show(name)} ends {cursor.left} bytes earlier")
+    data = cursor.data[start : cursor.pos + cursor.left]
+    return StateInfo(name, backend_type, options, serializers, data)
+
+
+def _other(cursor: Cursor, role: str) -> Serializer:
+    """Return the serializer of a role, which is all that is behind it."""
+    mark = utf("role", role) + _SNAPSHOT
+    _, *behind = cursor.take(cursor.left).split(mark)
+    if len(behind) != 1:  # one of them is within the contents of the snapshot before
+        return UnknownSerializer("")
+    inside = cursor.within(cursor.pos - len(behind[0]) - len(_SNAPSHOT), cursor.pos)
+    try:
+        serializer = read_serializer(inside)
+    except UnknownSnapshotError as error:
+        return UnknownSerializer(error.snapshot)
+    if inside.left:
+        raise inside.error(f"the serializer {serializer} ends {inside.left} bytes earlier")
+    return serializer

@@ -1,0 +1,433 @@
+"""One serializer that is not known costs one state: of it there are bytes, and all else is read.
+
+A user's own serializers are known where the savepoint is opened with them.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+import sst_bytes
+
+from keygroups import assign_to_key_group
+from keygroups._serializers.base import REGISTRY
+from keygroups._serializers.data_input import Cursor
+from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
+from keygroups.savepoint import (
+    Operator,
+    Serializer,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
+from keygroups.types import INT, STRING
+
+INT_SNAPSHOT, LONG_SNAPSHOT = sb.simple("Int"), sb.simple("Long")
+STRING_SNAPSHOT = sb.simple("String")
+MONEY = "com.acme.MoneySerializer$MoneySerializerSnapshot"
+MONEY_SNAPSHOT = sb.snapshot(MONEY, 7, b"EUR" + bytes(range(256)))
+STATES = [
+    sb.state("before", "VALUE", LONG_SNAPSHOT),
+    sb.state("price", "VALUE", MONEY_SNAPSHOT),
+    sb.state("by window", "REDUCING", INT_SNAPSHOT, namespace=MONEY_SNAPSHOT),
+    sb.state("all", "LIST", sb.list_of(MONEY_SNAPSHOT)),
+    sb.state("prices", "MAP", sb.map_of(STRING_SNAPSHOT, MONEY_SNAPSHOT)),
+    sb.state("both", "VALUE", MONEY_SNAPSHOT, namespace=MONEY_SNAPSHOT),
+    sb.state("_timer_state/x", "", sb.timer_of(INT_SNAPSHOT, MONEY_SNAPSHOT), backend_type=3),
+    sb.state("after", "VALUE", LONG_SNAPSHOT),
+]
+KNOWN = f"UNKNOWN({MONEY})"
+TEXTS = [
+    "before: VALUE <INT, LONG>",
+    f"price: VALUE <INT, {KNOWN}>",
+    f"by window: REDUCING <INT, {KNOWN}, INT>",
+    f"all: LIST <INT, {KNOWN}>",
+    f"prices: MAP <INT, UNKNOWN, {KNOWN}>",
+    f"both: VALUE <INT, {KNOWN}, {KNOWN}>",
+    f"_timer_state/x: timers <INT, {KNOWN}>",
+    "after: VALUE <INT, LONG>",
+]
+KEY = sb.i32(7)
+KEY_GROUP = assign_to_key_group(7, 128, key_type=INT)
+VOID = b"\0"
+TIME = bytes([0x80]) + bytes(6) + b"\5"
+# Each state's entry: the bytes of the key after the key group, and of the value.
+ENTRIES = [
+    (KEY + VOID, sb.i64(1)),
+    (KEY + VOID, b"money"),
+    (KEY + b"window", sb.i32(2)),
+    (KEY + VOID, b"a,b"),
+    (KEY + VOID + b"\1u", b"\0money"),
+    (KEY + b"w", b""),
+    (TIME + KEY + b"w", b""),
+    (KEY + VOID, sb.i64(9)),
+]
+VALUES = [1, b"money", 2, b"a,b", b"money", b"", None, 9]
+NAMESPACES = [None, None, b"window", None, None, b"w", b"w", None]
+
+
+def content(number: int, entries: Sequence[tuple[bytes, bytes]] = ENTRIES) -> bytes:
+    prefix = bytes([number])
+    return sb.canonical_key_group(
+        [(state, [(prefix + key, value)]) for state, (key, value) in enumerate(entries)]
+    )
+
+
+def canonical(header: bytes) -> bytes:
+    return sb.canonical(KEY_GROUP, [len(header)], sb.inline(header + content(KEY_GROUP)))
+
+
+def operator_of(folder: Path, keyed: bytes, **options: Any) -> Operator:
+    path = sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)])])
+    (operator,) = read_savepoint(path, **options).operators
+    return operator
+
+
+def rocksdb(folder: Path) -> bytes:
+    folder.mkdir()
+    files = []
+    for number, (key, value) in enumerate(ENTRIES):
+        name = TEXTS[number].partition(":")[0]
+        records = [(bytes([KEY_GROUP]) + key, 1, sst_bytes.VALUE, value)]
+        data = sst_bytes.sst(records, name)
+        (folder / f"{number}.sst").write_bytes(data)
+        files.append((f"{number}.sst", sb.relative(f"{number}.sst", len(data))))
+    return sb.rocksdb(0, 128, sb.inline(HEADER), files)
+
+
+HEADER = sb.keyed_header(INT_SNAPSHOT, STATES)
+
+
+@pytest.mark.parametrize("of", ["canonical", "rocksdb"])
+def test_all_but_what_is_not_known(tmp_path: Path, of: str) -> None:
+    folder = tmp_path / "savepoint"
+    keyed = canonical(HEADER) if of == "canonical" else rocksdb(folder)
+    operator = operator_of(folder, keyed)
+    assert [*map(str, operator.states)] == TEXTS
+    entries = {entry.state: entry for entry in operator.entries()}
+    assert [entries[state.name].value for state in operator.states] == VALUES
+    assert [entries[state.name].namespace for state in operator.states] == NAMESPACES
+    assert {entry.key for entry in entries.values()} == {7}
+    assert {entry.key_bytes for entry in entries.values()} == {None}
+    assert entries["prices"].user_key == b"\1u"
+    assert entries["_timer_state/x"].timestamp == 5
+    (size,) = operator.key_sizes()
+    total = sum(len(key + value) for key, value in ENTRIES)
+    assert (size.key, size.entries, size.bytes) == (7, len(STATES), total)
+    assert [entry.value for entry in operator.entries(["after", "price"])] == [b"money", 9]
+
+
+@pytest.mark.parametrize("of", ["canonical", "rocksdb"])
+@pytest.mark.parametrize("groups", [64, 4096])
+def test_another_max_parallelism(tmp_path: Path, of: str, groups: int) -> None:
+    """The header's bytes stay, and the entries' too."""
+    folder = tmp_path / "savepoint"
+    operator_of(folder, canonical(HEADER) if of == "canonical" else rocksdb(folder))
+    change_max_parallelism(folder, groups, tmp_path / "new")
+    (operator,) = read_savepoint(tmp_path / "new").operators
+    entries = [*operator.entries()]
+    assert {entry.key_group for entry in entries} == {assign_to_key_group(7, groups, key_type=INT)}
+    assert [entry.value for entry in entries] == VALUES
+    (handle,) = operator._subtasks[0].keyed
+    with operator._files.open(handle.stream) as stream:  # type: ignore[union-attr]
+        assert stream.read(0, len(HEADER)) == HEADER
+    convert_to_canonical(folder, tmp_path / "converted")
+    (converted,) = read_savepoint(tmp_path / "converted").operators
+    assert {entry.key_group for entry in converted.entries()} == {KEY_GROUP}
+
+
+def test_keys_that_are_not_known(tmp_path: Path) -> None:
+    """What does not need their hash is done, and the bytes of entries are there."""
+    header = sb.keyed_header(MONEY_SNAPSHOT, [STATES[0], STATES[4], STATES[7]])
+    entries = [ENTRIES[0], ENTRIES[4], ENTRIES[7]]
+    data = header + content(KEY_GROUP, entries)
+    keyed = sb.canonical(KEY_GROUP, [len(header)], sb.inline(data))
+    operator = operator_of(tmp_path / "savepoint", keyed)
+    assert [*map(str, operator.states)] == [
+        f"before: VALUE <{KNOWN}, LONG>",
+        f"prices: MAP <{KNOWN}, UNKNOWN, {KNOWN}>",
+        f"after: VALUE <{KNOWN}, LONG>",
+    ]
+    seen = [(entry.key, entry.key_bytes, entry.value) for entry in operator.entries()]
+    assert seen == [
+        (KEY, None, 1),
+        (None, KEY + VOID + b"\1u", b"money"),
+        (KEY, None, 9),
+    ]
+    assert operator.key_group_bytes().weights[KEY_GROUP] == len(content(KEY_GROUP, entries))
+    change_max_parallelism(tmp_path / "savepoint", 64, tmp_path / "new")
+    (new,) = read_savepoint(tmp_path / "new").operators
+    assert {entry.key_group for entry in new.entries()} == {KEY_GROUP % 64}
+    with pytest.raises(SavepointError, match=r"has keys of UNKNOWN.*Money.* a divisor of 128"):
+        change_max_parallelism(tmp_path / "savepoint", 4096, tmp_path / "other")
+
+
+def test_lengths_that_a_namespace_may_have(tmp_path: Path) -> None:
+    """Behind a key and a namespace of no fixed size are their lengths; of others not."""
+    header = sb.keyed_header(STRING_SNAPSHOT, [STATES[2]])
+    data = header + content(3, [(b"\2a\2money", sb.i32(2))])
+    operator = operator_of(tmp_path, sb.canonical(3, [len(header)], sb.inline(data)))
+    (entry,) = operator.entries()
+    assert (entry.key, entry.namespace, entry.key_bytes) == ("a", None, b"\2a\2money")
+
+
+def native(states: Sequence[bytes], *written: bytes) -> bytes:
+    header = sb.keyed_header(INT_SNAPSHOT, states)
+    data = sb.i32(KEY_GROUP) + b"".join(written)
+    return sb.native(KEY_GROUP, [len(header)], sb.inline(header + data))
+
+
+def test_the_hashmap_backends_own_format(tmp_path: Path) -> None:
+    """It frames nothing: what is behind a value that is not known is lost, and says so."""
+    before = sb.i16(0) + sb.i32(1) + VOID + KEY + sb.i64(1)
+    price = sb.i16(1) + sb.i32(1) + VOID + KEY + b"money"
+    operator = operator_of(tmp_path, native(STATES[:2], before, price))
+    assert [entry.value for entry in operator.entries(["before"])] == [1]
+    assert operator.key_group_bytes().weights[KEY_GROUP] == len(before) + len(price) - 12
+    message = rf"price: VALUE <INT, UNKNOWN\({MONEY[:8]}.*take a savepoint in canonical format"
+    with pytest.raises(SavepointError, match=message):
+        list(operator.entries())
+    with pytest.raises(SavepointError, match=message):
+        change_max_parallelism(tmp_path, 256, tmp_path.with_name("new"))
+    empty = sb.i16(1) + sb.i32(0)
+    operator = operator_of(tmp_path, native(STATES[:2], before, empty))
+    assert [entry.value for entry in operator.entries()] == [1]
+
+
+def of_contents(contents: bytes) -> Callable[[Path], Operator]:
+    header = sb.keyed_header(
+        INT_SNAPSHOT,
+        [sb.state("a", "VALUE", sb.snapshot(MONEY, 1, contents)), STATES[7]],
+    )
+    return lambda folder: operator_of(folder, canonical(header))
+
+
+def test_what_could_be_two_states(tmp_path: Path) -> None:
+    """Where the contents of a snapshot look like a state it is not sure where that ends."""
+    operator = of_contents(STATES[1])(tmp_path)
+    with pytest.raises(
+        SavepointError, match=r"'com\.acme\.Money.*' is not known: pass serial.*, of state 'a'$"
+    ):
+        print(operator.states)
+    header = sb.keyed_header(sb.snapshot(MONEY, 1, STATES[1]), [STATES[7]])
+    operator = operator_of(tmp_path, canonical(header))
+    with pytest.raises(SavepointError, match=r"'com\.acme\.Money.*' is not known"):
+        print(operator.states)
+
+
+def test_a_namespace_of_which_it_is_not_sure_where_it_is(tmp_path: Path) -> None:
+    role = sb.utf("NAMESPACE_SERIALIZER") + sb.i32(2)
+    operator = of_contents(role + sb.NONE)(tmp_path)
+    assert str(operator.states[0]) == f"a: VALUE <INT, UNKNOWN, {KNOWN}>"
+
+
+def test_damage_behind_what_is_not_known(tmp_path: Path) -> None:
+    longer = sb.state("a", "VALUE", MONEY_SNAPSHOT) + b"\0"
+    header = sb.keyed_header(INT_SNAPSHOT, [longer, STATES[7]])
+    with pytest.raises(SavepointError, match="VOID_NAMESPACE ends 1 bytes earlier"):
+        print(operator_of(tmp_path, canonical(header)).states)
+    header = sb.keyed_header(INT_SNAPSHOT, [STATES[1], STATES[7] + b"\0"])
+    with pytest.raises(SavepointError, match="state 'after' ends 1 bytes earlier"):
+        print(operator_of(tmp_path, canonical(header)).states)
+
+
+# --- operator state -------------------------------------------------------------------------
+
+
+def info(name: str, mode: str, backend_type: int, **serializers: bytes) -> bytes:
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": mode}
+    return sb.meta_info(name, backend_type, options, serializers)
+
+
+def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]]:
+    lists = [
+        info("offsets", "SPLIT_DISTRIBUTE", 1, VALUE_SERIALIZER=LONG_SNAPSHOT),
+        info("moneys", "UNION", 1, VALUE_SERIALIZER=MONEY_SNAPSHOT),
+        info("more", "UNION", 1, VALUE_SERIALIZER=LONG_SNAPSHOT),
+    ]
+    rules = [
+        info("b", "BROADCAST", 2, VALUE_SERIALIZER=MONEY_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT),
+        info("c", "BROADCAST", 2, VALUE_SERIALIZER=INT_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT),
+    ]
+    header = sb.operator_header(lists, rules, compressed=compressed)
+    elements = [sb.i64(1), b"money", sb.i64(2), b"entries", sb.i32(1, 3, 4)]
+    start = b"\xff\6\0\0sNaPpY" if compressed else b""
+    written = [snappy_chunk(element) if compressed else element for element in elements]
+    offsets = [len(header + start)]
+    for element in written[:-1]:
+        offsets.append(offsets[-1] + len(element))
+    names = [("offsets", 0), ("moneys", 1), ("more", 1), ("b", 2), ("c", 2)]
+    states = [(name, mode, [offset]) for (name, mode), offset in zip(names, offsets)]
+    stream = sb.inline(header + start + b"".join(written))
+    subtask = sb.subtask(managed_operator=sb.operator_state(states, stream))
+    (operator,) = read_savepoint(sb.write(folder, [sb.operator([subtask])])).operators
+    return [(state.state, state.elements) for state in operator.operator_state()]
+
+
+def snappy_chunk(data: bytes) -> bytes:
+    """A chunk that is not compressed, with the checksum of its data."""
+    checksum = sst_bytes.google_crc32c.value(data)
+    masked = (checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
+    size = (len(data) + 4).to_bytes(3, "little")
+    return b"\1" + size + masked.to_bytes(4, "little") + data
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_operator_state(tmp_path: Path, compressed: bool) -> None:
+    assert operator_state_of(tmp_path, compressed=compressed) == [
+        ("offsets", [1]),
+        ("moneys", [b"money"]),
+        ("more", [2]),
+        ("b", b"entries"),
+        ("c", {3: 4}),
+    ]
+
+
+def test_operator_state_of_which_the_states_are_not_sure(tmp_path: Path) -> None:
+    """A broadcast state within the contents of a snapshot is no state."""
+    rule = info("b", "BROADCAST", 2, VALUE_SERIALIZER=INT_SNAPSHOT, KEY_SERIALIZER=INT_SNAPSHOT)
+    snapshot = sb.snapshot(MONEY, 7, rule)
+    header = sb.operator_header([info("a", "UNION", 1, VALUE_SERIALIZER=snapshot)], [])
+    handle = sb.operator_state([("a", 1, [len(header)])], sb.inline(header + b"x"))
+    subtask = sb.subtask(managed_operator=handle)
+    (operator,) = read_savepoint(sb.write(tmp_path, [sb.operator([subtask])])).operators
+    with pytest.raises(SavepointError, match=r"Money.* is not known.*, of state 'a'$"):
+        list(operator.operator_state())
+
+
+# --- serializers of the user's own ----------------------------------------------------------
+
+
+class Money(Serializer):
+    """Text of five letters."""
+
+    name, snapshot, versions, size = "MONEY", MONEY, (7,), 5
+    key_type = STRING
+
+    def __init__(self, currency: str) -> None:
+        self.java_class = currency
+        super().__init__(currency)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        assert version == 7
+        currency = cursor.take(3).decode()
+        cursor.take(256)
+        return cls(currency)
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[str, int]:
+        if pos + 5 > len(data):
+            raise IndexError("too few bytes")
+        return data[pos : pos + 5].decode(), pos + 5
+
+    @staticmethod
+    def write(value: str) -> bytes:
+        return value.encode()
+
+
+class Other(Money):
+    """The same in capitals."""
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[str, int]:
+        value, pos = Money.read(data, pos)
+        return value.upper(), pos
+
+
+def test_a_serializer_of_the_users_own(tmp_path: Path) -> None:
+    """In two savepoints of the same path it may be another one, and neither is known elsewhere."""
+    states = [STATES[1], sb.state("pairs", "VALUE", sb.tuple_of(MONEY_SNAPSHOT, INT_SNAPSHOT))]
+    header = sb.keyed_header(INT_SNAPSHOT, states)
+    data = header + content(3, [(KEY + VOID, b"money"), (KEY + VOID, b"money" + sb.i32(4))])
+    keyed = sb.canonical(3, [len(header)], sb.inline(data))
+    operators = {
+        own: operator_of(tmp_path, keyed, serializers={MONEY: own} if own else None)
+        for own in (Money, Other, None)
+    }
+    assert [*map(str, operators[Money].states)] == [
+        "price: VALUE <INT, MONEY(EUR)>",
+        "pairs: VALUE <INT, TUPLE(MONEY(EUR), INT)>",
+    ]
+    for own, money in ((Money, "money"), (Other, "MONEY")):
+        for way in (lambda task: task, lambda task: pickle.loads(pickle.dumps(task))):
+            (task,) = map(way, operators[own].tasks())
+            assert [entry.value for entry in task.entries()] == [money, (money, 4)]
+    assert operators[Money] != operators[Other] != operators[None]
+    values = [entry.value for entry in operators[None].entries()]
+    assert values == [b"money", b"money" + sb.i32(4)]
+    assert MONEY not in REGISTRY
+    snapshot = sb.i32(2) + MONEY_SNAPSHOT
+    made = Serializer.from_snapshot(snapshot, serializers={MONEY: Money})
+    assert (made.decode(b"money"), made.encode("money")) == ("money", b"money")
+    with pytest.raises(SavepointError, match="is not known"):
+        Serializer.from_snapshot(snapshot)
+
+
+def test_keys_of_the_users_own(tmp_path: Path) -> None:
+    """With a key type they move to any max parallelism."""
+    header = sb.keyed_header(MONEY_SNAPSHOT, [STATES[0]])
+    key_group = assign_to_key_group("money", 128)
+    data = header + content(key_group, [(b"money" + VOID, sb.i64(1))])
+    folder = tmp_path / "savepoint"
+    operator_of(folder, sb.canonical(key_group, [len(header)], sb.inline(data)))
+    savepoint = read_savepoint(folder, serializers={MONEY: Money})
+    change_max_parallelism(savepoint, 4096, tmp_path / "new")
+    (entry,) = read_savepoint(tmp_path / "new").operators[0].entries()
+    assert (entry.key, entry.key_group) == (b"money", assign_to_key_group("money", 4096))
+
+
+def test_one_of_flinks_own_classes_can_be_read_otherwise(tmp_path: Path) -> None:
+    class Hex(Serializer):
+        name = "HEX"
+
+        @classmethod
+        def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+            return cls()
+
+        @staticmethod
+        def read(data: bytes, pos: int) -> tuple[str, int]:
+            return data[pos : pos + 8].hex(), pos + 8
+
+    header = sb.keyed_header(INT_SNAPSHOT, [STATES[0]])
+    data = header + content(3, ENTRIES[:1])
+    keyed = sb.canonical(3, [len(header)], sb.inline(data))
+    name = Serializer.from_snapshot(sb.i32(2) + LONG_SNAPSHOT).snapshot
+    operator = operator_of(tmp_path, keyed, serializers={name: Hex})
+    assert [entry.value for entry in operator.entries()] == ["00" * 7 + "01"]
+
+
+BAD: list[tuple[dict[str, Any], type[KeyGroupsError], str]] = [
+    ({"serializers": [Money]}, InvalidTypeError, "serializers must be a mapping of classes, got"),
+    ({"serializers": {1: Money}}, InvalidTypeError, "class in serializers must be a str, got 1"),
+    ({"serializers": {MONEY: Money("EUR")}}, InvalidTypeError, r"for 'com\..*, got MONEY\(EUR\)"),
+    ({"serializers": {MONEY: str}}, InvalidTypeError, "a class derived from Serializer for 'com"),
+    ({"serializers": {MONEY: Serializer}}, InvalidTypeError, "a class derived from Serializer"),
+    ({"kryo_version": 3}, InvalidValueError, "kryo_version must be 2 or 5, got 3"),
+    ({"kryo_version": 6}, InvalidValueError, "kryo_version"),
+    ({"kryo_version": "5"}, InvalidTypeError, "kryo_version"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), BAD)
+def test_bad_arguments(
+    arguments: dict[str, Any], error: type[KeyGroupsError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Serializer.from_snapshot(sb.i32(2) + LONG_SNAPSHOT, **arguments)
+
+
+def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
+    """Flink 1 wrote versions up to 4 with Kryo 2, Flink 2 from 5 on with Kryo 5."""
+    for version, kryo in ((3, 2), (4, 2), (5, 5), (6, 5)):
+        data = sb.metadata(
+            [sb.operator([sb.subtask(version=version)], version=version)], version=version
+        )
+        (tmp_path / "_metadata").write_bytes(data)
+        (operator,) = read_savepoint(tmp_path).operators
+        assert operator._context.kryo_version == kryo

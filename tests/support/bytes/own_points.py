@@ -1,0 +1,232 @@
+"""The savepoints that Flink's maintainers keep for their own tests, with what Flink reads in them.
+
+They are no part of this project. Where the environment variable KEYGROUPS_FLINK_POINTS names a
+folder that has them in `points` and the truth in `truth`, with an `index.jsonl` and a
+`truth_index.jsonl`, they are read.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import json
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from flink_values import as_instant
+
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import Operator, Savepoint, StateEntry, read_savepoint
+from keygroups.state_keys import Row
+
+FOLDER = os.environ.get("KEYGROUPS_FLINK_POINTS", "")
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class OwnPoint:
+    """A point: `is_changelog` says that all keyed state of some operator is changes."""
+
+    name: str
+    folder: str
+    handles: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def read(self) -> Savepoint:
+        """Read it."""
+        return read_savepoint(Path(FOLDER, "points", self.name))
+
+    def truth(self, kind: str) -> dict[str, list[dict[str, Any]]]:
+        """Return the lines of `states`, `entries` or `operator_state`, by operator."""
+        lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        path = Path(FOLDER, "truth", self.folder, f"{kind}.jsonl.gz")
+        if path.exists():
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                for line in map(json.loads, file):
+                    lines[line["operator"]].append(line)
+        return lines
+
+
+def own_points() -> Iterator[OwnPoint]:
+    """Yield the points, none without a folder."""
+    if not FOLDER:
+        return
+    with Path(FOLDER, "truth", "truth_index.jsonl").open(encoding="utf-8") as file:
+        for line in map(json.loads, file):
+            yield OwnPoint(line["name"], line["folder"], tuple(line["handles"]))
+
+
+def matches(true: Any, seen: Any) -> bool:
+    """Tell whether a value is what Flink read; how Java's types are told apart, see `_BY_TAG`."""
+    if not isinstance(true, dict):
+        return bool(true == seen) and type(true) is type(seen)
+    for tag, check in _BY_TAG.items():
+        if tag in true:
+            with suppress(AttributeError, TypeError, ValueError):  # of another class
+                return bool(check(true, seen))
+    return False
+
+
+def _all(true: list[Any], seen: Any) -> bool:
+    return len(true) == len(seen) and all(map(matches, true, seen))
+
+
+def _pairs(true: list[list[Any]], seen: Any) -> bool:
+    pairs = list(seen.items() if isinstance(seen, dict) else seen)
+    return len(true) == len(pairs) and all(
+        any(matches(key, key2) and matches(value, value2) for key2, value2 in pairs)
+        for key, value in true
+    )
+
+
+def _row(true: dict[str, Any], seen: Any) -> bool:
+    if "fields" not in true:  # of no known types: its bytes alone
+        return isinstance(seen, (Row, tuple, bytes))
+    if isinstance(seen, Row) and seen.row_kind != "+I" and not true.get("row_kind"):
+        return False
+    return _all([value for _, value in true["fields"]], seen)
+
+
+def _object(true: dict[str, Any], seen: Any) -> bool:
+    """The objects of CEP and of streams, whose classes have the same names, and their fields."""
+    name = true["object"].rpartition(".")[2]
+    known = {"StreamElement": "StreamRecord"}.get(name, name)
+    return type(seen).__name__ == known
+
+
+def _moment(true: list[int], seen: Any) -> bool:
+    millis, nanos = true
+    if isinstance(seen, dt.datetime):
+        micros = millis * 1000 + nanos // 1000
+        return seen.replace(tzinfo=None) == _EPOCH + dt.timedelta(microseconds=micros)
+    return tuple(seen) == (millis, nanos)
+
+
+def _decimal(text: str, seen: Any) -> bool:
+    return isinstance(seen, Decimal) and seen.as_tuple() == Decimal(text).as_tuple()
+
+
+def _is(kind: type, true: Any, seen: Any) -> bool:
+    return type(seen) is kind and bool(true == seen)
+
+
+def _of_class(name: str, true: Any, seen: Any) -> bool:
+    return type(seen).__name__ == name and matches(true, seen.value)
+
+
+_BY_TAG: dict[str, Any] = {
+    "int": lambda t, s: _is(int, t["int"], s),
+    "long": lambda t, s: _is(int, t["long"], s),
+    "double": lambda t, s: isinstance(s, float) and s.hex() == float.fromhex(t["double"]).hex(),
+    "bytes": lambda t, s: bytes(s).hex() == t["bytes"],
+    "void": lambda t, s: s is None,
+    "ttl": lambda t, s: s.last_access == t["ttl"] and matches(t["value"], s.value),
+    "tuple": lambda t, s: type(s) is tuple and _all(t["tuple"], s),
+    "product": lambda t, s: isinstance(s, tuple) and _all(t["items"], s),
+    "list": lambda t, s: isinstance(s, (list, set, frozenset)) and _all(t["list"], [*s]),
+    "array": lambda t, s: isinstance(s, array) and _all(t["items"], s),
+    "map": lambda t, s: _pairs(t["map"], s),
+    "sorted_map": lambda t, s: _pairs(t["sorted_map"], s),
+    "row": lambda t, s: isinstance(s, Row) and _all(t["row"], s),
+    "binary_row": _row,
+    "window": lambda t, s: (s.start, s.end) == tuple(t["window"]),
+    "some": lambda t, s: _of_class("Some", t["some"], s),
+    "none": lambda t, s: s is None,
+    "left": lambda t, s: _of_class("Left", t["left"], s),
+    "right": lambda t, s: _of_class("Right", t["right"], s),
+    "success": lambda t, s: _of_class("Success", t["success"], s),
+    "failure": lambda t, s: type(s).__name__ == "Failure",
+    "scala_enum": lambda t, s: t["scala_enum"] == s,
+    "timestamp_data": lambda t, s: _moment(t["timestamp_data"], s),
+    "local_date_time": lambda t, s: _local(t["local_date_time"], s),
+    "instant": lambda t, s: s == as_instant(*t["instant"]),
+    "big_decimal": lambda t, s: _big(t["big_decimal"], s),
+    "decimal": lambda t, s: _decimal(t["decimal"], s),
+    "object": _object,
+    "avro": lambda t, s: (
+        s.keys() == t["fields"].keys() and all(matches(t["fields"][n], s[n]) for n in s)
+    ),
+}
+
+
+def _local(true: list[Any], seen: Any) -> bool:
+    day, nanos = true
+    time = dt.timedelta(microseconds=nanos // 1000)
+    return bool(seen == dt.datetime.fromisoformat(day) + time)
+
+
+def _big(true: list[Any], seen: Any) -> bool:
+    unscaled, scale = true
+    return isinstance(seen, Decimal) and seen == Decimal(unscaled).scaleb(-scale)
+
+
+def _true_part(line: dict[str, Any], part: str) -> Any:
+    value = line.get(part)
+    if f"{part}_fields" in line:
+        return {"binary_row": value["binary_row"], "fields": line[f"{part}_fields"]}
+    return {"void": True} if value is None else value
+
+
+def is_entry(true: dict[str, Any], seen: StateEntry) -> bool:
+    """Tell whether an entry is what Flink read."""
+    if (seen.kind, seen.key_bytes) != (true["kind"], None):
+        return False
+    if seen.timestamp != true.get("timestamp"):
+        return False
+    if seen.kind != "LIST" and seen.last_access != true.get("ttl_timestamp"):
+        return False
+    return all(
+        matches(_true_part(true, part), getattr(seen, part))
+        for part in ("key", "namespace", "user_key", "value")
+    )
+
+
+def wrong_entries(true: list[dict[str, Any]], operator: Operator) -> list[object]:
+    """Return the entries that Flink read and are not seen, and the others way round."""
+    seen: dict[tuple[object, ...], list[StateEntry]] = defaultdict(list)
+    for entry in operator.entries():
+        seen[entry.subtask, entry.state, entry.key_group].append(entry)
+    wrong: list[object] = []
+    for line in true:
+        entries = seen[line["subtask"], line["state"], line["key_group"]]
+        for entry in entries:
+            if is_entry(line, entry):
+                entries.remove(entry)
+                break
+        else:
+            wrong.append((line, entries[:2]))
+    return wrong + [entry for entries in seen.values() for entry in entries]
+
+
+def wrong_operator_state(true: list[dict[str, Any]], operator: Operator) -> list[object]:
+    """Return the operator states that are not as Flink read them."""
+    seen = {(state.subtask, state.state): state for state in operator.operator_state()}
+    wrong: list[object] = []
+    for line in true:
+        state = seen.pop((line["subtask"], line["state"]), None)
+        if state is None:
+            wrong.append(line)
+        elif "entries" in line:
+            if not matches(line["entries"], state.elements):
+                wrong.append((line, state))
+        elif not _all(line["elements"], state.elements):
+            wrong.append((line, state))
+    return wrong + [state for state in seen.values() if state.elements]
+
+
+def problem(call: Any) -> str | None:
+    """Return what a call raises of ours."""
+    try:
+        call()
+    except KeyGroupsError as error:
+        return str(error)
+    return None
