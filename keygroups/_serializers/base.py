@@ -103,7 +103,7 @@ class Serializer:
     name: ClassVar[str]
     snapshot: ClassVar[str] = ""
     versions: ClassVar[tuple[int, ...]] = (2, 3)
-    takes_null: ClassVar[bool] = False
+    takes_null: bool = False
     read: Read | None = None
     write: Write | None = None
     size: int | None = None
