@@ -1,5 +1,25 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import compounds, scalars, sql_rows
+from keygroups._serializers import (
+    arrays,
+    big_numbers,
+    compounds,
+    encoded,
+    java_time,
+    python_sql,
+    scalars,
+    sql_rows,
+    value_types,
+)
 
-__all__ = ["compounds", "scalars", "sql_rows"]  # each puts its classes in the registry
+__all__ = [  # each puts its classes in the registry
+    "arrays",
+    "big_numbers",
+    "compounds",
+    "encoded",
+    "java_time",
+    "python_sql",
+    "scalars",
+    "sql_rows",
+    "value_types",
+]
