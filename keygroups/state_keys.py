@@ -22,10 +22,11 @@ from keygroups._serializers.base import (
     UnreadableError,
     checked_write,
 )
+from keygroups._serializers.collections import ListSerializer, MapSerializer, SetSerializer
 from keygroups._serializers.compounds import (
-    ListSerializer,
     PyFlinkSerializer,
     RowSerializer,
+    Tuple0Serializer,
     TupleSerializer,
 )
 from keygroups._serializers.scalars import BYTES, GLOBAL_WINDOW, TIME_WINDOW, VOID_NAMESPACE
@@ -112,8 +113,13 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
         return PyFlinkSerializer(key_type, serializer_of(key_type.element))
     if isinstance(key_type, types.LIST):
         return ListSerializer(serializer_of(key_type.element))
-    if isinstance(key_type, types.TUPLE) and key_type.parts:  # Tuple0 has one of its own
-        return TupleSerializer([serializer_of(part) for part in key_type.parts])
+    if isinstance(key_type, types.SET):
+        return SetSerializer(serializer_of(key_type.element))
+    if isinstance(key_type, types.MAP):
+        return MapSerializer(*map(serializer_of, key_type.parts))
+    if isinstance(key_type, types.TUPLE):
+        parts = [serializer_of(part) for part in key_type.parts]
+        return TupleSerializer(parts) if parts else Tuple0Serializer()
     if isinstance(key_type, types.ROW) and key_type == types.ROW(*key_type.parts):
         return RowSerializer([serializer_of(part) for part in key_type.parts])
     raise UnsupportedKeyTypeError(f"the serializer of key type {key_type!r} is not known here")

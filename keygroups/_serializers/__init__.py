@@ -1,5 +1,19 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import compounds, scalars, sql_rows
+from keygroups._serializers import (
+    collections,
+    compounds,
+    scala,
+    scalars,
+    sql_rows,
+    streaming,
+)
 
-__all__ = ["compounds", "scalars", "sql_rows"]  # each puts its classes in the registry
+__all__ = [  # each puts its classes in the registry
+    "collections",
+    "compounds",
+    "scala",
+    "scalars",
+    "sql_rows",
+    "streaming",
+]

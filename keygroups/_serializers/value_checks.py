@@ -10,7 +10,7 @@ from typing import Any
 
 from keygroups import types
 from keygroups._checks import show
-from keygroups._values.checks import each, expect, expect_fields
+from keygroups._values.checks import each, elements_of, expect, expect_fields, items_of
 from keygroups.binary_row import row_converter
 from keygroups.errors import (
     InvalidTypeError,
@@ -47,6 +47,11 @@ def _check_of(key_type: KeyType) -> Check:
         return lambda value: _consume(
             each("element", repeat(element), expect("LIST", value, list, "a list"))
         )
+    if isinstance(key_type, types.SET):
+        element = _nullable(key_type.element)
+        return lambda value: _consume(each("element", repeat(element), elements_of("SET", value)))
+    if isinstance(key_type, types.MAP):
+        return _items_check(_nullable(key_type.key), _nullable(key_type.value))
     if isinstance(key_type, types.SQL_ROW):
         return row_converter(repr(key_type), key_type.fields, is_key=False)
     if key_type == types.STRING:
@@ -65,6 +70,15 @@ def _fields_check(key_type: types.TUPLE | types.ROW) -> Check:
         _consume(each("field", checks, fields))
 
     return check_fields
+
+
+def _items_check(check_key: Check, check_value: Check) -> Check:
+    def check_items(value: object) -> None:
+        items = items_of("MAP", value)
+        _consume(each("map key", repeat(check_key), (key for key, _ in items)))
+        _consume(each("map value", repeat(check_value), (mapped for _, mapped in items)))
+
+    return check_items
 
 
 def _nullable(key_type: KeyType) -> Check:

@@ -47,7 +47,8 @@ from keygroups import (
 )
 from keygroups._serializers import scalars as serializers
 from keygroups._serializers.base import REGISTRY, Read, read_versioned_snapshot
-from keygroups._serializers.compounds import ListSerializer, TupleSerializer
+from keygroups._serializers.collections import ListSerializer
+from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.job import Job
 from keygroups.logical_types import parse_logical_type

@@ -13,13 +13,8 @@ import savepoint_bytes as sb
 from snapshot_bytes import ENUM, SNAPSHOTS, external, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple
-from keygroups._serializers.compounds import (
-    EnumSerializer,
-    ListSerializer,
-    MapSerializer,
-    PojoSerializer,
-    RowSerializer,
-)
+from keygroups._serializers.collections import ListSerializer, MapSerializer
+from keygroups._serializers.compounds import EnumSerializer, PojoSerializer, RowSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups.errors import (
     InvalidTypeError,

@@ -16,11 +16,10 @@ from sql_values import python
 
 from keygroups import hash_code, state_keys, types
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
     KryoSerializer,
-    ListSerializer,
-    MapSerializer,
     PojoSerializer,
     RowSerializer,
     TupleSerializer,

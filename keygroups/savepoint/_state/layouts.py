@@ -12,8 +12,9 @@ from typing import Any
 
 from keygroups._checks import LONG_MIN, check_class, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
-from keygroups._serializers.compounds import ListSerializer, TimerSerializer
+from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
+from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._files.feed import Feed
