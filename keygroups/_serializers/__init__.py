@@ -1,19 +1,27 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
 from keygroups._serializers import (
+    arrays,
+    big_numbers,
     collections,
     compounds,
+    java_time,
     scala,
     scalars,
     sql_rows,
     streaming,
+    value_types,
 )
 
 __all__ = [  # each puts its classes in the registry
+    "arrays",
+    "big_numbers",
     "collections",
     "compounds",
+    "java_time",
     "scala",
     "scalars",
     "sql_rows",
     "streaming",
+    "value_types",
 ]

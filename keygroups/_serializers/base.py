@@ -94,6 +94,7 @@ class Serializer:
     snapshot: ClassVar[str] = ""
     versions: ClassVar[tuple[int, ...]] = (2, 3)
     takes_null: bool = False
+    none_is_value: ClassVar[bool] = False
     read: Read | None = None
     write: Write | None = None
     size: int | None = None

@@ -74,6 +74,7 @@ class SetSerializer(Composite):
         [read], name = reads, str(self)
         [write] = writers(self.parts, self.key_type)
         is_content_equal = self.parts[0].key_type is not None
+        is_null = not self.parts[0].none_is_value
 
         def read_set(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -88,7 +89,9 @@ class SetSerializer(Composite):
 
         def write_set(values: Any) -> bytes:
             elements = elements_of(name, values)
-            written = [b"\1" if one is None else b"\0" + write(one) for one in elements]
+            written = [
+                b"\1" if one is None and is_null else b"\0" + write(one) for one in elements
+            ]
             if is_content_equal:
                 _check_distinct(name, "element", written)
             if not isinstance(values, list):
@@ -112,6 +115,7 @@ class MapSerializer(Composite):
         (read_key, read_value), name = reads, str(self)
         write_key, write_value = writers(self.parts, self.key_type)
         is_content_equal = self.parts[0].key_type is not None
+        is_null = not self.parts[1].none_is_value
 
         def read_map(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -129,7 +133,10 @@ class MapSerializer(Composite):
             keys, written = [], []
             for key, value in items_of(name, mapping):
                 keys.append(write_key(key))
-                written.append(b"\1" if value is None else b"\0" + write_value(value))
+                if value is None and is_null:
+                    written.append(b"\1")
+                else:
+                    written.append(b"\0" + write_value(value))
             if is_content_equal:
                 _check_distinct(name, "key", keys)
             items = (key + value for key, value in zip(keys, written))
@@ -181,8 +188,7 @@ class GenericArraySerializer(Composite):
         super().__init__(java_class, element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        [write] = writers(self.parts, None)
-        self.read, self.write = flagged_elements(str(self), reads[0], write)
+        self.read, self.write = flagged_elements(self, reads[0])
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> str:
@@ -196,8 +202,10 @@ class GenericArraySerializer(Composite):
         return utf("class", self.java_class)
 
 
-def flagged_elements(name: str, read: Read, write: Write) -> tuple[Read, Write]:
+def flagged_elements(serializer: Serializer, read: Read) -> tuple[Read, Write]:
     """Return what reads and writes a list of elements with a mark of those that are there."""
+    name, [element] = str(serializer), serializer.parts
+    [write], is_null = writers(serializer.parts, None), not element.none_is_value
 
     def read_elements(data: bytes, pos: int) -> tuple[list[Any], int]:
         count, pos = read_count(data, pos)
@@ -212,7 +220,7 @@ def flagged_elements(name: str, read: Read, write: Write) -> tuple[Read, Write]:
 
     def write_elements(values: Any) -> bytes:
         elements: Iterable[Any] = expect(name, values, list, "a list")
-        written = [b"\0" if one is None else b"\1" + write(one) for one in elements]
+        written = [b"\0" if one is None and is_null else b"\1" + write(one) for one in elements]
         return pack_int(len(written)) + b"".join(written)
 
     return read_elements, write_elements

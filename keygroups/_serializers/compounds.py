@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups import types as kt
+from keygroups._checks import check_str, show
 from keygroups._serializers.base import (
     BASE,
     JAVA,
@@ -24,10 +25,11 @@ from keygroups._serializers.base import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
-from keygroups._serializers.scalars import read_int
+from keygroups._serializers.scalars import pack_int, read_int
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.java_values import Left, Right
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
+from keygroups.errors import InvalidValueError
 
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
@@ -102,7 +104,7 @@ class Tuple0Serializer(Simple):
 
     @staticmethod
     def write(value: object) -> bytes:
-        return b"\0"
+        return b"*"
 
 
 class RowSerializer(Composite):
@@ -124,6 +126,7 @@ class RowSerializer(Composite):
         mask_size = (bits + 7) // 8
         name = f"ROW({', '.join(map(str, self.parts))})"
         places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
+        never_null = {place for place, part in zip(places, self.parts) if part.none_is_value}
         without_nulls = [
             bytes([(kind & 1) << 7 | kind >> 1 << 6]) + bytes(mask_size - 1)
             if kind_bits
@@ -149,9 +152,13 @@ class RowSerializer(Composite):
             if key_type is None:
                 expect_fields(name, len(writes), values)
             kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
+            if kind and not kind_bits:
+                raise InvalidValueError(
+                    f"key of type {name} must be a row of kind +I, got {show(values)}"
+                )
             nulls, written = [], []
             for place, write, value in zip(places, writes, values):
-                if value is None:
+                if value is None and place not in never_null:
                     nulls.append(place)
                 else:
                     written.append(write(value))
@@ -199,7 +206,7 @@ class NullableSerializer(Composite):
     def bind(self, reads: Sequence[Read]) -> None:
         [read], padding = reads, self.padding
         [write] = writers(self.parts, self.key_type)
-        null = b"\1" + bytes(padding)
+        null, is_null = b"\1" + bytes(padding), not self.parts[0].none_is_value
 
         def read_nullable(data: bytes, pos: int) -> tuple[Any, int]:
             if not data[pos]:
@@ -210,7 +217,7 @@ class NullableSerializer(Composite):
             return None, end
 
         def write_nullable(value: Any) -> bytes:
-            return null if value is None else b"\0" + write(value)
+            return null if value is None and is_null else b"\0" + write(value)
 
         self.read, self.write = read_nullable, write_nullable
 
@@ -397,7 +404,18 @@ class EnumSerializer(Serializer):
                 raise ValueError(f"constant {index} of the {len(constants)} of {java_class}")
             return constants[index], pos
 
-        self.read = read_enum
+        indices = {constant: index for index, constant in enumerate(constants)}
+
+        def write_enum(value: object) -> bytes:
+            constant = check_str(f"ENUM({java_class})", value)
+            if constant not in indices:
+                raise InvalidValueError(
+                    f"ENUM({java_class}) must be the name of one of its {len(constants)} "
+                    f"constants, got {show(constant)}"
+                )
+            return pack_int(indices[constant])
+
+        self.read, self.write = read_enum, write_enum
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

@@ -58,10 +58,13 @@ class Tuple2CaseClassSerializer2(CaseClassSerializer):
 
 
 class OptionSerializer(Composite):
-    """An Option: whether there is a value, then it."""
+    """An Option: whether there is a value, then it.
+
+    None is an Option without one. A null in the place of an Option is read as such too.
+    """
 
     name, snapshot = "OPTION", f"{_SCALA}ScalaOptionSerializerSnapshot"
-    outer_versions = (2,)
+    outer_versions, takes_null, none_is_value = (2,), True, True
 
     def __init__(self, value: Serializer) -> None:
         self.parts = (value,)
@@ -153,8 +156,7 @@ class TraversableSerializer(Composite):
         super().__init__(code, element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        [write] = writers(self.parts, None)
-        self.read, self.write = flagged_elements(str(self), reads[0], write)
+        self.read, self.write = flagged_elements(self, reads[0])
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> str:

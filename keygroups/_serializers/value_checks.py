@@ -17,14 +17,14 @@ from keygroups.errors import (
     InvalidValueError,
     UnsupportedKeyTypeError,
 )
-from keygroups.hashing import check_kind, hasher_of
+from keygroups.hashing import hasher_of
 from keygroups.types import KeyType
 
 Check = Callable[[Any], object]
 
 
 def check_value(value: object, key_type: KeyType) -> None:
-    """Refuse a value that is none of a type; a row of Flink SQL may be of any kind.
+    """Refuse a value that is none of a type; a row may be of any kind.
 
     Raises InvalidTypeError or InvalidValueError, in the words of hashing.
     """
@@ -65,8 +65,6 @@ def _fields_check(key_type: types.TUPLE | types.ROW) -> Check:
 
     def check_fields(value: object) -> None:
         fields = expect_fields(name, len(checks), value)
-        if isinstance(key_type, types.ROW):
-            check_kind(value, key_type)
         _consume(each("field", checks, fields))
 
     return check_fields

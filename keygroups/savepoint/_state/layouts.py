@@ -360,13 +360,15 @@ class MapLayout(ValueLayout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         user_key_name, user_key_serializer = f"user key of {self._stored.name}", self._user_key
         write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_not_none(user_key_name, user_key)
             # Flink's heap backend writes a null too, so that one has to be possible.
             written = write(value, last_access)
             rest = _VOID + checked_write(user_key_name, user_key_serializer, user_key)
-            return rest, _NULL if value is None and not has_time else _NOT_NULL + written
+            is_null = value is None and not has_time and not none_is_value
+            return rest, _NULL if is_null else _NOT_NULL + written
 
         return encode
 

@@ -21,8 +21,23 @@ EPOCH = dt.datetime(1970, 1, 1)
 UTC = dt.timezone.utc
 
 
+class AnyOrder(list[Any]):
+    """What is a list because Python has no set or dict of it: its order tells nothing."""
+
+
 def same(one: Any, other: Any) -> bool:
     """Whether two values are equal, and of the same classes throughout."""
+    if isinstance(other, AnyOrder):
+        left = list(other) if isinstance(one, list) else []
+        for value in one if isinstance(one, list) else ():
+            left = _without(left, value)
+        return isinstance(one, list) and len(one) == len(other) and not left
+    if isinstance(other, java_values.Failure):  # its JSON has the message alone
+        return (
+            isinstance(one, java_values.Failure)
+            and one.java_class == other.java_class
+            and other.data in one.data
+        )
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
@@ -48,6 +63,14 @@ def same(one: Any, other: Any) -> bool:
         names = one.__dataclass_fields__
         return all(same(getattr(one, name), getattr(other, name)) for name in names)
     return bool(one == other)
+
+
+def _without(values: list[Any], value: Any) -> list[Any]:
+    """Return values without the first that is the same as one, if there is any."""
+    for index, candidate in enumerate(values):
+        if same(value, candidate):
+            return values[:index] + values[index + 1 :]
+    return values
 
 
 def _floating(text: str) -> float:
@@ -108,8 +131,8 @@ def _mapping(pairs: list[tuple[Any, Any]]) -> Any:
     try:
         mapping = {frozen(key): value for key, value in pairs}
     except TypeError:
-        return pairs
-    return mapping if len(mapping) == len(pairs) else pairs
+        return AnyOrder(pairs)
+    return mapping if len(mapping) == len(pairs) else AnyOrder(pairs)
 
 
 def _elements(elements: list[Any]) -> Any:
@@ -117,8 +140,8 @@ def _elements(elements: list[Any]) -> Any:
     try:
         members = {frozen(element) for element in elements}
     except TypeError:
-        return elements
-    return members if len(members) == len(elements) else elements
+        return AnyOrder(elements)
+    return members if len(members) == len(elements) else AnyOrder(elements)
 
 
 _ARRAYS = {"short": "h", "int": "i", "long": "q", "float": "f", "double": "d", "char": "H"}
@@ -153,6 +176,12 @@ def _option(value: list[Any]) -> java_values.Some | None:
 
 def _pairs(value: list[list[Any]]) -> list[tuple[Any, Any]]:
     return [(value_of(key), value_of(of)) for key, of in value]
+
+
+def _try(value: Mapping[str, Any]) -> java_values.Success | java_values.Failure:
+    if value["try"] == "success":
+        return java_values.Success(value_of(value["value"]))
+    return java_values.Failure(value["class"], value["message"].encode())
 
 
 Convert = Callable[[Mapping[str, Any]], Any]
@@ -216,6 +245,7 @@ BY_TAG: dict[str, Convert] = {
     "status": lambda v: streaming.WatermarkStatus(v["status"]),
     "timer": lambda v: (v["timer"], value_of(v["key"]), value_of(v["namespace"])),
     "timestamp": lambda v: _timestamp(*v["timestamp"]),
+    "try": _try,
     "ttl": lambda v: TtlValue(v["ttl"], value_of(v["value"])),
     "tuple": lambda v: tuple(map(value_of, v["tuple"])),
     "union": lambda v: streaming.TaggedUnion(v["union"], value_of(v["value"])),
