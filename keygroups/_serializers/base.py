@@ -418,6 +418,14 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
     return serializer.write(value)
 
 
+def check_writable(serializer: Serializer) -> None:
+    """Raise UnsupportedKeyTypeError where a serializer, or a part of it, writes no values."""
+    if serializer.write is None:
+        raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
+    for part in serializer.parts:
+        check_writable(part)
+
+
 def writers(parts: Sequence[Serializer], key_type: KeyType | None) -> list[Write]:
     """Return what writes each part: with a check where no key type has checked the whole."""
     if key_type is None:

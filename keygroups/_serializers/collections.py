@@ -145,6 +145,13 @@ class MapSerializer(Composite):
         self.read, self.write = read_map, write_map
 
 
+def is_in_order(serializer: Serializer) -> bool:
+    """Return whether equal values have the same bytes; maps and sets are in Java's order."""
+    if isinstance(serializer, (MapSerializer, SetSerializer)):
+        return False
+    return all(map(is_in_order, serializer.parts))
+
+
 def _check_distinct(name: str, place: str, written: list[bytes]) -> None:
     """Refuse what is the same in Java: of a list, or a NaN, which Python takes for another."""
     if len(set(written)) < len(written):

@@ -47,7 +47,7 @@ OTHER_SIZE = {
 }
 TWO_SPELLINGS = re.compile('"(bigint|decimal)": "(0|1|10)"')
 """Numbers that Flink writes in two ways, by which object of Java they are."""
-NONE = ({"void": True}, {"null_value": True}, {"option": []})
+NONE: tuple[object, ...] = ({"void": True}, {"null_value": True}, {"option": []})
 """Values, and no nulls, that are None in Python."""
 
 

@@ -189,10 +189,12 @@ class ValueLayout(Layout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         name, value_name = self._stored.name, self._stored.value_name
         write = self._stored.writer(allow_any_last_access)
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_no_user_key(user_key, name)
-            _check_not_none(value_name, value)
+            if not none_is_value:
+                _check_not_none(value_name, value)
             return _VOID, write(value, last_access)
 
         return encode
@@ -250,6 +252,7 @@ class ListLayout(ValueLayout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         name, value_name = self._stored.name, self._stored.value_name
         write = self._stored.writer(allow_any_last_access)
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_no_user_key(user_key, name)
@@ -258,7 +261,8 @@ class ListLayout(ValueLayout):
                 millis = last_access
                 if isinstance(element, TtlValue):
                     millis, element = element
-                _check_not_none(value_name, element)
+                if not none_is_value:
+                    _check_not_none(value_name, element)
                 written.append(write(element, millis))
             if not written:
                 raise InvalidValueError(

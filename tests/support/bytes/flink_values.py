@@ -34,16 +34,16 @@ def same(one: Any, other: Any) -> bool:
         return isinstance(one, list) and len(one) == len(other) and not left
     if isinstance(other, java_values.Failure):  # its JSON has the message alone
         return (
-            isinstance(one, java_values.Failure)
-            and one.java_class == other.java_class
+            type(one) is java_values.Failure
+            and bool(one.java_class == other.java_class)
             and other.data in one.data
         )
     if type(one) is not type(other):
         return False
     if isinstance(one, float):
-        return one.hex() == other.hex()
+        return bool(one.hex() == other.hex())
     if isinstance(one, Decimal):
-        return one.as_tuple() == other.as_tuple()
+        return bool(one.as_tuple() == other.as_tuple())
     if isinstance(one, (list, tuple)):
         if isinstance(one, Row) and one.row_kind != other.row_kind:
             return False
@@ -56,9 +56,10 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, (set, frozenset)):
         return len(one) == len(other) and all(any(same(a, b) for b in other) for a in one)
     if isinstance(one, array):
-        return one.typecode == other.typecode and one.tobytes() == other.tobytes()
+        return bool(one.typecode == other.typecode and one.tobytes() == other.tobytes())
     if isinstance(one, Pojo):
-        return one.java_class == other.java_class and same(dict(one), dict(other))
+        fields, others = ({name: pojo[name] for name in pojo} for pojo in (one, other))
+        return bool(one.java_class == other.java_class) and same(fields, others)
     if hasattr(one, "__dataclass_fields__"):
         names = one.__dataclass_fields__
         return all(same(getattr(one, name), getattr(other, name)) for name in names)
@@ -110,13 +111,15 @@ def _local_date(numbers: list[int]) -> dt.date | java_values.LocalDate:
 def _local_time(numbers: list[int]) -> dt.time | java_values.LocalTime:
     if numbers[3] % 1000:
         return java_values.LocalTime(*numbers)
-    return dt.time(*numbers[:3], numbers[3] // 1000)
+    hour, minute, second, nano = numbers
+    return dt.time(hour, minute, second, nano // 1000)
 
 
 def _local_date_time(numbers: list[int]) -> dt.datetime | java_values.LocalDateTime:
     if numbers[6] % 1000 or not 1 <= numbers[0] <= 9999:
         return java_values.LocalDateTime(*numbers)
-    return dt.datetime(*numbers[:6], numbers[6] // 1000)
+    year, month, day, hour, minute, second, nano = numbers
+    return dt.datetime(year, month, day, hour, minute, second, nano // 1000)
 
 
 def frozen(value: Any) -> Any:
@@ -156,9 +159,8 @@ def _array(items: list[Any], component: str) -> Any:
 
 
 def _match(value: Mapping[str, Any]) -> cep.ComputationState:
-    names = ("state", "node", "version", "start")
-    parts = [value_of(value[name]) for name in names]
-    return cep.ComputationState(*parts, value.get("previous"), value_of(value["event"]))
+    names = ("state", "node", "version", "start", "previous", "event")
+    return cep.ComputationState(*(value_of(value.get(name)) for name in names))
 
 
 def _decimal(unscaled: str, scale: int) -> Decimal:
