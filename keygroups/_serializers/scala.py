@@ -18,7 +18,7 @@ from keygroups._serializers.collections import flagged_elements
 from keygroups._serializers.compounds import EitherSerializer, TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
-from keygroups._serializers.java_objects import read_java_object
+from keygroups._serializers.java_objects import java_object_end
 from keygroups._serializers.scalars import pack_int, read_int, read_varint
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.java_values import Failure, Some, Success
@@ -269,24 +269,6 @@ class NothingSerializer2(NothingSerializer):
 # --- exceptions -----------------------------------------------------------------------------
 
 
-class _ValueCursor(Cursor):
-    """A cursor in a value, of which more bytes may be had."""
-
-    def take(self, count: int) -> bytes:
-        """Read so many bytes; what is not there is an IndexError."""
-        if count > self.left:
-            raise IndexError("too few bytes")
-        return super().take(count)
-
-    def count(self, size: int = 1) -> int:
-        """Read how many things follow; more than fit are an IndexError."""
-        count = self.i32()
-        if count * size > self.left:
-            raise IndexError("too few bytes")
-        self.pos -= 4
-        return super().count(size)
-
-
 def _read_failure(data: bytes, pos: int) -> tuple[Failure, int]:
     """Read an exception: Kryo's mark of a class by name, the class, a new object, its stream.
 
@@ -299,10 +281,8 @@ def _read_failure(data: bytes, pos: int) -> tuple[Failure, int]:
     java_class, pos = _read_kryo_string(data, pos + 2)
     if data[pos] != 1:
         raise ValueError("an exception that is no new object")
-    cursor = _ValueCursor(data, "an exception")
-    cursor.pos = pos + 1
-    read_java_object(cursor)
-    return Failure(java_class, data[start : cursor.pos]), cursor.pos
+    end = java_object_end(data, pos + 1)
+    return Failure(java_class, data[start:end]), end
 
 
 def _read_kryo_string(data: bytes, pos: int) -> tuple[str, int]:

@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 
 import pytest
-from flink_values import same, value_of
+from flink_values import local_value_of, same, value_of
 from serializer_cases import Case, Value, cases
 
 from keygroups.savepoint import Serializer
@@ -45,6 +45,8 @@ OTHER_SIZE = {
     "timer.1-1.14.6": "20, with a window of 0 bytes, of which 16 are written",
     "copyable.custom": "12, which only the job's own class tells",
 }
+LOCAL = ("py.Date", "py.Time")
+"""The cases of dates, times and timestamps in the zone of the JVM."""
 TWO_SPELLINGS = re.compile('"(bigint|decimal)": "(0|1|10)"')
 """Numbers that Flink writes in two ways, by which object of Java they are."""
 NONE: tuple[object, ...] = ({"void": True}, {"null_value": True}, {"option": []})
@@ -59,6 +61,8 @@ def value_in_python(case: Case, value: Value) -> object:
     """Return what is to be read."""
     if value.json is not None and has_reason(case, AS_BYTES):
         return value.data
+    if case.name.startswith(LOCAL):
+        return local_value_of(value.json)
     return value_of(value.json)
 
 
