@@ -346,8 +346,6 @@ def test_every_key_type_has_a_serializer_or_is_refused(key_type: str) -> None:
 @pytest.mark.parametrize(
     "key_type",
     [
-        types.SET(INT),
-        types.MAP(INT, INT),
         types.OPTIONAL(INT),
         ROW(INT, kind="-U"),
         ROW(INT, names=["a"]),
