@@ -22,10 +22,16 @@ from keygroups._serializers.base import (
     UnreadableError,
     checked_write,
 )
-from keygroups._serializers.compounds import (
+from keygroups._serializers.collections import (
     ListSerializer,
+    MapSerializer,
+    SetSerializer,
+    is_in_order,
+)
+from keygroups._serializers.compounds import (
     PyFlinkSerializer,
     RowSerializer,
+    Tuple0Serializer,
     TupleSerializer,
 )
 from keygroups._serializers.scalars import BYTES, GLOBAL_WINDOW, TIME_WINDOW, VOID_NAMESPACE
@@ -95,8 +101,8 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
     r"""Return the serializer that Flink takes for a key type.
 
     Raises UnsupportedKeyTypeError for a key type whose serializer is not known here: UUID, those
-    of java.sql, SET, MAP and OPTIONAL, a TUPLE of no fields, and a ROW with a row kind or names;
-    InvalidTypeError for what is no key type.
+    of java.sql, OPTIONAL, and a ROW with a row kind or names; InvalidTypeError for what is no key
+    type. That of SET is there in Flink 2 only.
 
     >>> serializer_of(types.TUPLE(types.STRING, types.LONG)).read(b"\x02a" + bytes(8), 0)
     (('a', 0), 10)
@@ -111,8 +117,13 @@ def serializer_of(key_type: types.KeyType) -> Serializer:
         return PyFlinkSerializer(key_type, serializer_of(key_type.element))
     if isinstance(key_type, types.LIST):
         return ListSerializer(serializer_of(key_type.element))
-    if isinstance(key_type, types.TUPLE) and key_type.parts:  # Tuple0 has one of its own
-        return TupleSerializer([serializer_of(part) for part in key_type.parts])
+    if isinstance(key_type, types.SET):
+        return SetSerializer(serializer_of(key_type.element))
+    if isinstance(key_type, types.MAP):
+        return MapSerializer(*map(serializer_of, key_type.parts))
+    if isinstance(key_type, types.TUPLE):
+        parts = [serializer_of(part) for part in key_type.parts]
+        return TupleSerializer(parts) if parts else Tuple0Serializer()
     if isinstance(key_type, types.ROW) and key_type == types.ROW(*key_type.parts):
         return RowSerializer([serializer_of(part) for part in key_type.parts])
     raise UnsupportedKeyTypeError(f"the serializer of key type {key_type!r} is not known here")
@@ -158,6 +169,10 @@ class CompositeKeySerializer:
         self._user_key = (
             None if user_key_type is None else _serializer("user_key_type", user_key_type)
         )
+        parts = {"key": self._key, "namespace": self._namespace, "user_key": self._user_key}
+        self._unordered = [
+            f"{name} {part}" for name, part in parts.items() if part and not is_in_order(part)
+        ]
         self._read = composite_key_reader(self._key, self._namespace, self._user_key)
         self._join = composite_key_joiner(self._key, self._namespace)
 
@@ -178,8 +193,14 @@ class CompositeKeySerializer:
         `key_group` is given where the key's hash is not known here, as that of a Row of bytes,
         PyFlink's key without a key type; elsewhere it is computed, and no other may be given.
         Raises InvalidTypeError or InvalidValueError for a value that is none of its type, or that
-        Flink cannot write, such as a null in a TUPLE.
+        Flink cannot write, such as a null in a TUPLE; UnsupportedKeyTypeError for what has a map
+        or a set in it, whose bytes are in an order that only Java has.
         """
+        for given in self._unordered:
+            raise UnsupportedKeyTypeError(
+                f"{given} cannot be written: the bytes of a map or a set are in an order that "
+                "only Java has"
+            )
         if self._user_key is None and user_key is not None:
             raise InvalidValueError(
                 f"user_key must be None where there is no user_key_type, got {show(user_key)}"

@@ -3,23 +3,29 @@
 from keygroups._serializers import (
     arrays,
     big_numbers,
+    collections,
     compounds,
     encoded,
     java_time,
     python_sql,
+    scala,
     scalars,
     sql_rows,
+    streaming,
     value_types,
 )
 
 __all__ = [  # each puts its classes in the registry
     "arrays",
     "big_numbers",
+    "collections",
     "compounds",
     "encoded",
     "java_time",
     "python_sql",
+    "scala",
     "scalars",
     "sql_rows",
+    "streaming",
     "value_types",
 ]

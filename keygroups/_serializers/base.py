@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError
+from functools import partial
 from typing import Any, ClassVar
 
 from keygroups._checks import MAX_DEPTH, check_int, check_str, show
@@ -119,6 +120,7 @@ class Serializer:
     snapshot: ClassVar[str] = ""
     versions: ClassVar[tuple[int, ...]] = (2, 3)
     takes_null: bool = False
+    none_is_value: ClassVar[bool] = False
     read: Read | None = None
     write: Write | None = None
     size: int | None = None
@@ -486,7 +488,9 @@ def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
     they say `name`, which is the argument that the value is.
     """
     try:
-        return check_and_write(serializer, value)
+        if serializer.key_type is not None:
+            check_value(value, serializer.key_type)
+        return write_part(serializer, value)
     except KeyGroupsError as error:
         text = str(error).replace("key of type", "value of type", 1)  # in the words of hashing
         raise type(error)(f"{name}: {text}") from None
@@ -494,7 +498,7 @@ def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
 
 def check_and_write(serializer: Serializer, value: Any) -> bytes:
     """Return the bytes of a part that no key type of the whole has checked."""
-    if serializer.key_type is not None:
+    if serializer.key_type is not None and value is not None:
         check_value(value, serializer.key_type)
     return write_part(serializer, value)
 
@@ -526,6 +530,47 @@ def checked_serializers(serializers: object) -> dict[str, type[Serializer]]:
             )
         checked[name] = own
     return checked
+
+
+def check_writable(serializer: Serializer) -> None:
+    """Raise UnsupportedKeyTypeError where a serializer, or a part of it, writes no values."""
+    if serializer.write is None:
+        raise UnsupportedKeyTypeError(f"a value of {serializer} cannot be written here")
+    for part in serializer.parts:
+        check_writable(part)
+
+
+def writers(parts: Sequence[Serializer], key_type: KeyType | None) -> list[Write]:
+    """Return what writes each part: with a check where no key type has checked the whole."""
+    if key_type is None:
+        return [partial(check_and_write, part) for part in parts]
+    return [*map(_writer, parts)]
+
+
+def _writer(part: Serializer) -> Write:
+    write = part.write
+    if write is None:
+        return partial(write_part, part)
+    if part.takes_null:
+        return write  # at once, which is faster
+    return lambda value: write_part(part, value) if value is None else write(value)
+
+
+def key_type_of(make: Callable[..., KeyType], parts: Sequence[Serializer]) -> KeyType | None:
+    """Return the key type that is made of those of parts, None where there is none."""
+    key_types = [part.key_type for part in parts]
+    if None in key_types:
+        return None
+    try:
+        return make(*key_types)
+    except KeyGroupsError:  # more fields than Flink has, whole keys as parts
+        return None
+
+
+def total_size(parts: Sequence[Serializer]) -> int | None:
+    """Return how many bytes parts take one after the other, None where they differ."""
+    sizes = [part.size for part in parts]
+    return None if None in sizes else sum(filter(None, sizes))
 
 
 def _check_bytes(data: object) -> bytes:

@@ -1,9 +1,8 @@
-"""The serializers that are made of others: tuples, rows, lists, maps, POJOs and the like."""
+"""The serializers that are made of others: tuples, rows, POJOs and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 from keygroups import types as kt
@@ -11,54 +10,28 @@ from keygroups._checks import check_str, show
 from keygroups._serializers.base import (
     BASE,
     JAVA,
-    STATE,
-    STREAMING,
     Composite,
     Read,
     Serializer,
+    Simple,
     UnknownSerializer,
     UnknownSnapshotError,
     UnreadableError,
-    Write,
-    check_and_write,
+    key_type_of,
     read_versioned_snapshot,
+    total_size,
     write_part,
+    writers,
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
-from keygroups._serializers.scalars import LONG, pack_int, read_count, read_int, read_long
+from keygroups._serializers.scalars import pack_int, read_int
 from keygroups._values.checks import expect, expect_fields
-from keygroups._values.rows import ROW_KINDS, Row, TtlValue, row_of_kind
-from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups._values.java_values import Left, Right
+from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
+from keygroups.errors import InvalidValueError
 
-_SIGN = 2**63
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
-
-
-def _key_type(make: Callable[..., kt.KeyType], parts: Sequence[Serializer]) -> kt.KeyType | None:
-    key_types = [part.key_type for part in parts]
-    if None in key_types:
-        return None
-    try:
-        return make(*key_types)
-    except KeyGroupsError:  # more fields than Flink has, whole keys as parts
-        return None
-
-
-def _writers(parts: Sequence[Serializer], key_type: kt.KeyType | None) -> list[Write]:
-    """Return what writes each part: with a check where no key type has checked the whole."""
-    if key_type is None:
-        return [partial(check_and_write, part) for part in parts]
-    return [*map(_writer, parts)]
-
-
-def _writer(part: Serializer) -> Write:
-    write = part.write
-    if write is None:
-        return partial(write_part, part)
-    if part.takes_null:
-        return write  # at once, which is faster
-    return lambda value: write_part(part, value) if value is None else write(value)
 
 
 class TupleSerializer(Composite):
@@ -74,15 +47,13 @@ class TupleSerializer(Composite):
     def __init__(self, parts: Sequence[Serializer], java_class: str = "") -> None:
         self.parts = tuple(parts)
         self.java_class = java_class
-        sizes = [part.size for part in parts]
-        if None not in sizes:
-            self.size = sum(filter(None, sizes))
+        self.size = total_size(self.parts)
         if not java_class:
-            self.key_type = _key_type(kt.TUPLE, parts)
+            self.key_type = key_type_of(kt.TUPLE, parts)
         super().__init__(self.parts, java_class)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
+        key_type, writes = self.key_type, writers(self.parts, self.key_type)
         name = f"TUPLE({', '.join(map(str, self.parts))})"
 
         def read_tuple(data: bytes, pos: int) -> tuple[tuple[Any, ...], int]:
@@ -120,6 +91,22 @@ def _tuple_class(arity: int) -> str:
     return f"org.apache.flink.api.java.tuple.Tuple{arity}"
 
 
+class Tuple0Serializer(Simple):
+    """The tuple of no fields, which has a byte."""
+
+    name, size, key_type = "TUPLE", 1, kt.TUPLE()
+    snapshot = f"{JAVA}Tuple0SerializerSnapshot"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[tuple[()], int]:
+        data[pos]  # which Flink does not look at either
+        return (), pos + 1
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        return b"*"
+
+
 class RowSerializer(Composite):
     """A Row: a bit for each null, then the other fields."""
 
@@ -129,16 +116,17 @@ class RowSerializer(Composite):
     def __init__(self, parts: Sequence[Serializer], has_row_kind: bool = True) -> None:
         self.parts = tuple(parts)
         self.has_row_kind = has_row_kind
-        self.key_type = _key_type(kt.ROW, parts)
+        self.key_type = key_type_of(kt.ROW, parts)
         super().__init__(self.parts, has_row_kind)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        key_type, writes = self.key_type, _writers(self.parts, self.key_type)
+        key_type, writes = self.key_type, writers(self.parts, self.key_type)
         kind_bits = 2 if self.has_row_kind else 0
         bits = kind_bits + len(writes)
         mask_size = (bits + 7) // 8
         name = f"ROW({', '.join(map(str, self.parts))})"
         places = [(bit // 8, 0x80 >> bit % 8) for bit in range(kind_bits, bits)]
+        never_null = {place for place, part in zip(places, self.parts) if part.none_is_value}
         without_nulls = [
             bytes([(kind & 1) << 7 | kind >> 1 << 6]) + bytes(mask_size - 1)
             if kind_bits
@@ -164,9 +152,13 @@ class RowSerializer(Composite):
             if key_type is None:
                 expect_fields(name, len(writes), values)
             kind = ROW_KINDS.index(values.row_kind) if isinstance(values, Row) else 0
+            if kind and not kind_bits:
+                raise InvalidValueError(
+                    f"key of type {name} must be a row of kind +I, got {show(values)}"
+                )
             nulls, written = [], []
             for place, write, value in zip(places, writes, values):
-                if value is None:
+                if value is None and place not in never_null:
                     nulls.append(place)
                 else:
                     written.append(write(value))
@@ -194,72 +186,84 @@ class RowSerializer(Composite):
         return bytes([self.has_row_kind])
 
 
-class ListSerializer(Composite):
-    """A List: a count, then the elements."""
+class NullableSerializer(Composite):
+    """Whether it is null, then the value; a null may be padded to the size of a value.
 
-    name, snapshot, outer_versions = "LIST", f"{BASE}ListSerializerSnapshot", (1,)
+    `padding` is how many bytes follow the mark of a null. The key type is that of the value.
+    """
 
-    def __init__(self, element: Serializer) -> None:
-        self.parts = (element,)
-        self.key_type = _key_type(kt.LIST, self.parts)
-        super().__init__(element)
+    name, snapshot = "NULLABLE", f"{JAVA}NullableSerializer$NullableSerializerSnapshot"
+    outer_versions, takes_null = (2,), True
 
-    def bind(self, reads: Sequence[Read]) -> None:
-        [read], key_type = reads, self.key_type
-        [write] = _writers(self.parts, key_type)
-        name = str(self)
-
-        def write_list(values: list[Any]) -> bytes:
-            if key_type is None:
-                expect(name, values, list, "a list")
-            return pack_int(len(values)) + b"".join(map(write, values))
-
-        def read_list(data: bytes, pos: int) -> tuple[list[Any], int]:
-            count, pos = read_count(data, pos)
-            values = []
-            for _ in range(count):
-                value, pos = read(data, pos)
-                values.append(value)
-            return values, pos
-
-        self.read, self.write = read_list, write_list
-
-
-class MapSerializer(Composite):
-    """A Map: a count, then key, whether the value is null, value."""
-
-    name, snapshot, outer_versions, arity = "MAP", f"{BASE}MapSerializerSnapshot", (1,), 2
-
-    def __init__(self, key: Serializer, value: Serializer) -> None:
-        self.parts = (key, value)
-        self.key_type = _key_type(kt.MAP, self.parts)
-        super().__init__(key, value)
+    def __init__(self, value: Serializer, padding: int = 0) -> None:
+        self.parts = (value,)
+        self.padding = padding
+        self.key_type = value.key_type
+        if padding:
+            self.size = 1 + padding
+        super().__init__(value, padding)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        read_key, read_value = reads
+        [read], padding = reads, self.padding
+        [write] = writers(self.parts, self.key_type)
+        null, is_null = b"\1" + bytes(padding), not self.parts[0].none_is_value
 
-        def read_map(data: bytes, pos: int) -> tuple[Any, int]:
-            count, pos = read_count(data, pos)
-            items = []
-            for _ in range(count):
-                key, pos = read_key(data, pos)
-                is_null, pos = data[pos], pos + 1
-                value = None
-                if not is_null:
-                    value, pos = read_value(data, pos)
-                items.append((key, value))
-            return as_dict(items), pos
+        def read_nullable(data: bytes, pos: int) -> tuple[Any, int]:
+            if not data[pos]:
+                return read(data, pos + 1)
+            end = pos + 1 + padding
+            if end > len(data):
+                raise IndexError("too few bytes")
+            return None, end
 
-        self.read = read_map
+        def write_nullable(value: Any) -> bytes:
+            return null if value is None and is_null else b"\0" + write(value)
+
+        self.read, self.write = read_nullable, write_nullable
+
+    @classmethod
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> int:
+        return cursor.i32()
+
+    @classmethod
+    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: int) -> Serializer:
+        [value] = nested
+        if outer < 0 or (outer and value.read is not None and outer != value.size):
+            raise cursor.error(f"a null of {value} cannot be padded by {outer} bytes")
+        return cls(value, outer)
+
+    def outer(self) -> bytes:
+        return i32(self.padding)
 
 
-def as_dict(items: list[tuple[Any, Any]]) -> Any:
-    """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
-    try:
-        mapping = dict(items)
-    except TypeError:
-        return items
-    return mapping if len(mapping) == len(items) else items
+class EitherSerializer(Composite):
+    """An Either: whether it is the left one, then its value."""
+
+    name, snapshot = "EITHER", f"{JAVA}JavaEitherSerializerSnapshot"
+    outer_versions, arity = (1,), 2
+
+    def __init__(self, left: Serializer, right: Serializer) -> None:
+        self.parts = (left, right)
+        super().__init__(left, right)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        (read_left, read_right), name = reads, str(self)
+        write_left, write_right = writers(self.parts, None)
+
+        def read_either(data: bytes, pos: int) -> tuple[Left | Right, int]:
+            if data[pos]:
+                value, pos = read_left(data, pos + 1)
+                return Left(value), pos
+            value, pos = read_right(data, pos + 1)
+            return Right(value), pos
+
+        def write_either(value: Any) -> bytes:
+            either: Any = expect(name, value, (Left, Right), "a Left or a Right")
+            if isinstance(either, Left):
+                return b"\1" + write_left(either.value)
+            return b"\0" + write_right(either.value)
+
+        self.read, self.write = read_either, write_either
 
 
 class PyFlinkSerializer(Serializer):
@@ -281,57 +285,6 @@ class PyFlinkSerializer(Serializer):
             return fields[0], pos
 
         self.read, self.write = read_only_field, lambda key: write_part(row, (key,))
-
-
-class TtlSerializer(Composite):
-    """A value with the time of its last access before it."""
-
-    name, snapshot = "TTL", f"{STATE}ttl.TtlStateFactory$TtlSerializerSnapshot"
-    outer_versions, arity = (2,), 2
-
-    def __init__(self, value: Serializer) -> None:
-        self.parts = (value,)
-        super().__init__(value)
-
-    def bind(self, reads: Sequence[Read]) -> None:
-        [read] = reads
-
-        def read_ttl(data: bytes, pos: int) -> tuple[TtlValue, int]:
-            last_access, pos = read_long(data, pos)
-            value, pos = read(data, pos)
-            return TtlValue(last_access, value), pos
-
-        self.read = read_ttl
-
-    @classmethod
-    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: None) -> Serializer:
-        _, value = nested
-        return cls(value)
-
-    def nested(self) -> tuple[Serializer, ...]:
-        return LONG, *self.parts
-
-
-class TimerSerializer(Composite):
-    """A timer: its time with the sign bit flipped, key, namespace."""
-
-    name, snapshot = "TIMER", f"{STREAMING}operators.TimerSerializerSnapshot"
-    outer_versions, arity = (2,), 2
-
-    def __init__(self, key: Serializer, namespace: Serializer) -> None:
-        self.parts = (key, namespace)
-        super().__init__(key, namespace)
-
-    def bind(self, reads: Sequence[Read]) -> None:
-        read_key, read_namespace = reads
-
-        def read_timer(data: bytes, pos: int) -> tuple[tuple[int, Any, Any], int]:
-            flipped, pos = read_long(data, pos)
-            key, pos = read_key(data, pos)
-            namespace, pos = read_namespace(data, pos)
-            return (flipped ^ -_SIGN, key, namespace), pos
-
-        self.read = read_timer
 
 
 class PojoSerializer(Serializer):

@@ -10,21 +10,21 @@ from typing import Any
 
 from keygroups import types
 from keygroups._checks import show
-from keygroups._values.checks import each, expect, expect_fields
+from keygroups._values.checks import each, elements_of, expect, expect_fields, items_of
 from keygroups.binary_row import row_converter
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     UnsupportedKeyTypeError,
 )
-from keygroups.hashing import check_kind, hasher_of
+from keygroups.hashing import hasher_of
 from keygroups.types import KeyType
 
 Check = Callable[[Any], object]
 
 
 def check_value(value: object, key_type: KeyType) -> None:
-    """Refuse a value that is none of a type; a row of Flink SQL may be of any kind.
+    """Refuse a value that is none of a type; a row may be of any kind.
 
     Raises InvalidTypeError or InvalidValueError, in the words of hashing.
     """
@@ -47,6 +47,11 @@ def _check_of(key_type: KeyType) -> Check:
         return lambda value: _consume(
             each("element", repeat(element), expect("LIST", value, list, "a list"))
         )
+    if isinstance(key_type, types.SET):
+        element = _nullable(key_type.element)
+        return lambda value: _consume(each("element", repeat(element), elements_of("SET", value)))
+    if isinstance(key_type, types.MAP):
+        return _items_check(_nullable(key_type.key), _nullable(key_type.value))
     if isinstance(key_type, types.SQL_ROW):
         return row_converter(repr(key_type), key_type.fields, is_key=False)
     if key_type == types.STRING:
@@ -60,11 +65,18 @@ def _fields_check(key_type: types.TUPLE | types.ROW) -> Check:
 
     def check_fields(value: object) -> None:
         fields = expect_fields(name, len(checks), value)
-        if isinstance(key_type, types.ROW):
-            check_kind(value, key_type)
         _consume(each("field", checks, fields))
 
     return check_fields
+
+
+def _items_check(check_key: Check, check_value: Check) -> Check:
+    def check_items(value: object) -> None:
+        items = items_of("MAP", value)
+        _consume(each("map key", repeat(check_key), (key for key, _ in items)))
+        _consume(each("map value", repeat(check_value), (mapped for _, mapped in items)))
+
+    return check_items
 
 
 def _nullable(key_type: KeyType) -> Check:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import struct
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
@@ -83,6 +83,24 @@ def expect_fields(name: str, arity: int, key: object) -> tuple[object, ...]:
             f"key of type {name} must have {arity} fields, got {len(values)}: {show(key)}"
         )
     return values
+
+
+def elements_of(name: str, value: object) -> Collection[Any]:
+    """Return the elements of a Set: a set, or a list where Python cannot hold them in one."""
+    return expect(name, value, (set, frozenset, list), "a set, or a list of its elements")
+
+
+def items_of(name: str, value: object) -> Collection[tuple[Any, Any]]:
+    """Return keys and values of a Map: a dict, or pairs where Python cannot hold them in one."""
+    mapping = expect(name, value, (dict, list), "a dict, or a list of pairs")
+    if isinstance(mapping, dict):
+        return mapping.items()
+    for item in mapping:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise InvalidTypeError(
+                f"key of type {name} must be a dict, or a list of pairs, got {show(item)} in it"
+            )
+    return mapping
 
 
 def each(

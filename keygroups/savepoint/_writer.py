@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
+from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
@@ -21,7 +22,7 @@ from keygroups.savepoint._metadata.writer import write_metadata
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.new_states import NewState, described, serializer_to_write
+from keygroups.savepoint._state.new_states import NewState, described, key_to_write
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.types import KeyType
 
@@ -65,7 +66,7 @@ class SavepointWriter(FolderWriter):
     def add_operator(
         self,
         uid: str,
-        key_type: KeyType,
+        key_type: KeyType | Serializer,
         states: Iterable[NewState],
         max_parallelism: int,
         parallelism: int,
@@ -74,11 +75,12 @@ class SavepointWriter(FolderWriter):
     ) -> OperatorWriter:
         """Add an operator with keyed state, and return what writes its entries.
 
-        `uid` is the one set in the job, `key_type` that of its keyed stream, `states` the
-        descriptors of its states. `max_parallelism`, 1..32768, has to be the job's;
-        `parallelism`, 1..max_parallelism, is how many files are written: the job may run with
-        any other. `allow_any_last_access` takes times of last access before September 2001, as
-        which seconds are refused, and more than a day from now, as which microseconds are.
+        `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
+        it has a key type, `states` the descriptors of its states. `max_parallelism`, 1..32768,
+        has to be the job's; `parallelism`, 1..max_parallelism, is how many files are written: the
+        job may run with any other. `allow_any_last_access` takes times of last access before
+        September 2001, as which seconds are refused, and more than a day from now, as which
+        microseconds are.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name,
         UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
@@ -88,7 +90,7 @@ class SavepointWriter(FolderWriter):
         operator_id = operator_id_of(check_str("uid", uid))
         if not uid or operator_id in [operator.operator_id for operator in self._operators]:
             raise InvalidValueError(f"uid must be one of the job's, and new here, got {show(uid)}")
-        key = serializer_to_write("key_type", key_type)
+        key = key_to_write("key_type", key_type)
         names, descriptors = set(), []
         for state in iterate("states", "descriptors", states):
             if not isinstance(state, NewState):

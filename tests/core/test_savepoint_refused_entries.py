@@ -12,6 +12,11 @@ import pytest
 from expected_savepoints import keys_by_group
 from real_savepoints import point
 
+from keygroups._serializers.base import Simple
+from keygroups._serializers.collections import ListSerializer
+from keygroups._serializers.compounds import KryoSerializer
+from keygroups._serializers.scalars import read_int
+from keygroups._serializers.streaming import TtlAwareSerializer, TtlSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -24,7 +29,6 @@ from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
-    Row,
     SavepointWriter,
     TtlValue,
     ValueStateDescriptor,
@@ -33,8 +37,8 @@ from keygroups.savepoint import (
 from keygroups.savepoint import _writer as writer_module
 from keygroups.savepoint._state.entry_encoder import EntryEncoder
 from keygroups.savepoint._state.new_states import NewState
+from keygroups.state_keys import BYTES
 from keygroups.types import (
-    BIG_DEC,
     BOOLEAN,
     BYTE,
     CHAR,
@@ -46,6 +50,7 @@ from keygroups.types import (
     MAP,
     PYFLINK,
     ROW,
+    SET,
     SHORT,
     SQL_ROW,
     STRING,
@@ -110,7 +115,6 @@ REFUSED: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("seen", "a", 1, None, 2**63), InvalidValueError, "last_access must be from -92.*got 92"),
     (("seen", "a", 1, None, "now"), InvalidTypeError, "last_access must be an int, got 'now'"),
     (("visits", "a", [TtlValue(WRONG, "b")]), InvalidTypeError, "last_access must be an int"),
-    (("row", "a", Row(("b",), "-D")), InvalidValueError, "must be a row of kind .I, got Row"),
 ]
 
 
@@ -281,9 +285,10 @@ OPERATORS: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("there", STRING, COUNTS, 128, 1), InvalidValueError, "and new here, got 'there'"),
     ((5, STRING, COUNTS, 128, 1), InvalidTypeError, "uid must be a str, got 5"),
     (("a", "STRING", COUNTS, 128, 1), InvalidTypeError, "key_type must be a key type .*'STRING'"),
-    (("a", BIG_DEC, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type BIG_DEC cannot be writ"),
+    (("a", SET(LONG), COUNTS, 128, 1), UnsupportedKeyTypeError, "an order that only Java has"),
+    (("a", LIST(MAP(INT, INT)), COUNTS, 128, 1), UnsupportedKeyTypeError, "only Java has"),
+    (("a", BYTES, COUNTS, 128, 1), UnsupportedKeyTypeError, "keys of BYTES cannot be written"),
     (("a", UUID, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type UUID cannot be written"),
-    (("a", TUPLE(), COUNTS, 128, 1), UnsupportedKeyTypeError, r"key_type TUPLE\(\) cannot be"),
     (("a", PYFLINK(LONG), COUNTS, 128, 1), UnsupportedKeyTypeError, "by its own coders"),
     (("a", SQL_ROW("INT"), COUNTS, 128, 1), UnsupportedKeyTypeError, "snapshot of .* SQL_ROW"),
     (("a", STRING, COUNTS, 0, 1), ParallelismError, "max_parallelism must be from 1 to 32768"),
@@ -321,19 +326,28 @@ def test_more_states_than_flink_counts(tmp_path: Path, monkeypatch: pytest.Monke
         writer.add_operator("three", STRING, states, 128, 1)
 
 
+class OnlyRead(Simple):
+    name = "ONLY_READ"
+    read = staticmethod(read_int)
+
+    def contents(self) -> bytes:
+        return b""
+
+
 KINDS = [ValueStateDescriptor, ReducingStateDescriptor, ListStateDescriptor]
 VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
-    ("LONG", InvalidTypeError, "must be a key type such as LONG, got 'LONG'"),
-    (None, InvalidTypeError, "must be a key type such as LONG, got None"),
-    (int, InvalidTypeError, "must be a key type such as LONG, got <class 'int'>"),
-    (BIG_DEC, UnsupportedKeyTypeError, "BIG_DEC cannot be written: the serializer of .*not known"),
-    (MAP(STRING, LONG), UnsupportedKeyTypeError, "cannot be written: the serializer"),
-    (TUPLE(STRING, UUID), UnsupportedKeyTypeError, "cannot be written: the serializer of .*UUI"),
+    ("LONG", InvalidTypeError, "must be a key type such as LONG or a Serializer, got 'LONG'"),
+    (None, InvalidTypeError, "must be a key type such as LONG or a Serializer, got None"),
+    (int, InvalidTypeError, "must be a key type such as LONG or .*, got <class 'int'>"),
+    (KryoSerializer("a.B"), UnsupportedKeyTypeError, r"KRYO\(a.B\) cannot be written: "),
     (
-        LIST(TUPLE()),
+        ListSerializer(OnlyRead()),
         UnsupportedKeyTypeError,
-        "cannot be written: the serializer of .*TUPLE",
+        r"LIST\(ONLY_READ\) cannot be written: a value of ONLY_READ cannot be written here",
     ),
+    (TtlSerializer(BYTES), InvalidValueError, r"got TTL\(BYTES\): pass has_ttl=True"),
+    (TtlAwareSerializer(TtlSerializer(BYTES), True), InvalidValueError, "pass has_ttl=True"),
+    (TUPLE(STRING, UUID), UnsupportedKeyTypeError, "cannot be written: the serializer of .*UUI"),
     (ROW(INT, names=["a"]), UnsupportedKeyTypeError, "cannot be written: the serializer of .*ROW"),
     (PYFLINK(LONG), UnsupportedKeyTypeError, "PyFlink's state is written by its own coders"),
     (SQL_ROW("BIGINT"), UnsupportedKeyTypeError, "cannot be written: the snapshot of .*SQL_ROW"),

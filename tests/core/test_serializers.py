@@ -13,13 +13,8 @@ import savepoint_bytes as sb
 from snapshot_bytes import ENUM, SNAPSHOTS, external, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple
-from keygroups._serializers.compounds import (
-    EnumSerializer,
-    ListSerializer,
-    MapSerializer,
-    PojoSerializer,
-    RowSerializer,
-)
+from keygroups._serializers.collections import ListSerializer
+from keygroups._serializers.compounds import EnumSerializer, PojoSerializer, RowSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups.errors import (
     InvalidTypeError,
@@ -34,7 +29,7 @@ from keygroups.types import BYTE, LIST, LONG, PYFLINK, SQL_ROW, STRING, TUPLE
 
 INT_SNAPSHOT, STRING_SNAPSHOT = sb.simple("Int"), sb.simple("String")
 UNKNOWN = f"{sb.BASE}UuidSerializer$UuidSerializerSnapshot"
-NOT_WRITTEN = {"KRYO", "POJO", "SQL_ROW"}  # whose snapshots have in them what is not kept
+NOT_WRITTEN = {"KRYO", "POJO", "SQL_ROW", "TRY"}  # whose snapshots have in them what is not kept
 # Read, and written in the newest version or, of an external type, as the one within.
 CHANGED = {
     sb.snapshot(f"{sb.BASE}IntSerializer$IntSerializerSnapshot", 2, sb.utf("name")): INT_SNAPSHOT,
@@ -166,6 +161,14 @@ def test_what_is_no_value(
         serializer.decode(data)
 
 
+class OnlyRead(Simple):
+    name = "ONLY_READ"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[int, int]:
+        return data[pos], pos + 1
+
+
 NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (serializer_of(LONG), 2**63, InvalidValueError, "^value: .*9223372036854775808"),
     (serializer_of(LIST(LONG)), (1,), InvalidTypeError, "^value: .*a list"),
@@ -173,10 +176,10 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (POJO, {"n": 1}, UnsupportedKeyTypeError, "POJO.* cannot be written here"),
     (NULL, 0, InvalidTypeError, "^value: NULL must be None, got 0"),
     (
-        ListSerializer(MapSerializer(INT, INT)),
-        [{1: 2}],
+        ListSerializer(OnlyRead()),
+        [1],
         UnsupportedKeyTypeError,
-        r"^value: a value of MAP\(INT, INT\) cannot be written here",
+        r"^value: a value of ONLY_READ cannot be written here",
     ),
     *(
         (serializer, None, InvalidValueError, "^value: .* must not be None")

@@ -16,11 +16,10 @@ from sql_values import python
 
 from keygroups import hash_code, state_keys, types
 from keygroups._serializers.base import Serializer
+from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
     KryoSerializer,
-    ListSerializer,
-    MapSerializer,
     PojoSerializer,
     RowSerializer,
     TupleSerializer,
@@ -347,8 +346,6 @@ def test_every_key_type_has_a_serializer_or_is_refused(key_type: str) -> None:
 @pytest.mark.parametrize(
     "key_type",
     [
-        types.SET(INT),
-        types.MAP(INT, INT),
         types.OPTIONAL(INT),
         ROW(INT, kind="-U"),
         ROW(INT, names=["a"]),

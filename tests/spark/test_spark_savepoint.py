@@ -24,14 +24,12 @@ from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
 from keygroups._serializers.base import REGISTRY, Serializer
+from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
     KryoSerializer,
-    ListSerializer,
-    MapSerializer,
     PojoSerializer,
     RowSerializer,
-    TimerSerializer,
     TupleSerializer,
 )
 from keygroups._serializers.scalars import (
@@ -52,6 +50,7 @@ from keygroups._serializers.sql_rows import (
     RawValueDataSerializer,
     RowDataSerializer,
 )
+from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import SavepointError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (

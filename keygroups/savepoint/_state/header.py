@@ -13,10 +13,11 @@ from keygroups._serializers.base import (
     exact_type,
     read_serializer,
 )
-from keygroups._serializers.compounds import ListSerializer, MapSerializer, TtlSerializer
+from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import printable
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
@@ -174,6 +175,7 @@ def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescri
         said = f"{backend_type} {kind[:100]}".rstrip()
         raise cursor.error(f"state {show(name)} is of no known kind: {said}")
     user_key: Serializer | None = None
+    value = unwrapped(value)
     if unknown is not None:
         user_key = UnknownSerializer("") if kind == "MAP" else None
     elif kind in ("LIST", "MAP"):
@@ -181,7 +183,8 @@ def _descriptor(cursor: Cursor, info: StateInfo, key: Serializer) -> StateDescri
             raise cursor.error(f"{kind} state {show(name)} has the serializer {value}")
         *keys, value = value.parts
         user_key = keys[0] if keys else None
-    has_ttl = value.name == "TTL"
+    value = unwrapped(value)
+    has_ttl = isinstance(value, TtlSerializer)
     if has_ttl:
         value = value.parts[0]
     return StateDescriptor(name, kind, key, namespace, value, user_key, has_ttl)

@@ -12,8 +12,9 @@ from typing import Any
 
 from keygroups._checks import LONG_MIN, check_class, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
-from keygroups._serializers.compounds import ListSerializer, TimerSerializer
+from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
+from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.rows import TtlValue
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._files.feed import Feed
@@ -188,10 +189,12 @@ class ValueLayout(Layout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         name, value_name = self._stored.name, self._stored.value_name
         write = self._stored.writer(allow_any_last_access)
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_no_user_key(user_key, name)
-            _check_not_none(value_name, value)
+            if not none_is_value:
+                _check_not_none(value_name, value)
             return _VOID, write(value, last_access)
 
         return encode
@@ -249,6 +252,7 @@ class ListLayout(ValueLayout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         name, value_name = self._stored.name, self._stored.value_name
         write = self._stored.writer(allow_any_last_access)
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_no_user_key(user_key, name)
@@ -257,7 +261,8 @@ class ListLayout(ValueLayout):
                 millis = last_access
                 if isinstance(element, TtlValue):
                     millis, element = element
-                _check_not_none(value_name, element)
+                if not none_is_value:
+                    _check_not_none(value_name, element)
                 written.append(write(element, millis))
             if not written:
                 raise InvalidValueError(
@@ -359,13 +364,15 @@ class MapLayout(ValueLayout):
     def _encoder(self, allow_any_last_access: bool) -> Encode:
         user_key_name, user_key_serializer = f"user key of {self._stored.name}", self._user_key
         write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
+        none_is_value = self._stored.value_serializer.none_is_value
 
         def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
             _check_not_none(user_key_name, user_key)
             # Flink's heap backend writes a null too, so that one has to be possible.
             written = write(value, last_access)
             rest = _VOID + checked_write(user_key_name, user_key_serializer, user_key)
-            return rest, _NULL if value is None and not has_time else _NOT_NULL + written
+            is_null = value is None and not has_time and not none_is_value
+            return rest, _NULL if is_null else _NOT_NULL + written
 
         return encode
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from keygroups._checks import check_class, check_str, show
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import Serializer, check_writable
+from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups._serializers.streaming import TtlSerializer, unwrapped
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
@@ -23,7 +25,7 @@ class NewState:
 
     kind: ClassVar[str]  # of the StateDescriptor that it is written as
     name: str
-    value_type: KeyType
+    value_type: KeyType | Serializer
     has_ttl: bool
 
     def __post_init__(self) -> None:
@@ -42,21 +44,25 @@ class NewState:
 @dataclass(frozen=True)
 class _OfOneType(NewState):
     name: str
-    value_type: KeyType
+    value_type: KeyType | Serializer
     has_ttl: bool = field(default=False, kw_only=True)
 
 
 class ValueStateDescriptor(_OfOneType):
     """A ValueState: its name, the type of its value, whether it has a time to live.
 
-    `value_type` is a key type as in `keygroups.types`: BOOLEAN to DOUBLE, CHAR, STRING, TUPLE,
-    ROW and LIST. `has_ttl` says that the job's state has a time to live, whatever it is: then
-    each value is written with the time of its last access. Raises InvalidTypeError,
-    InvalidValueError for a name that Flink does not take, UnsupportedKeyTypeError for a type.
+    `value_type` is a key type as in `keygroups.types`, or the Serializer of any other type, such
+    as that of a state of another savepoint. `has_ttl` says that the job's state has a time to
+    live, whatever it is: then each value is written with the time of its last access. Raises
+    InvalidTypeError, InvalidValueError for a name that Flink does not take and for the Serializer
+    of a TtlValue, UnsupportedKeyTypeError for a type that only the job's own classes write.
 
     >>> from keygroups.types import LONG
     >>> ValueStateDescriptor("count", LONG)
     ValueStateDescriptor(name='count', value_type=LONG, has_ttl=False)
+    >>> from keygroups.state_keys import BYTES
+    >>> ValueStateDescriptor("image", BYTES)
+    ValueStateDescriptor(name='image', value_type=BYTES, has_ttl=False)
     """
 
     kind = "VALUE"
@@ -88,7 +94,9 @@ class ListStateDescriptor(_OfOneType):
 class MapStateDescriptor(NewState):
     """A MapState: the types of the keys in a map and of their values; else like a ValueState.
 
-    An entry whose user key is None is refused when it is written; Flink keeps no null there.
+    Maps and sets are no user keys, nor in them: RocksDB finds a user key by its bytes, which are
+    in the order that Java has a map in. An entry whose user key is None is refused when it is
+    written; Flink keeps no null there.
 
     >>> from keygroups.types import LONG, STRING
     >>> MapStateDescriptor("cities", STRING, LONG)
@@ -97,13 +105,13 @@ class MapStateDescriptor(NewState):
 
     kind = "MAP"
     name: str
-    user_key_type: KeyType
-    value_type: KeyType
+    user_key_type: KeyType | Serializer
+    value_type: KeyType | Serializer
     has_ttl: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        serializer_to_write("user_key_type", self.user_key_type)
+        key_to_write("user_key_type", self.user_key_type)
 
 
 def described(state: NewState, key: Serializer) -> StateDescriptor:
@@ -114,24 +122,42 @@ def described(state: NewState, key: Serializer) -> StateDescriptor:
         key,
         VOID_NAMESPACE,
         serializer_to_write("value_type", state.value_type),
-        serializer_to_write("user_key_type", state.user_key_type)
+        key_to_write("user_key_type", state.user_key_type)
         if isinstance(state, MapStateDescriptor)
         else None,
         state.has_ttl,
     )
 
 
-def serializer_to_write(name: str, key_type: KeyType) -> Serializer:
+def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
     """Return the serializer of a type of which new state may be, or raise with `name`."""
-    if not isinstance(key_type, KeyType):
-        raise InvalidTypeError(f"{name} must be a key type such as LONG, got {show(key_type)}")
-    if isinstance(key_type, PYFLINK):
+    if not isinstance(given, (KeyType, Serializer)):
+        raise InvalidTypeError(
+            f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
+        )
+    if isinstance(given, PYFLINK):
         raise UnsupportedKeyTypeError(
-            f"{name} {key_type!r} cannot be written: PyFlink's state is written by its own coders"
+            f"{name} {given!r} cannot be written: PyFlink's state is written by its own coders"
+        )
+    if isinstance(given, Serializer) and isinstance(unwrapped(given), TtlSerializer):
+        raise InvalidValueError(
+            f"{name} must be the type without its last access, got {given}: pass has_ttl=True"
         )
     try:
-        serializer = serializer_of(key_type)
+        serializer = given if isinstance(given, Serializer) else serializer_of(given)
         serializer.snapshot_bytes()
+        check_writable(serializer)
     except UnsupportedKeyTypeError as error:
-        raise UnsupportedKeyTypeError(f"{name} {key_type!r} cannot be written: {error}") from None
+        raise UnsupportedKeyTypeError(f"{name} {given!r} cannot be written: {error}") from None
+    return serializer
+
+
+def key_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+    """Return the serializer of keys of new state, or of user keys, or raise with `name`."""
+    serializer = serializer_to_write(name, given)
+    if not is_in_order(serializer):
+        raise UnsupportedKeyTypeError(
+            f"{name} {given!r} cannot be written: RocksDB finds a key by its bytes, and those of "
+            "a map or a set are in an order that only Java has"
+        )
     return serializer

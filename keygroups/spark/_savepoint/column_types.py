@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import compounds, scalars, sql_rows
+from keygroups._serializers import collections, compounds, scalars, sql_rows, streaming
 from keygroups._values.checks import EPOCH
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
@@ -284,9 +284,9 @@ COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn
         T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow)
     ),
     compounds.EnumSerializer: _STRING,
-    compounds.ListSerializer: lambda made: array_of(_part(made.parts[0])),
-    compounds.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
-    compounds.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
+    collections.ListSerializer: lambda made: array_of(_part(made.parts[0])),
+    collections.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
+    streaming.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
     compounds.RowSerializer: lambda made: _row_of([*map(_part, made.parts)]),
     compounds.TupleSerializer: lambda made: _struct_of(
         _numbered(made.parts), [*map(_part, made.parts)]

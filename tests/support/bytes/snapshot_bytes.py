@@ -24,6 +24,7 @@ def row(outer_version: int, *parts: bytes, kind: bytes = b"") -> bytes:
     return sb.composite(name, outer_version, parts, kind)
 
 
+THROWABLE = sb.kryo_of("java.lang.Throwable")
 ENUM = sb.snapshot(
     f"{sb.BASE}EnumSerializer$EnumSerializerSnapshot",
     3,
@@ -39,6 +40,105 @@ WRAPPED = (
     "org.apache.flink.streaming.api.utils.ByteArrayWrapperSerializer"
     "$ByteArrayWrapperSerializerSnapshot"
 )
+RUNTIME = "org.apache.flink.runtime.state."
+SINK = "org.apache.flink.streaming.api.functions.sink."
+TWO_PHASE = "TwoPhaseCommitSinkFunction$StateSerializerSnapshot"
+SINGLE_THREAD = (
+    "org.apache.flink.api.common.typeutils.SingleThreadAccessCheckingTypeSerializer"
+    "$SingleThreadAccessCheckingTypeSerializerSnapshot"
+)
+STREAM_ELEMENT = (
+    "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer"
+    "$StreamElementSerializerSnapshot"
+)
+MULTISET = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
+JOIN = "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator"
+NULLABLE = f"{sb.JAVA}NullableSerializer$NullableSerializerSnapshot"
+COMPOUNDS = [
+    (sb.snapshot(f"{sb.JAVA}Tuple0SerializerSnapshot", 3), "TUPLE"),
+    (sb.composite(NULLABLE, 2, [INT], sb.i32(4)), "NULLABLE(INT)"),
+    (
+        sb.composite(f"{sb.JAVA}JavaEitherSerializerSnapshot", 1, [INT, STRING]),
+        "EITHER(INT, STRING)",
+    ),
+    (sb.composite(f"{RUNTIME}ArrayListSerializerSnapshot", 1, [INT]), "LIST(INT)"),
+    (sb.composite(f"{sb.BASE}SetSerializerSnapshot", 1, [INT]), "SET(INT)"),
+    (
+        sb.composite(
+            f"{sb.BASE}GenericArraySerializerSnapshot", 1, [LONG], sb.utf("java.lang.Long")
+        ),
+        "ARRAY(java.lang.Long, LONG)",
+    ),
+    (
+        sb.composite(f"{RUNTIME}v2.ttl.TtlStateFactory$TtlSerializerSnapshot", 2, [LONG, STRING]),
+        "TTL(STRING)",
+    ),
+    (
+        sb.snapshot(f"{RUNTIME}ttl.TtlAwareSerializerSnapshot", 1, b"\1" + sb.ttl_of(INT)),
+        "TTL_AWARE(TTL(INT))",
+    ),
+    (sb.composite(SINGLE_THREAD, 1, [INT]), "SINGLE_THREAD(INT)"),
+    (
+        sb.composite(
+            "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
+            2,
+            [INT, STRING],
+        ),
+        "UNION(INT, STRING)",
+    ),
+    (sb.composite(f"{JOIN}$BufferEntrySerializerSnapshot", 2, [INT]), "BUFFER_ENTRY(INT)"),
+    (sb.composite(STREAM_ELEMENT, 2, [INT]), "STREAM_ELEMENT(INT)"),
+    *(
+        (
+            sb.composite(f"{SINK}{package}{TWO_PHASE}", 4, [INT, STRING], b"\0"),
+            "TWO_PHASE_COMMIT(INT, STRING)",
+        )
+        for package in ("", "legacy.")
+    ),
+    *(
+        (
+            sb.composite(f"{MULTISET}{name}Serializer${name}SerializerSnapshot", 0, [LONG, LONG]),
+            text,
+        )
+        for name, text in (("MetaSqnInfo", "META_SQN_INFO"), ("RowSqnInfo", "ROW_SQN_INFO"))
+    ),
+]
+
+
+def of_scala(package: str) -> list[tuple[bytes, str]]:
+    """Return the snapshots of the Scala API, which are in a package of each Flink."""
+    name = f"org.apache.flink.{package}.typeutils.".__add__
+    return [
+        (
+            sb.composite(name("ScalaCaseClassSerializerSnapshot"), 2, [INT], sb.utf("a.C")),
+            "CASE_CLASS(a.C, INT)",
+        ),
+        (
+            sb.composite(
+                name("Tuple2CaseClassSerializerSnapshot"), 2, [INT, INT], sb.utf("scala.Tuple2")
+            ),
+            "CASE_CLASS(scala.Tuple2, INT, INT)",
+        ),
+        (sb.composite(name("ScalaOptionSerializerSnapshot"), 2, [INT]), "OPTION(INT)"),
+        (sb.composite(name("ScalaEitherSerializerSnapshot"), 1, [INT, LONG]), "EITHER(INT, LONG)"),
+        (sb.composite(name("ScalaTrySerializerSnapshot"), 2, [INT, THROWABLE]), "TRY(INT)"),
+        (
+            sb.composite(name("TraversableSerializerSnapshot"), 2, [INT], sb.utf("code")),
+            "TRAVERSABLE(INT)",
+        ),
+        (
+            sb.snapshot(
+                name("ScalaEnumSerializerSnapshot"),
+                3,
+                sb.utf("a.E$") + sb.i32(2) + sb.utf("A") + sb.i32(0) + sb.utf("B") + sb.i32(7),
+            ),
+            "ENUM(a.E$)",
+        ),
+        (sb.snapshot(name("UnitSerializer$UnitSerializerSnapshot"), 3), "UNIT"),
+        (sb.snapshot(name("NothingSerializerSnapshot"), 3), "NOTHING"),
+    ]
+
+
 SNAPSHOTS = [
     *((sb.simple(name), name.upper()) for name in ("Boolean", "Byte", "Char", "Double", "Float")),
     *((sb.simple(name), name.upper()) for name in ("Int", "Long", "Short", "String")),
@@ -73,4 +173,7 @@ SNAPSHOTS = [
         ),
         "SQL_ROW(STRING NOT NULL, DECIMAL(10, 2))",
     ),
+    *COMPOUNDS,
+    *of_scala("api.scala"),
+    *of_scala("table.api"),
 ]
