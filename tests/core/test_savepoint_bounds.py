@@ -26,7 +26,7 @@ from keygroups import KeyGroupRange
 from keygroups._serializers.base import read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.java_types import read_logical_type
-from keygroups._serializers.sql_rows import row_reader
+from keygroups._serializers.sql_values import row_reader
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint

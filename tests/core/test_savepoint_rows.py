@@ -12,8 +12,10 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._serializers.sql_rows import RowDataSerializer, TimestampData, row_reader
+from keygroups._serializers.sql_rows import RowDataSerializer
+from keygroups._serializers.sql_values import row_reader
 from keygroups._values.rows import Row
+from keygroups._values.sql import TimestampData
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code

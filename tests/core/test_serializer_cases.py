@@ -6,9 +6,10 @@ import json
 from collections import defaultdict
 
 import pytest
-from flink_values import same, value_of
+from flink_values import internal_value, same, value_of
 from serializer_cases import Case, Value, cases
 
+from keygroups._serializers.scalars import STRING
 from keygroups.savepoint import Serializer
 
 VERSION_OF_SNAPSHOTS = b"\0\0\0\2"
@@ -19,6 +20,7 @@ for case in cases():
 
 ONLY_READ = {
     # case, or the group of cases: why its values, or its snapshot, cannot be written here
+    "multiset.key": "Flink takes each for a row of kind +I, whatever kind was written",
 }
 NOT_READ = {
     # case, or the group of cases: why its values cannot be read here
@@ -32,8 +34,11 @@ def has_reason(case: Case, reasons: dict[str, str]) -> bool:
     return case.name in reasons or case.group in reasons
 
 
-def decoded(serializer: Serializer, value: Value) -> object:
-    return serializer.decode(value.data)
+def expected(case: Case, value: Value) -> object:
+    """Return what is to be read; of external types of SQL, the value that they have inside."""
+    if case.name == "external.RAW":
+        return STRING.encode(value.json)
+    return internal_value(value.json) if case.group == "external" else value_of(value.json)
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -62,7 +67,7 @@ def test_values(group: str) -> None:
             if has_reason(case, NOT_READ) or not value.read_by_flink:
                 continue
             seen = serializer.decode(value.data)
-            assert same(seen, value_of(value.json)), (str(case), value.json)
+            assert same(seen, expected(case, value)), (str(case), value.json)
 
 
 @pytest.mark.parametrize("group", GROUPS)
