@@ -1,6 +1,23 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import compounds, scalars, sql_rows, table_runtime
+from keygroups._serializers import (
+    arrays,
+    big_numbers,
+    compounds,
+    java_time,
+    scalars,
+    sql_rows,
+    table_runtime,
+    value_types,
+)
 
-# Each puts its classes in the registry.
-__all__ = ["compounds", "scalars", "sql_rows", "table_runtime"]
+__all__ = [  # each puts its classes in the registry
+    "arrays",
+    "big_numbers",
+    "compounds",
+    "java_time",
+    "scalars",
+    "sql_rows",
+    "table_runtime",
+    "value_types",
+]

@@ -437,12 +437,12 @@ def day_millis(text: str, value: object) -> int:
     if type(value) is int and type(time_of(value)) is int:
         return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
     checked = checks.check_time(text, value)
-    millis, rest = divmod(nano_of_day(checked), _MILLI_NANOS)
-    if rest:
+    nanos = checked.microsecond * 1_000
+    if nanos % _MILLI_NANOS:
         raise InvalidValueError(
             f"key of type {text} must be whole milliseconds, got {show(value)}"
         )
-    return millis
+    return nano_of_day(checked.hour, checked.minute, checked.second, nanos) // _MILLI_NANOS
 
 
 def text_bytes(text: str, value: object) -> bytes:
