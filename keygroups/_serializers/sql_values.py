@@ -372,7 +372,9 @@ def _row_converter(text: str, converters: Sequence[Converter]) -> Converter:
     def convert_row(value: object) -> Sequence[Any]:
         fields = checks.expect_fields(text, len(each_field), value)
         values = [*checks.each("field", each_field, fields)]
-        return Row(values, value.row_kind) if isinstance(value, Row) else values
+        if isinstance(value, Row) and value.row_kind != "+I":
+            return Row(values, value.row_kind)
+        return values
 
     return convert_row
 

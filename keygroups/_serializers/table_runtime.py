@@ -97,7 +97,7 @@ def _mask(data: bytes, pos: int, count: int) -> tuple[bytes, int]:
     return data[pos:end], end
 
 
-class _Items(Serializer):
+class Items(Serializer):
     """A map: a count, then for each item whether the value is null, and others as `_key_flag`."""
 
     _takes_null_keys = False
@@ -140,7 +140,7 @@ def _write_nullable(serializer: Serializer, value: Any) -> bytes:
     return b"\1" if value is None else b"\0" + check_and_write(serializer, value)
 
 
-class SortedMapSerializer(WithStreams, _Items):
+class SortedMapSerializer(WithStreams, Items):
     """A sorted map, in the order of a comparator, of which `java_class` is the class.
 
     Two are equal if keys, values and the class of the comparator are: what is within it, such as
@@ -173,7 +173,7 @@ class SortedMapSerializer(WithStreams, _Items):
         return self.written_streams() + nested_contents(self.parts)
 
 
-class NullAwareMapSerializer(_Items, Composite):
+class NullAwareMapSerializer(Items, Composite):
     """A map that may have null keys: a count, then whether null and what, of key and value."""
 
     name, snapshot = "NULL_AWARE_MAP", f"{_VIEWS}NullAwareMapSerializerSnapshot"
