@@ -10,7 +10,6 @@ from typing import Any
 from keygroups._checks import show
 from keygroups._serializers.base import (
     BASE,
-    REGISTRY,
     TABLE,
     Read,
     Serializer,
@@ -25,6 +24,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.java_objects import JavaObject, read_java_object
 from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.python_sql import PYTHON, PythonDecimalSerializer
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -50,8 +50,6 @@ from keygroups._serializers.table_runtime import Items
 from keygroups._values import checks
 from keygroups._values.sql import TimestampData
 from keygroups.logical_types import LogicalType
-
-_PYTHON = f"{TABLE}serializers.python."
 
 
 class TypedSerializer(Serializer):
@@ -100,7 +98,7 @@ class PythonArraySerializer(WithStreams):
     """An array: a count, then whether there is a value, and the value."""
 
     name, versions = "PYTHON_ARRAY", (1,)
-    snapshot = class_of(_PYTHON, "ArrayData")
+    snapshot = class_of(PYTHON, "ArrayData")
 
     def __init__(
         self,
@@ -147,7 +145,7 @@ class PythonMapSerializer(WithStreams, Items):
     """A map: a count, then key, whether the value is null, value."""
 
     name, versions = "PYTHON_MAP", (1,)
-    snapshot = f"{_PYTHON}MapDataSerializer$BaseMapSerializerSnapshot"
+    snapshot = f"{PYTHON}MapDataSerializer$BaseMapSerializerSnapshot"
 
     def __init__(
         self,
@@ -178,7 +176,7 @@ class PythonRowSerializer(WithStreams):
     """A row: a mask as that of ROW, with its kind, then the fields that are not null."""
 
     name, versions = "PYTHON_ROW", (3,)
-    snapshot = class_of(_PYTHON, "RowData")
+    snapshot = class_of(PYTHON, "RowData")
 
     def __init__(
         self,
@@ -213,9 +211,9 @@ def _serializer(cursor: Cursor, field: LogicalType, serializer: object) -> Seria
             return _BY_CLASS[serializer.java_class]
         if serializer.java_class == f"{TABLE}TimestampDataSerializer":
             return TimestampDataSerializer(field.precision or 0)
-        if serializer.java_class == f"{_PYTHON}DecimalDataSerializer":
+        if serializer.java_class == f"{PYTHON}DecimalDataSerializer":
             return PythonDecimalSerializer(field.precision or 0, field.scale or 0)
-        if serializer.java_class == f"{_PYTHON}ArrayDataSerializer" and field.name == "ARRAY":
+        if serializer.java_class == f"{PYTHON}ArrayDataSerializer" and field.name == "ARRAY":
             inner = fields.get("elementTypeSerializer", fields.get("eleSer"))
             [element] = field.fields
             return PythonArraySerializer(element, _serializer(cursor, element, inner))

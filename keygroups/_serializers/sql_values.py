@@ -6,7 +6,7 @@ array, and the array of its values.
 
 What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
 number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
-as `TimestampData`, and a value of a RAW type, or a BITMAP, as its bytes.
+as `TimestampData`, and a value of a RAW type as its bytes.
 
 What is written need not be what a key has to be: a column that is NOT NULL holds NULL where it is
 a processing time, and texts may be longer than their type says, for Flink does not look at it.
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
 from keygroups._serializers.compounds import as_dict
 from keygroups._values import checks
+from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_time import nano_of_day
 from keygroups._values.java_values import Variant
@@ -202,7 +203,7 @@ def _slot(field: LogicalType) -> _Slot:
     if name in ("CHAR", "VARCHAR"):
         return _Slot("Q", decode=bytes.decode, is_inline=True)
     if name in ("BINARY", "VARBINARY", "BITMAP"):
-        return _Slot("Q", decode=bytes, is_inline=True)
+        return _Slot("Q", decode=Bitmap if name == "BITMAP" else bytes, is_inline=True)
     if name == "RAW":
         return _Slot("Q", decode=bytes)
     return _Slot("Q", decode=reader_of(field) or _read_variant)
@@ -462,6 +463,10 @@ def _convert_bytes(text: str, value: object) -> bytes:
     return bytes(checks.expect(text, value, (bytes, bytearray), "bytes"))
 
 
+def _convert_bitmap(text: str, value: object) -> bytes:
+    return checks.expect(text, value, Bitmap, "a Bitmap").data
+
+
 def _convert_variant(text: str, value: object) -> bytes:
     variant = checks.expect(text, value, Variant, "a Variant")
     data, metadata = (_convert_bytes(text, part) for part in variant)
@@ -531,7 +536,7 @@ _CONVERTERS: dict[str, Callable[[str, Any], Any]] = {
     "BINARY": _convert_bytes,
     "VARBINARY": _convert_bytes,
     "RAW": _convert_bytes,
-    "BITMAP": _convert_bytes,
+    "BITMAP": _convert_bitmap,
     "VARIANT": _convert_variant,
     "DATE": epoch_day,
     "TIME": day_millis,
