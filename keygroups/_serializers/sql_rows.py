@@ -144,12 +144,16 @@ class RowDataSerializer(WithStreams):
         if isinstance(self.key_type, kt.SQL_ROW):
             encode_key = row_encoder(self.key_type)
             self.write_key = lambda key: write_bytes(encode_key(key))
+        else:
+            self.write_key = self._refuse_key
+
+    def _refuse_key(self, key: object) -> bytes:
+        raise UnsupportedKeyTypeError(f"a key of {self} cannot be written here")
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         read = [read_stream(cursor, read_logical_type) for _ in range(cursor.count(4))]
         nested = read_nested(cursor, depth)
-        cursor.expect("number of nested serializers", len(nested), len(read))
         return cls([field for field, _ in read], nested, tuple(stream for _, stream in read))
 
     def contents(self) -> bytes:
