@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from snapshot_bytes import ENUM, SNAPSHOTS, external, row
+from snapshot_bytes import ENUM, SNAPSHOTS, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple
 from keygroups._serializers.compounds import (
