@@ -1,11 +1,11 @@
-"""The bytes of Flink SQL's keys: BinaryRowData and what is nested in it.
+"""The bytes of Flink SQL's rows, and what a row is as a key: BinaryRowData and what is in it.
 
 A row is a header of 8-byte words (the row kind in the first byte, then a null bit a field), one
 8-byte slot a field, and a variable part. What does not fit its slot goes to the variable part,
 padded to 8 bytes, and the slot holds its size and its offset. All numbers are little endian.
 
-`keygroups.binary_row` checks a Python value and makes Flink's internal one, of which
-`row_writer` writes the bytes.
+`keygroups.binary_row` checks a key and makes Flink's internal values of it, of which
+`row_writer` writes the bytes. Values of state, which may be more than keys, are checked elsewhere.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ __dir__ = __all__.copy
 
 Put = Callable[[bytearray, int, Any], None]  # an internal value, not null, to a slot
 Writer = Callable[[Sequence[Any]], bytearray]
+MapItems = tuple[Sequence[Any], Sequence[Any]]  # keys, and values
 
 _put_long = struct.Struct("<q").pack_into
 _put_pair = struct.Struct("<II").pack_into
@@ -74,14 +75,9 @@ def binary_row(key: object, key_type: SQL_ROW) -> bytes:
     return _cached_encoder(checked)(key)
 
 
-def value_row(value: object, key_type: SQL_ROW) -> bytes:
-    """Return the bytes of a row that is no key, and keeps its kind, as do those within."""
-    return _cached_encoder(key_type, False)(value)
-
-
-def row_encoder(key_type: SQL_ROW, is_key: bool = True) -> Callable[[object], bytes]:
-    """Make the function from a key, or from another row of the same fields, to its bytes."""
-    convert = row_converter(repr(key_type), key_type.fields, is_key)
+def row_encoder(key_type: SQL_ROW) -> Callable[[object], bytes]:
+    """Make the function from a key to its bytes."""
+    convert = _row_converter(repr(key_type), key_type.fields)
     write = row_writer(key_type.fields, is_key=True)
     return lambda key: bytes(write(convert(key)))
 
@@ -126,7 +122,8 @@ def row_writer(fields: Iterable[LogicalType], is_key: bool) -> Writer:
     return write_row
 
 
-def _array_writer(element: LogicalType) -> Writer:
+def array_writer(element: LogicalType) -> Writer:
+    """Make the function from an array's internal values to its bytes."""
     put = _ARRAY_PUTS.get(element.name) or _put(element)
     step = element.element_size
 
@@ -145,6 +142,28 @@ def _array_writer(element: LogicalType) -> Writer:
     return write_array
 
 
+def items_of(field: LogicalType) -> tuple[LogicalType, LogicalType]:
+    """Return the types of the keys and values of a MAP, or of a MULTISET, which counts.
+
+    Flink: InternalSerializers has one serializer for both.
+    """
+    if field.name == "MULTISET":
+        return field.fields[0], LogicalType("INT", nullable=False)
+    key, value = field.fields
+    return key, value
+
+
+def map_writer(types: tuple[LogicalType, LogicalType]) -> Callable[[MapItems], bytearray]:
+    """Make the function from a map's internal keys, and its values, to its bytes."""
+    write_keys, write_values = map(array_writer, types)
+
+    def write_map(items: MapItems) -> bytearray:
+        keys, values = map(bytes, (write_keys(items[0]), write_values(items[1])))
+        return bytearray(len(keys).to_bytes(4, "little") + keys + values)
+
+    return write_map
+
+
 def _put(field: LogicalType) -> Put:
     if field.packed is not None:
         return struct.Struct(field.packed).pack_into
@@ -155,7 +174,11 @@ def _put(field: LogicalType) -> Put:
     if field.name == "ROW":
         return partial(_put_nested, row_writer(field.fields, is_key=False))
     if field.name == "ARRAY":
-        return partial(_put_nested, _array_writer(field.fields[0]))
+        return partial(_put_nested, array_writer(field.fields[0]))
+    if field.name in ("MAP", "MULTISET"):
+        return partial(_put_nested, map_writer(items_of(field)))
+    if field.name in ("RAW", "VARIANT"):  # which are never in their slots
+        return partial(_put_nested, bytes)
     return _put_bytes
 
 
@@ -187,10 +210,13 @@ def _put_timestamp(target: bytearray, slot: int, value: tuple[int, int]) -> None
     target += _long(millis)
 
 
-def _put_nested(write: Writer, target: bytearray, slot: int, values: Sequence[Any]) -> None:
+def _put_nested(
+    write: Callable[[Any], bytes | bytearray], target: bytearray, slot: int, values: Any
+) -> None:
     data = write(values)
     _put_pair(target, slot, len(data), len(target))
     target += data
+    target += bytes(-len(data) % 8)
 
 
 def _put_float_element(target: bytearray, slot: int, bits: int) -> None:
@@ -212,12 +238,12 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
 
 
-def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
+def _to_internal(logical_type: LogicalType) -> Converter:
     """Return a function from a Python value, checked there, to the internal one, None for NULL."""
     if logical_type.name == "ROW":
-        convert: Converter = row_converter(str(logical_type), logical_type.fields, is_key)
+        convert: Converter = _row_converter(str(logical_type), logical_type.fields)
     elif logical_type.name == "ARRAY":
-        convert = _array_converter(logical_type, is_key)
+        convert = _array_converter(logical_type)
     else:
         convert = _CONVERTERS[logical_type.name](logical_type)
     if logical_type.nullable:
@@ -231,32 +257,28 @@ def to_internal(logical_type: LogicalType, is_key: bool) -> Converter:
     return convert_required
 
 
-def row_converter(
-    name: str, fields: Sequence[LogicalType], is_key: bool
-) -> Callable[[object], Sequence[Any]]:
+def _row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object], Sequence[Any]]:
     """Return a function from a tuple, checked there, to its fields as internal values.
 
-    In a key every row is "+I", as the planner's key projections write it; other rows keep theirs.
+    In a key every row is "+I", as the planner's key projections write it.
     """
-    converters = [to_internal(field, is_key) for field in fields]
+    converters = [*map(_to_internal, fields)]
 
     def convert_row(key: object) -> Sequence[Any]:
         fields = checks.expect_fields(name, len(converters), key)
         values = list(checks.each("field", converters, fields))
         if isinstance(key, Row) and key.row_kind != "+I":
-            if is_key:
-                raise InvalidValueError(
-                    f"key of type {name} must be a row of kind +I, as Flink's keys are, got "
-                    f"{show(key)}"
-                )
-            return Row(values, key.row_kind)
+            raise InvalidValueError(
+                f"key of type {name} must be a row of kind +I, as Flink's keys are, got "
+                f"{show(key)}"
+            )
         return values
 
     return convert_row
 
 
-def _array_converter(logical_type: LogicalType, is_key: bool) -> Converter:
-    name, element = str(logical_type), to_internal(logical_type.fields[0], is_key)
+def _array_converter(logical_type: LogicalType) -> Converter:
+    name, element = str(logical_type), _to_internal(logical_type.fields[0])
 
     def convert_array(key: object) -> list[Any]:
         elements = checks.expect(name, key, list, "a list")

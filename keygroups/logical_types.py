@@ -22,6 +22,7 @@ _PACKED = {
     **{"BOOLEAN": "<?", "TINYINT": "<b", "SMALLINT": "<h", "INT": "<i", "BIGINT": "<q"},
     **{"FLOAT": "<I", "DOUBLE": "<Q", "DATE": "<i", "TIME": "<i"},
 }
+_INTERVALS = {"INTERVAL_YEAR_MONTH": "<i", "INTERVAL_DAY_TIME": "<q"}
 _LENGTH = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _SYNONYMS = {"INTEGER": "INT", "NUMERIC": "DECIMAL", "DEC": "DECIMAL"}
 _UNLIMITED = {"STRING": "VARCHAR", "BYTES": "VARBINARY"}
@@ -47,11 +48,13 @@ class LogicalType:
     """A logical type of Flink SQL; `parse_logical_type` makes them, checked.
 
     `name` is one of BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, CHAR,
-    VARCHAR, BINARY, VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY. `length`
-    is that of CHAR to VARBINARY; STRING is VARCHAR and BYTES is VARBINARY of length 2^31-1.
-    `precision` is that of DECIMAL, TIME and TIMESTAMP*, `scale` that of DECIMAL. `fields` are
-    those of a ROW, whose names no byte of a key depends on, or the one element type of an
-    ARRAY. Whatever does not apply is None or empty. `str()` gives the text of the type.
+    VARCHAR, BINARY, VARBINARY, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY; or, in
+    state but in no key, MAP, MULTISET, RAW, VARIANT, BITMAP, INTERVAL_YEAR_MONTH and
+    INTERVAL_DAY_TIME. `length` is that of CHAR to VARBINARY; STRING is VARCHAR and BYTES is
+    VARBINARY of length 2^31-1. `precision` is that of DECIMAL, TIME and TIMESTAMP*, `scale`
+    that of DECIMAL. `fields` are those of a ROW, whose names no byte of a key depends on, the
+    one element type of an ARRAY or a MULTISET, or key and value of a MAP. Whatever does not
+    apply is None or empty. `str()` gives the text of the type.
     """
 
     MAX_LENGTH: ClassVar[int] = 2**31 - 1
@@ -69,7 +72,7 @@ class LogicalType:
     @property
     def packed(self) -> str | None:
         """The format, of the module struct, of a value that is a number; else None."""
-        return _PACKED.get(self.name)
+        return _PACKED.get(self.name) or _INTERVALS.get(self.name)
 
     @property
     def element_size(self) -> int:
@@ -96,7 +99,7 @@ class LogicalType:
         text = self.name
         if self.length == LogicalType.MAX_LENGTH and self.name in _UNLIMITED.values():
             text = "STRING" if self.name == "VARCHAR" else "BYTES"
-        elif self.name in _NESTED:
+        elif self.name in _NESTED + _MAPS:
             text += f"<{', '.join(map(str, self.fields))}>"
         else:
             numbers = (self.length, self.precision, self.scale)

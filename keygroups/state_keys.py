@@ -218,7 +218,7 @@ class CompositeKeySerializer:
                 f"key_group must be given, as the hash of {self._key} is not known"
             )
         data = self._join(
-            checked_write("key", self._key, key),
+            checked_write("key", self._key, key, is_key=True),
             checked_write("namespace", self._namespace, namespace),
         )
         if self._user_key is not None:

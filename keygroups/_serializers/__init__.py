@@ -7,11 +7,13 @@ from keygroups._serializers import (
     compounds,
     encoded,
     java_time,
+    python_rows,
     python_sql,
     scala,
     scalars,
     sql_rows,
     streaming,
+    table_runtime,
     value_types,
 )
 
@@ -22,10 +24,12 @@ __all__ = [  # each puts its classes in the registry
     "compounds",
     "encoded",
     "java_time",
+    "python_rows",
     "python_sql",
     "scala",
     "scalars",
     "sql_rows",
     "streaming",
+    "table_runtime",
     "value_types",
 ]

@@ -99,6 +99,7 @@ class Serializer:
     headers, and `versions` are those that are read, of which the last is written.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
+    `write_key` is there if Flink writes a key in another way than the same as a value.
     `decode` and `encode` do too, and check what they are given.
 
     A serializer of the job's own is read with a class derived from this one, which
@@ -123,6 +124,7 @@ class Serializer:
     none_is_value: ClassVar[bool] = False
     read: Read | None = None
     write: Write | None = None
+    write_key: Write | None = None
     size: int | None = None
     parts: tuple[Serializer, ...] = ()
     key_type: KeyType | None = None
@@ -399,16 +401,12 @@ class Composite(Serializer):
 
     def contents(self) -> bytes:
         """Return what `from_contents` reads."""
-        nested = self.nested()
         return b"".join(
             (
                 i32(_COMPOSITE_MAGIC),
                 i32(self.outer_versions[-1]),
                 self.outer(),
-                i32(_NESTED_MAGIC),
-                i32(1),
-                i32(len(nested)),
-                *(part.versioned_snapshot() for part in nested),
+                nested_contents(self.nested()),
             )
         )
 
@@ -466,6 +464,12 @@ def read_nested(cursor: Cursor, depth: int) -> list[Serializer]:
     return [read_versioned_snapshot(cursor, depth + 1) for _ in range(cursor.count(6))]
 
 
+def nested_contents(nested: Sequence[Serializer]) -> bytes:
+    """Return what `read_nested` reads."""
+    snapshots = (serializer.versioned_snapshot() for serializer in nested)
+    return b"".join((i32(_NESTED_MAGIC), i32(1), i32(len(nested)), *snapshots))
+
+
 def class_of(package: str, name: str) -> str:
     """Return the class of a snapshot that is within its serializer's."""
     return f"{package}{name}Serializer${name}SerializerSnapshot"
@@ -481,13 +485,15 @@ def exact_type(serializer: Serializer) -> str:
     return f"{serializer.name}({', '.join(inside)})" if inside else serializer.name
 
 
-def checked_write(name: str, serializer: Serializer, value: Any) -> bytes:
-    """Return the bytes of a value after checking that it is one of the type.
+def checked_write(name: str, serializer: Serializer, value: Any, is_key: bool = False) -> bytes:
+    """Return the bytes of a value, or of a key, after checking that it is one of the type.
 
     Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError where only Flink writes it;
     they say `name`, which is the argument that the value is.
     """
     try:
+        if is_key and serializer.write_key is not None:
+            return serializer.write_key(value)
         if serializer.key_type is not None:
             check_value(value, serializer.key_type)
         return write_part(serializer, value)

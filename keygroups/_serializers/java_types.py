@@ -36,8 +36,17 @@ _ROOTS = {
     "MAP": ("MAP",),
     "MULTISET": ("MULTISET",),
     "RAW": ("RAW",),
+    "VARIANT": ("VARIANT",),
+    "BITMAP": ("BITMAP",),
 }
 
+
+# The fields of the Java object that are types.
+_INNER = {
+    "ARRAY": ("elementType",),
+    "MULTISET": ("elementType",),
+    "MAP": ("keyType", "valueType"),
+}
 
 # The least and the most of a number, as the classes of Flink's logical types check it.
 _BOUNDS = {
@@ -114,8 +123,8 @@ class _TypeReader:
                 raise self._cursor.error(f"the {number} of a {name} cannot be {shown}")
             given[number] = value
         inner: Iterable[Any] = ()
-        if name == "ARRAY":
-            inner = [found.fields.get("elementType")]
+        if name in _INNER:
+            inner = [found.fields.get(inner_name) for inner_name in _INNER[name]]
         elif name == "ROW":
             inner = self._field_types(found.fields.get("fields", found.fields.get("attributes")))
         fields = [self.read(one, depth + 1) for one in inner]

@@ -23,9 +23,9 @@ from keygroups._serializers.scalars import (
     read_int,
     write_bytes,
 )
-from keygroups._serializers.sql_rows import TimestampData
 from keygroups._serializers.value_checks import check_value
 from keygroups._values.checks import EPOCH, check_date, check_naive, check_time
+from keygroups._values.sql import TimestampData
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 

@@ -1,98 +1,346 @@
-"""The serializers of Flink SQL's rows: `keygroups.binary_row` backwards.
+"""The serializers of Flink SQL's internal values: rows, arrays, maps, decimals, timestamps.
 
-What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
-number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
-as `TimestampData`, and a value of a type with no Python class (RAW, MAP, MULTISET) as its bytes.
+Their snapshots hold logical types, and other serializers, as Java objects.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta, timezone
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
-from typing import Any, NamedTuple
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from typing import Any
 
 from keygroups import types as kt
 from keygroups._serializers.base import (
+    BASE,
+    REGISTRY,
     TABLE,
     TRUNCATED,
     Composite,
     Read,
     Serializer,
+    UnknownSerializer,
+    check_and_write,
     class_of,
+    nested_contents,
     read_nested,
 )
 from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32
 from keygroups._serializers.java_objects import read_java_object
 from keygroups._serializers.java_types import read_logical_type
-from keygroups._serializers.scalars import read_bytes, write_bytes
-from keygroups._values.checks import EPOCH
-from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
-from keygroups.binary_row import value_row
-from keygroups.errors import KeyGroupsError
-from keygroups.logical_types import LogicalType, array_header_size, row_header_size
+from keygroups._serializers.scalars import (
+    BOOLEAN,
+    BYTE,
+    BYTES,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LONG,
+    SHORT,
+    SQL_STRING,
+    read_bytes,
+    read_int,
+    read_long,
+    write_bytes,
+)
+from keygroups._serializers.sql_values import (
+    EXACT,
+    Decode,
+    array_reader,
+    decimal_converter,
+    decimal_reader,
+    map_reader,
+    row_reader,
+    timestamp_converter,
+    timestamp_reader,
+    value_encoder,
+)
+from keygroups._values.sql import TimestampData
+from keygroups.binary_row import items_of, row_encoder
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
+from keygroups.logical_types import LogicalType, row_header_size
 
-Get = Callable[[bytes, int], Any]  # of a row or an array and the position of a slot
-Convert = Callable[[bytes], Any]  # of the bytes that a slot tells of
-Place = tuple[Get, Convert | None, int, int, int]  # with the slot, the null byte and the null bit
-
-_FORMATS = {"FLOAT": "<f", "DOUBLE": "<d", "INTERVAL_YEAR_MONTH": "<i", "INTERVAL_DAY_TIME": "<q"}
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
-_DAY_MILLIS = 86_400_000
-# Whatever the caller's context is.
-_EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-
-_pair = struct.Struct("<II").unpack_from
-_long = struct.Struct("<q").unpack_from
-_count = struct.Struct("<i").unpack_from
+_pack_timestamp = struct.Struct(">qi").pack
 
 
-class TimestampData(NamedTuple):
-    """A timestamp as Flink SQL has it: milliseconds since the epoch, and nanoseconds above."""
+class WithStreams(Serializer):
+    """A serializer whose snapshot has Java objects in it: `streams` are their bytes as read.
 
-    millisecond: int
-    nano_of_millisecond: int
+    They are written again as they are; without them the snapshot cannot be written. Versions of
+    Flink write the same objects in other bytes, by other lambdas and serialVersionUIDs, so two
+    serializers are equal if all is that was read from their snapshots, but for the streams.
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        self.streams: tuple[bytes, ...] | None = arguments[-1]
+        super().__init__(*arguments)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._meaning()))
+
+    def _meaning(self) -> tuple[object, ...]:
+        return self.__reduce__()[1][:-1]
+
+    def written_streams(self) -> bytes:
+        """Return the streams; raise where there are none."""
+        if self.streams is None:
+            raise UnsupportedKeyTypeError(
+                f"the snapshot of {self} is only written as it was read, as it has Java objects"
+            )
+        return b"".join(self.streams)
 
 
-class RowDataSerializer(Serializer):
-    """A SQL row: how many bytes, then a BinaryRowData."""
+def read_stream(cursor: Cursor, read: Callable[[Cursor], Any]) -> tuple[Any, bytes]:
+    """Return what `read` makes of a Java object stream, and its bytes."""
+    start = cursor.pos
+    made = read(cursor)
+    return made, cursor.data[start : cursor.pos]
+
+
+def framed(name: str, decode: Decode) -> Read:
+    """Make the reader of bytes after their length, of which `decode` makes a value."""
+
+    def read_framed(data: bytes, pos: int) -> tuple[Any, int]:
+        inside, pos = read_bytes(data, pos)
+        try:
+            return decode(inside), pos
+        except TRUNCATED:  # more bytes after these would not help
+            raise ValueError(f"{len(inside)} bytes are no {name}") from None
+
+    return read_framed
+
+
+class RowDataSerializer(WithStreams):
+    """A SQL row: how many bytes, then a BinaryRowData.
+
+    Two are equal if their fields have the same logical types, and the same serializers.
+    """
 
     name, snapshot, versions = "SQL_ROW", class_of(TABLE, "RowData"), (3,)
 
-    def __init__(self, fields: Sequence[LogicalType]) -> None:
+    def __init__(
+        self,
+        fields: Sequence[LogicalType],
+        nested: Sequence[Serializer] | None = None,
+        streams: tuple[bytes, ...] | None = None,
+    ) -> None:
         self.fields = tuple(fields)
+        self._nested = tuple(map(internal_serializer, fields) if nested is None else nested)
         with suppress(KeyGroupsError):  # of a type that makes no key, such as RAW
             self.key_type = kt.SQL_ROW(*map(str, fields))
-        super().__init__(self.fields)
+        super().__init__(self.fields, self._nested, streams)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        read_fields, count = row_reader(self.fields), len(self.fields)
+        encode = value_encoder(LogicalType("ROW", fields=self.fields))
+        self.read = framed(f"row of {len(self.fields)} fields", row_reader(self.fields))
+        self.write = lambda values: write_bytes(encode(values))
+        if isinstance(self.key_type, kt.SQL_ROW):
+            encode_key = row_encoder(self.key_type)
+            self.write_key = lambda key: write_bytes(encode_key(key))
+        else:
+            self.write_key = self._refuse_key
 
-        def read_sql_row(data: bytes, pos: int) -> tuple[Row, int]:
-            row, pos = read_bytes(data, pos)
-            try:
-                return read_fields(row), pos
-            except TRUNCATED:  # more bytes after the row would not help
-                raise ValueError(f"{len(row)} bytes are no row of {count} fields") from None
-
-        self.read = read_sql_row
-        if isinstance(key_type := self.key_type, kt.SQL_ROW):
-            self.write = lambda values: write_bytes(value_row(values, key_type))
+    def _refuse_key(self, key: object) -> bytes:
+        raise UnsupportedKeyTypeError(f"a key of {self} cannot be written here")
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        fields = [read_logical_type(cursor) for _ in range(cursor.count(4))]
-        read_nested(cursor, depth)
-        return cls(fields)
+        read = [read_stream(cursor, read_logical_type) for _ in range(cursor.count(4))]
+        nested = read_nested(cursor, depth)
+        return cls([field for field, _ in read], nested, tuple(stream for _, stream in read))
+
+    def contents(self) -> bytes:
+        return i32(len(self.fields)) + self.written_streams() + nested_contents(self._nested)
+
+
+class ArrayDataSerializer(WithStreams):
+    """A SQL array: how many bytes, then a BinaryArrayData.
+
+    Two are equal if their elements have the same logical type.
+    """
+
+    name, snapshot, versions = "SQL_ARRAY", class_of(TABLE, "ArrayData"), (3,)
+
+    def __init__(self, element: LogicalType, streams: tuple[bytes, ...] | None = None) -> None:
+        self.fields = (element,)
+        super().__init__(element, streams)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        encode = value_encoder(LogicalType("ARRAY", fields=self.fields))
+        self.read = framed("array", array_reader(*self.fields))
+        self.write = lambda values: write_bytes(encode(values))
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        element, stream = read_stream(cursor, read_logical_type)
+        return cls(element, (stream, read_stream(cursor, read_java_object)[1]))
+
+    def contents(self) -> bytes:
+        return self.written_streams()
+
+
+class MapDataSerializer(WithStreams):
+    """A SQL map, or a multiset: how many bytes, then a BinaryMapData.
+
+    Two are equal if their keys and values have the same logical types.
+    """
+
+    name, snapshot, versions = "SQL_MAP", class_of(TABLE, "MapData"), (3,)
+
+    def __init__(
+        self, key: LogicalType, value: LogicalType, streams: tuple[bytes, ...] | None = None
+    ) -> None:
+        self.fields = (key, value)
+        super().__init__(key, value, streams)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        encode = value_encoder(LogicalType("MAP", fields=self.fields))
+        self.read = framed("map", map_reader(*self.fields))
+        self.write = lambda items: write_bytes(encode(items))
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        types = [read_stream(cursor, read_logical_type) for _ in range(2)]
+        serializers = [read_stream(cursor, read_java_object) for _ in range(2)]
+        (key, _), (value, _) = types
+        return cls(key, value, tuple(stream for _, stream in types + serializers))
+
+    def contents(self) -> bytes:
+        return self.written_streams()
+
+
+class DecimalDataSerializer(Serializer):
+    """A SQL decimal: its unscaled value, of more than 18 digits as bytes after their length."""
+
+    name, versions = "SQL_DECIMAL", (3,)
+    snapshot = f"{TABLE}DecimalDataSerializer$DecimalSerializerSnapshot"
+
+    def __init__(self, precision: int, scale: int) -> None:
+        self.fields = (LogicalType("DECIMAL", precision=precision, scale=scale),)
+        super().__init__(precision, scale)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [field] = self.fields
+        convert = decimal_converter(field)
+        scale = -(field.scale or 0)
+        if field.reserved:
+            self.read = framed(str(field), decimal_reader(field))
+            self.write = lambda value: write_bytes(_two_s_complement(convert(value)))
+            return
+
+        def read_decimal(data: bytes, pos: int) -> tuple[Decimal, int]:
+            unscaled, pos = read_long(data, pos)
+            return Decimal(unscaled).scaleb(scale, EXACT), pos
+
+        self.read = read_decimal
+        self.write = lambda value: convert(value).to_bytes(8, "big", signed=True)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        precision = cursor.expect("precision", cursor.i32(), *range(1, 39))
+        return cls(precision, cursor.expect("scale", cursor.i32(), *range(precision + 1)))
+
+    def contents(self) -> bytes:
+        [field] = self.fields
+        return i32(field.precision or 0) + i32(field.scale or 0)
+
+
+def _two_s_complement(number: int) -> bytes:
+    """Return as few bytes as hold the number and its sign.
+
+    JDK: BigInteger.toByteArray.
+    """
+    size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    return number.to_bytes(size, "big", signed=True)
+
+
+class TimestampDataSerializer(Serializer):
+    """A SQL timestamp: milliseconds, and of a precision beyond 3 nanoseconds above."""
+
+    name, snapshot, versions = "SQL_TIMESTAMP", class_of(TABLE, "TimestampData"), (1,)
+
+    def __init__(self, precision: int) -> None:
+        self.fields = (LogicalType("TIMESTAMP", precision=precision),)
+        super().__init__(precision)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [field] = self.fields
+        convert, to_timestamp = timestamp_converter(field), timestamp_reader()
+        is_compact = not field.reserved
+        self.size = 8 if is_compact else 12
+
+        def read_timestamp(data: bytes, pos: int) -> tuple[datetime | TimestampData, int]:
+            millis, pos = read_long(data, pos)
+            nanos = 0
+            if not is_compact:
+                nanos, pos = read_int(data, pos)
+            return to_timestamp(millis, nanos), pos
+
+        def write_timestamp(value: object) -> bytes:
+            data = _pack_timestamp(*convert(value))
+            return data[:8] if is_compact else data
+
+        self.read, self.write = read_timestamp, write_timestamp
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        return cls(cursor.expect("precision", cursor.i32(), *range(10)))
+
+    def contents(self) -> bytes:
+        return i32(self.fields[0].precision or 0)
+
+
+class BinaryRowDataSerializer(Serializer):
+    """A SQL row of which only the number of fields is known: its bytes are the value."""
+
+    name, snapshot, versions = "BINARY_ROW", class_of(TABLE, "BinaryRowData"), (3,)
+
+    def __init__(self, arity: int) -> None:
+        self._arity = arity
+        super().__init__(arity)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        least = row_header_size(self._arity) + 8 * self._arity
+
+        def check(row: bytes) -> bytes:
+            if len(row) < least:
+                raise ValueError(f"{len(row)} bytes are no row of {self._arity} fields")
+            return row
+
+        def write_row(value: object) -> bytes:
+            data = write_bytes(value)
+            if len(data) - 4 < least:
+                raise InvalidValueError(
+                    f"a row of {self._arity} fields must have at least {least} bytes, got "
+                    f"{len(data) - 4}"
+                )
+            return data
+
+        self.read, self.write = framed("row", check), write_row
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        arity = cursor.i32()
+        if arity < 0:
+            raise cursor.error(f"a row of {arity} fields")
+        return cls(arity)
+
+    def contents(self) -> bytes:
+        return i32(self._arity)
 
 
 class RawValueDataSerializer(Composite):
     """A value of a RAW type: how many bytes, then those of the serializer within."""
 
     name, snapshot, outer_versions = "RAW", class_of(TABLE, "RawValueData"), (0,)
-    read = staticmethod(read_bytes)
+    read, write = staticmethod(read_bytes), staticmethod(write_bytes)
 
     def __init__(self, inner: Serializer) -> None:
         self._inner = inner  # no part: its values are not read
@@ -102,178 +350,85 @@ class RawValueDataSerializer(Composite):
         return (self._inner,)
 
 
-class ExternalSerializer(Composite):
-    """What a serializer of SQL writes for values of other classes: it is read as that one."""
+class ExternalSerializer(WithStreams, Composite):
+    """What a serializer of SQL writes for values of other classes: they are read as its own.
 
-    snapshot, outer_versions = class_of(TABLE, "External"), (1,)
+    Two are equal if the serializer is, and if both take internal values, or both do not. Keys
+    have no key type, since they hash as the other classes do.
+    """
+
+    name, snapshot, outer_versions = "EXTERNAL", class_of(TABLE, "External"), (1,)
+
+    def __init__(
+        self,
+        internal: Serializer,
+        is_internal_input: bool,
+        streams: tuple[bytes, ...] | None = None,
+    ) -> None:
+        self.parts = (internal,)
+        self.size = internal.size
+        self._is_internal_input = is_internal_input
+        super().__init__(internal, is_internal_input, streams)
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [self.read] = reads
+        [internal] = self.parts
+        self.write = partial(check_and_write, internal)
 
     @classmethod
-    def read_outer(cls, cursor: Cursor, outer_version: int) -> None:
-        read_java_object(cursor)  # the DataType, which the serializer nested in it tells of too
-        cursor.bool()
+    def read_outer(cls, cursor: Cursor, outer_version: int) -> tuple[bytes, bool]:
+        _, stream = read_stream(cursor, read_java_object)  # the DataType
+        return stream, cursor.bool()
 
     @classmethod
-    def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: None) -> Serializer:
+    def made_of(
+        cls, cursor: Cursor, nested: list[Serializer], outer: tuple[bytes, bool]
+    ) -> Serializer:
         [internal] = nested
-        return internal
+        stream, is_internal_input = outer
+        return cls(internal, is_internal_input, (stream,))
+
+    def outer(self) -> bytes:
+        return self.written_streams() + bytes([self._is_internal_input])
 
 
-def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
-    """Make the function from a BinaryRowData's bytes to its fields, None for NULL, and kind.
+def internal_serializer(field: LogicalType) -> Serializer:
+    """Return the serializer that Flink SQL takes for a logical type.
 
-    It raises IndexError or struct.error where the bytes are too few, ValueError where they are
-    no values of the types.
+    Flink: InternalSerializers.create.
     """
-    header = row_header_size(len(fields))
-    new = tuple.__new__
-    plan = [
-        (*_get(one), header + 8 * index, 1 + index // 8, 1 << index % 8)
-        for index, one in enumerate(fields)
-    ]
-
-    def read_row(row: bytes) -> Row:
-        values = list(_values(row, plan))
-        kind = row[0]
-        if not kind:  # of nearly all, for which a call of `row_of_kind` would be felt
-            return new(Row, values)
-        if kind >= len(ROW_KINDS):
-            raise ValueError(f"a row of kind {kind}")
-        return row_of_kind(values, kind)
-
-    return read_row
-
-
-def _values(data: bytes, places: Iterable[Place]) -> Iterator[Any]:
-    """Yield the values of a row or an array.
-
-    What does not fit its slot has bytes of its own: BinaryRowWriter and BinaryArrayWriter put one
-    after the other. So they are as long as the row together at most, at each depth.
-    """
-    room = len(data)
-    for get, convert, slot, null_byte, null_bit in places:
-        if data[null_byte] & null_bit:
-            yield None
-            continue
-        value = get(data, slot)
-        if convert is not None:
-            room -= len(value)
-            if room < 0:
-                raise ValueError(f"values in a row of {len(data)} bytes overlap")
-            value = convert(value)
-        yield value
-
-
-def _array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
-    (get, convert), step = _get(element), element.element_size
-
-    def read_array(array: bytes) -> list[Any]:
-        (count,) = _count(array, 0)
-        header = array_header_size(count)
-        if not 0 <= count <= len(array):
-            raise ValueError(f"an array of {count} elements in {len(array)} bytes")
-        if convert is None:
-            return [
-                None
-                if array[4 + index // 8] & 1 << index % 8
-                else get(array, header + step * index)
-                for index in range(count)
-            ]
-        places = (
-            (get, convert, header + step * index, 4 + index // 8, 1 << index % 8)
-            for index in range(count)
-        )
-        return list(_values(array, places))
-
-    return read_array
-
-
-def _get(field: LogicalType) -> tuple[Get, Convert | None]:
-    """Return what gets a value; or its bytes, and what makes the value of them."""
     name = field.name
-    if name == "DATE":
-        return _get_date, None
-    if name == "TIME":
-        return _get_time, None
-    if (packed := _FORMATS.get(name) or field.packed) is not None:
-        unpack = struct.Struct(packed).unpack_from
-        return lambda row, slot: unpack(row, slot)[0], None
-    if name == "DECIMAL":
-        return _decimal_getter(field)
-    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
-        return _timestamp_getter(field), None
     if name == "ROW":
-        return _part, row_reader(field.fields)
+        return RowDataSerializer(field.fields)
     if name == "ARRAY":
-        return _part, _array_reader(field.fields[0])
-    if name in ("CHAR", "VARCHAR"):
-        return _get_bytes, bytes.decode
-    if name in ("BINARY", "VARBINARY", "RAW"):
-        return _get_bytes, bytes
-    return _part, bytes  # MAP, MULTISET: a size, keys, values, in the order of a Java map
+        return ArrayDataSerializer(field.fields[0])
+    if name in ("MAP", "MULTISET"):
+        return MapDataSerializer(*items_of(field))
+    if name == "DECIMAL":
+        return DecimalDataSerializer(field.precision or 0, field.scale or 0)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return TimestampDataSerializer(field.precision or 0)
+    if name in ("VARIANT", "BITMAP"):
+        return REGISTRY[class_of(BASE, name.title())]()
+    if name == "RAW":  # of which the type does not tell
+        return UnknownSerializer(RawValueDataSerializer.snapshot)
+    return _INTERNAL[name]
 
 
-def _get_bytes(row: bytes, slot: int) -> bytes:
-    mark = row[slot + 7]
-    if mark & 0x80:
-        return row[slot : slot + (mark & 0x7F)]
-    return _part(row, slot)
-
-
-def _part(row: bytes, slot: int) -> bytes:
-    size, offset = _pair(row, slot)
-    if offset + size > len(row):
-        raise IndexError("too few bytes")
-    return row[offset : offset + size]
-
-
-def _get_date(row: bytes, slot: int) -> date | int:
-    (days,) = _count(row, slot)
-    ordinal: int = days + _EPOCH_DAY
-    return date.fromordinal(ordinal) if 1 <= ordinal <= date.max.toordinal() else days
-
-
-def _get_time(row: bytes, slot: int) -> time | int:
-    millis: int = _count(row, slot)[0]
-    if not 0 <= millis < _DAY_MILLIS:
-        return millis
-    return (EPOCH + timedelta(milliseconds=millis)).time()
-
-
-def _decimal_getter(field: LogicalType) -> tuple[Get, Convert | None]:
-    scale = field.scale or 0
-    limit = 10 ** (field.precision or 0)
-
-    def get_decimal(row: bytes, slot: int) -> Decimal:
-        # Of whatever precision, as Flink's DecimalData.fromUnscaledLong does not look at it.
-        return Decimal(_long(row, slot)[0]).scaleb(-scale, _EXACT)
-
-    def to_decimal(data: bytes) -> Decimal:
-        # DecimalData.fromUnscaledBytes makes null of more digits, and 16 bytes are reserved.
-        if not 0 < len(data) <= field.reserved:
-            raise ValueError(f"a {field} of {len(data)} bytes")
-        unscaled = int.from_bytes(data, signed=True, byteorder="big")
-        if not -limit < unscaled < limit:
-            raise ValueError(f"a {field} of more digits: {unscaled}")
-        return Decimal(unscaled).scaleb(-scale, _EXACT)
-
-    return (_part, to_decimal) if field.reserved else (get_decimal, None)
-
-
-def _timestamp_getter(field: LogicalType) -> Get:
-    compact = not field.reserved
-    zone = timezone.utc if field.name == "TIMESTAMP_LTZ" else None
-
-    def get_timestamp(row: bytes, slot: int) -> datetime | TimestampData:
-        nanos = 0
-        if not compact:
-            nanos, slot = _pair(row, slot)
-        (millis,) = _long(row, slot)
-        if not nanos % 1_000:
-            try:
-                moment = EPOCH + timedelta(milliseconds=millis, microseconds=nanos // 1_000)
-            except OverflowError:
-                return TimestampData(millis, nanos)
-            return moment.replace(tzinfo=zone)
-        return TimestampData(millis, nanos)
-
-    return get_timestamp
+_INTERNAL: dict[str, Serializer] = {
+    "BOOLEAN": BOOLEAN,
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INT,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "DATE": INT,
+    "TIME": INT,
+    "INTERVAL_YEAR_MONTH": INT,
+    "INTERVAL_DAY_TIME": LONG,
+    "CHAR": SQL_STRING,
+    "VARCHAR": SQL_STRING,
+    "BINARY": BYTES,
+    "VARBINARY": BYTES,
+}

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
+class TimestampData(NamedTuple):
+    """A timestamp as Flink SQL has it: milliseconds since the epoch, and nanoseconds above."""
+
+    millisecond: int
+    nano_of_millisecond: int
+
+
 class CountWindow(NamedTuple):
     """A window of a count of rows."""
 

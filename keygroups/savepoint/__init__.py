@@ -22,8 +22,8 @@ is no regular file are refused in any case. Nothing is run, unpickled or instant
 """
 
 from keygroups._serializers.base import Serializer
-from keygroups._serializers.sql_rows import TimestampData
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
+from keygroups._values.sql import TimestampData
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState

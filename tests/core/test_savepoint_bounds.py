@@ -26,7 +26,8 @@ from keygroups import KeyGroupRange
 from keygroups._serializers.base import read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.java_types import read_logical_type
-from keygroups._serializers.sql_rows import row_reader
+from keygroups._serializers.sql_values import row_reader
+from keygroups._values.java_values import Variant
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import Operator, read_savepoint
@@ -255,16 +256,44 @@ def test_overlapping_arrays() -> None:
         ("BYTES", bytes(1000)),
         ("ARRAY<INT>", []),
         ("ROW<a INT>", (0,)),
-        ("MAP", bytes(1000)),
     ],
 )
 def test_overlapping_fields(text: str, value: object) -> None:
     """Fields one after the other are read, the same for all of them is not."""
-    field = LogicalType("MAP") if text == "MAP" else parse_logical_type(text)
+    check_overlapping(parse_logical_type(text), bytes(1000), value)
+
+
+BIGINT = LogicalType("BIGINT")
+
+
+@pytest.mark.parametrize(
+    ("field", "data", "value"),
+    [
+        (
+            LogicalType("MAP", fields=(BIGINT, BIGINT)),
+            struct.pack("<iii996x", 8, 0, 0)[:1000],
+            {},
+        ),
+        (
+            LogicalType("MULTISET", fields=(BIGINT,)),
+            struct.pack("<iiiqii", 16, 1, 0, 7, 1, 0) + struct.pack("<i968x", 3),
+            {7: 3},
+        ),
+        (LogicalType("RAW"), bytes(1000), bytes(1000)),
+        (LogicalType("VARIANT"), bytes(1000), Variant(bytes(996), b"")),
+    ],
+)
+def test_overlapping_fields_of_state(field: LogicalType, data: bytes, value: object) -> None:
+    """Of types that no key has."""
+    check_overlapping(field, data, value)
+
+
+def check_overlapping(field: LogicalType, data: bytes, value: object) -> None:
+    assert len(data) == 1000
     read = row_reader([field] * 10)
-    assert read(in_a_row(*[bytes(1000)] * 10)) == (value,) * 10
+    assert read(in_a_row(*[data] * 10)) == (value,) * 10
     with pytest.raises(ValueError, match="values in a row of 1088 bytes overlap"):
-        read(in_a_row(bytes(1000), times=10))
+        read(in_a_row(data, times=10))
 
 
 def number(unscaled: int) -> bytes:

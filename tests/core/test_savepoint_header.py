@@ -134,6 +134,16 @@ def with_member(root: str, name: str, member: bytes) -> bytes:
     return java.instance("T", [("L", "typeRoot", kind), ("L", name, member)])
 
 
+MAP = java.instance(
+    "T",
+    [
+        ("L", "typeRoot", java.enum("LogicalTypeRoot", "MAP")),
+        ("L", "keyType", java.logical_type("DOUBLE")),
+        ("L", "valueType", java.logical_type("DATE")),
+    ],
+)
+
+
 def wrapped(field: str, inner: bytes) -> bytes:
     return java.instance("java.util.Collections$UnmodifiableList", [("L", field, inner)])
 
@@ -166,8 +176,10 @@ LOGICAL = [
     (java.logical_type("TIMESTAMP_WITH_LOCAL_TIME_ZONE", ("precision", 0)), "TIMESTAMP_LTZ(0)"),
     (java.logical_type("INTERVAL_YEAR_MONTH"), "INTERVAL_YEAR_MONTH"),
     (java.logical_type("INTERVAL_DAY_TIME"), "INTERVAL_DAY_TIME"),
-    (java.logical_type("MAP"), "MAP"),
-    (java.logical_type("MULTISET"), "MULTISET"),
+    (MAP, "MAP<DOUBLE, DATE>"),
+    (with_member("MULTISET", "elementType", java.logical_type("DATE")), "MULTISET<DATE>"),
+    (java.logical_type("VARIANT"), "VARIANT"),
+    (java.logical_type("BITMAP"), "BITMAP"),
     (java.logical_type("RAW"), "RAW"),
     (with_member("ARRAY", "elementType", java.logical_type("DOUBLE")), "ARRAY<DOUBLE>"),
     (with_member("ROW", "fields", wrapped("list", ROW_FIELDS)), "ROW<INT, BIGINT>"),

@@ -12,8 +12,10 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._serializers.sql_rows import RowDataSerializer, TimestampData, row_reader
+from keygroups._serializers.sql_rows import RowDataSerializer
+from keygroups._serializers.sql_values import row_reader
 from keygroups._values.rows import Row
+from keygroups._values.sql import TimestampData
 from keygroups.binary_row import binary_row
 from keygroups.errors import InvalidValueError
 from keygroups.hashing import hash_code
@@ -119,11 +121,12 @@ def test_intervals() -> None:
     assert row_reader(fields)(row(number(14), number(-86_400_000))) == (14, -86_400_000)
 
 
-def test_types_without_a_class_in_python() -> None:
-    """RAW, MAP and MULTISET are the bytes of their part of the row."""
+def test_raw() -> None:
+    """A RAW is the bytes of its part of the row, where it is never in its slot."""
     place = struct.pack("<II", 3, 16).hex()
-    for name in ("RAW", "MAP", "MULTISET"):
-        assert row_reader([LogicalType(name)])(row(place, rest="010203")) == (b"\1\2\3",)
+    assert row_reader([LogicalType("RAW")])(row(place, rest="010203")) == (b"\1\2\3",)
+    with pytest.raises(IndexError):
+        row_reader([LogicalType("RAW")])(row("61" + "00" * 6 + "81"))
 
 
 def test_nested() -> None:
@@ -207,7 +210,8 @@ def test_a_kind_that_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "data", "error"),
     [
-        ("INT", b"", IndexError),
+        ("INT", b"", struct.error),
+        ("STRING", row("00" * 7 + "88"), ValueError),  # eight bytes in seven
         ("INT", bytes(10), struct.error),
         ("STRING", row("05000000" + "10000000", rest="61"), IndexError),  # five bytes, one there
         ("STRING", row("01000000" + "10000000", rest="ff"), ValueError),  # not UTF-8

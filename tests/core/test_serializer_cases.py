@@ -7,9 +7,10 @@ import re
 from collections import defaultdict
 
 import pytest
-from flink_values import local_value_of, same, value_of
+from flink_values import internal_value, local_value_of, same, value_of
 from serializer_cases import Case, Value, cases
 
+from keygroups._serializers.scalars import STRING
 from keygroups.savepoint import Serializer
 
 VERSION_OF_SNAPSHOTS = b"\0\0\0\2"
@@ -23,6 +24,7 @@ ONLY_READ: dict[str, str] = {
     "scala.try.0": "the snapshot of Kryo is not written",
     "scala.try.1": "the snapshot of Kryo is not written",
     "scala.try.2": "the snapshot of Kryo is not written",
+    "multiset.key": "Flink takes each for a row of kind +I, whatever kind was written",
 }
 NOT_READ = {
     # case, or the group of cases: why its values cannot be read here
@@ -58,12 +60,14 @@ def has_reason(case: Case, reasons: dict[str, str]) -> bool:
 
 
 def value_in_python(case: Case, value: Value) -> object:
-    """Return what is to be read."""
+    """Return what is to be read; of external types of SQL, the value that is inside."""
     if value.json is not None and has_reason(case, AS_BYTES):
         return value.data
     if case.name.startswith(LOCAL):
         return local_value_of(value.json)
-    return value_of(value.json)
+    if case.name == "external.RAW":
+        return STRING.encode(value.json)
+    return internal_value(value.json) if case.group == "external" else value_of(value.json)
 
 
 @pytest.mark.parametrize("group", GROUPS)

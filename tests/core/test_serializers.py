@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from snapshot_bytes import ENUM, SNAPSHOTS, external, row
+from snapshot_bytes import ENUM, SNAPSHOTS, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple
 from keygroups._serializers.collections import ListSerializer
@@ -29,12 +29,11 @@ from keygroups.types import BYTE, LIST, LONG, PYFLINK, SQL_ROW, STRING, TUPLE
 
 INT_SNAPSHOT, STRING_SNAPSHOT = sb.simple("Int"), sb.simple("String")
 UNKNOWN = f"{sb.BASE}UuidSerializer$UuidSerializerSnapshot"
-NOT_WRITTEN = {"KRYO", "POJO", "SQL_ROW", "TRY"}  # whose snapshots have in them what is not kept
-# Read, and written in the newest version or, of an external type, as the one within.
+NOT_WRITTEN = {"KRYO", "POJO", "TRY"}  # whose snapshots have in them what is not kept
+# Read, and written in the newest version.
 CHANGED = {
     sb.snapshot(f"{sb.BASE}IntSerializer$IntSerializerSnapshot", 2, sb.utf("name")): INT_SNAPSHOT,
     row(3, INT_SNAPSHOT, STRING_SNAPSHOT): row(4, INT_SNAPSHOT, STRING_SNAPSHOT, kind=b"\1"),
-    external(sb.simple("Double")): sb.simple("Double"),
 }
 
 

@@ -32,6 +32,7 @@ from keygroups._serializers.compounds import (
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.python_rows import PythonRowSerializer
 from keygroups._serializers.scalars import (
     BYTES,
     CHAR,
@@ -46,13 +47,26 @@ from keygroups._serializers.scalars import (
     VOID_NAMESPACE,
 )
 from keygroups._serializers.sql_rows import (
+    ArrayDataSerializer,
+    BinaryRowDataSerializer,
+    DecimalDataSerializer,
     ExternalSerializer,
+    MapDataSerializer,
     RawValueDataSerializer,
     RowDataSerializer,
+    TimestampDataSerializer,
 )
 from keygroups._serializers.streaming import TimerSerializer
+from keygroups._serializers.table_runtime import (
+    LinkedListSerializer,
+    ListViewSerializer,
+    SortedMapSerializer,
+    WindowKeySerializer,
+)
+from keygroups._values.java_values import Variant
+from keygroups._values.sql import WindowKey
 from keygroups.errors import SavepointError
-from keygroups.logical_types import parse_logical_type
+from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import (
     GlobalWindow,
     Operator,
@@ -355,11 +369,54 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         "struct<f0:array<struct<f0:int,f1:binary,row_kind:string>>,f1:binary,row_kind:string>",
         [(Row(([Row((1, b"ab"), "-U"), None], b"c")), ([(1, b"ab", "-U"), None], b"c", "+I"))],
     ),
+    (
+        RowDataSerializer(
+            [
+                LogicalType("MULTISET", fields=(parse_logical_type("DATE"),)),
+                LogicalType("VARIANT"),
+                LogicalType("INTERVAL_YEAR_MONTH"),
+                LogicalType("INTERVAL_DAY_TIME"),
+                LogicalType("RAW"),
+            ]
+        ),
+        "struct<f0:map<date,int>,f1:struct<value:binary,metadata:binary>,f2:int,f3:bigint,"
+        "f4:binary,row_kind:string>",
+        [
+            (
+                Row(({dt.date(1, 1, 1): 2}, Variant(b"v", b"m"), -5, 2**40, b"r")),
+                ({dt.date(1, 1, 1): 2}, (b"v", b"m"), -5, 2**40, b"r", "+I"),
+            ),
+            (Row((None,) * 5), (*(None,) * 5, "+I")),
+        ],
+    ),
+    (
+        MapDataSerializer(parse_logical_type("STRING"), parse_logical_type("ARRAY<INT>")),
+        "map<string,array<int>>",
+        [({"a": [1, None], "b": None}, {"a": [1, None], "b": None}), ({}, {})],
+    ),
+    (ArrayDataSerializer(parse_logical_type("BIGINT")), "array<bigint>", [([1, None], [1, None])]),
+    (DecimalDataSerializer(5, 2), "decimal(5,2)", [(Decimal("1.50"), Decimal("1.50"))]),
+    (TimestampDataSerializer(3), "timestamp_ntz", [(dt.datetime(1, 1, 1), dt.datetime(1, 1, 1))]),
+    (BinaryRowDataSerializer(0), "binary", [(bytes(8), bytes(8))]),
+    (ExternalSerializer(INT, False), "int", [(5, 5)]),
+    (LinkedListSerializer(INT), "array<int>", [([1, None], [1, None])]),
+    (SortedMapSerializer("a.B", INT, STRING), "map<int,string>", [({1: "a"}, {1: "a"})]),
+    (ListViewSerializer(ListSerializer(INT)), "array<int>", [([1], [1])]),
+    (
+        WindowKeySerializer(RowDataSerializer([parse_logical_type("INT")])),
+        "struct<window:bigint,key:struct<f0:int,row_kind:string>>",
+        [(WindowKey(5, Row((1,))), (5, (1, "+I")))],
+    ),
+    (
+        PythonRowSerializer((parse_logical_type("DATE"),), (INT,)),
+        "struct<f0:date,row_kind:string>",
+        [(Row((dt.date(1, 1, 1),)), (dt.date(1, 1, 1), "+I"))],
+    ),
 ]
 
 
-# Bytes; none is a state's; none is made of a snapshot, but what is within it.
-WITHOUT_COLUMN = {KryoSerializer, TimerSerializer, ExternalSerializer}
+# Bytes; none is a state's.
+WITHOUT_COLUMN = {KryoSerializer, TimerSerializer}
 
 
 def test_every_serializer_has_a_column() -> None:

@@ -48,7 +48,7 @@ class EntryEncoder:
         self.states = tuple(states)
         self._max_parallelism = max_parallelism
         self._allow_any_last_access = allow_any_last_access
-        self._key_type, self._write_key = key.key_type, key.write
+        self._key_type, self._write_key = key.key_type, key.write_key or key.write
         self._encoders = [layout_of(state).encoder(allow_any_last_access) for state in states]
 
     def __reduce__(self) -> tuple[object, ...]:

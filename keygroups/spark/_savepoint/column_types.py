@@ -15,8 +15,20 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import collections, compounds, scalars, sql_rows, streaming
+from keygroups._serializers import (
+    collections,
+    compounds,
+    python_rows,
+    scalars,
+    sql_rows,
+    streaming,
+    table_runtime,
+)
+from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
+from keygroups._values.java_values import Variant
+from keygroups._values.sql import Node, WindowKey
+from keygroups.binary_row import items_of
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import GlobalWindow, Row, Serializer, TimestampData, TimeWindow, TtlValue
@@ -81,6 +93,17 @@ def ttl_of(value: SparkColumn) -> SparkColumn:
 def _part(serializer: Serializer) -> SparkColumn:
     """Return the column of what is inside another; strings where all of it is None."""
     return column_of(serializer) or _STRING
+
+
+def _only_part(serializer: Serializer) -> SparkColumn | None:
+    """Return the column of what writes as the one within."""
+    return column_of(serializer.parts[0])
+
+
+def _typed(serializer: Serializer) -> SparkColumn:
+    """Return the column of a TypedSerializer; what is nested has one of its own."""
+    [field], [part] = serializer.fields, serializer.parts
+    return _part(part) if field.fields else _logical(field, is_key=False)
 
 
 def _numbered(parts: Sequence[object]) -> list[str]:
@@ -163,7 +186,9 @@ def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
     if name in _TIMESTAMPS:
         is_fine = (field.precision or 0) > _MICROSECOND_DIGITS
         return _FINE_TIMESTAMP if is_fine else _TIMESTAMPS[name]
-    return _LOGICAL.get(name, BINARY)  # RAW, MAP and MULTISET are their bytes
+    if name in ("MAP", "MULTISET"):
+        return _map_of(*(_logical(of, is_key) for of in items_of(field)))
+    return _LOGICAL.get(name, BINARY)  # RAW is its bytes
 
 
 # --- values -----------------------------------------------------------------------------
@@ -264,7 +289,9 @@ _SHORT = SparkColumn(T.ShortType(), _checked(int))
 _FLOAT = SparkColumn(T.FloatType(), _checked(float))
 _DOUBLE = SparkColumn(T.DoubleType(), _checked(float))
 
-COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn] | None] = {
+COLUMNS: dict[
+    type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn | None] | None
+] = {
     scalars.BooleanSerializer: _BOOLEAN,
     scalars.ByteSerializer: _BYTE,
     scalars.ShortSerializer: _SHORT,
@@ -294,6 +321,29 @@ COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn
     compounds.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
     sql_rows.RawValueDataSerializer: BINARY,
+    sql_rows.BinaryRowDataSerializer: BINARY,
+    sql_rows.ArrayDataSerializer: lambda made: array_of(_logical(made.fields[0], is_key=False)),
+    sql_rows.MapDataSerializer: lambda made: _map_of(
+        *(_logical(field, is_key=False) for field in made.fields)
+    ),
+    sql_rows.DecimalDataSerializer: lambda made: _logical(made.fields[0], is_key=False),
+    sql_rows.TimestampDataSerializer: lambda made: _logical(made.fields[0], is_key=False),
+    sql_rows.ExternalSerializer: _only_part,
+    table_runtime.LinkedListSerializer: lambda made: array_of(_part(made.parts[0])),
+    table_runtime.SortedMapSerializer: lambda made: _map_of(*map(_part, made.parts)),
+    table_runtime.NullAwareMapSerializer: lambda made: _map_of(*map(_part, made.parts)),
+    table_runtime.ListViewSerializer: _only_part,
+    table_runtime.MapViewSerializer: _only_part,
+    table_runtime.WindowKeySerializer: lambda made: _struct_of(
+        WindowKey._fields, [_LONG, _part(made.parts[0])], WindowKey
+    ),
+    table_runtime.NodeSerializer: lambda made: _struct_of(
+        Node._fields, [*map(_part, made.parts)], Node
+    ),
+    table_runtime.RowDataKeySerializer: _only_part,
+    python_rows.PythonArraySerializer: lambda made: array_of(_typed(made.parts[0])),
+    python_rows.PythonMapSerializer: lambda made: _map_of(*map(_typed, made.parts)),
+    python_rows.PythonRowSerializer: lambda made: _row_of([*map(_typed, made.parts)]),
 }
 """The column of each class of serializers, or what makes it; None where all values are None."""
 
@@ -320,8 +370,10 @@ _LOGICAL = {
     "DOUBLE": _DOUBLE,
     "CHAR": _STRING,
     "VARCHAR": _STRING,
-    "DATE": SparkColumn(T.DateType(), _checked(date)),
-    "TIME": SparkColumn(T.IntegerType(), _mapped(_day_millis, time, int)),
     "INTERVAL_YEAR_MONTH": _INT,
     "INTERVAL_DAY_TIME": _LONG,
+    "VARIANT": _struct_of(Variant._fields, [BINARY, BINARY], Variant),
+    "BITMAP": SparkColumn(T.BinaryType(), _mapped(lambda bitmap: bitmap.data, Bitmap)),
+    "DATE": SparkColumn(T.DateType(), _checked(date)),
+    "TIME": SparkColumn(T.IntegerType(), _mapped(_day_millis, time, int)),
 }

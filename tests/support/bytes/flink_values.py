@@ -201,12 +201,45 @@ def _try(value: Mapping[str, Any]) -> java_values.Success | java_values.Failure:
     return java_values.Failure(value["class"], value["message"].encode())
 
 
+def _sql_value(logical_type: str, value: Any) -> Any:
+    """Return the value of a logical type, of which Flink has dates and times as numbers."""
+    made = value_of(value)
+    if made is None:
+        return None
+    if logical_type.startswith("DATE"):
+        in_python = -719_162 <= made <= 2_932_896
+        return dt.date(1970, 1, 1) + dt.timedelta(made) if in_python else made
+    if logical_type.startswith("TIME("):
+        return (EPOCH + dt.timedelta(milliseconds=made)).time()
+    if logical_type.startswith("TIMESTAMP_LTZ") and isinstance(made, dt.datetime):
+        return made.replace(tzinfo=UTC)
+    return made
+
+
+def internal_value(value: Any) -> Any:
+    """Return the value of SQL's internal classes for JSON of an external type."""
+    if isinstance(value, dict) and "local_date_time" in value:
+        *day, hour, minute, second, nano = value["local_date_time"]
+        moment = dt.datetime(*day, hour, minute, second) - EPOCH
+        return _timestamp((moment // dt.timedelta(seconds=1)) * 1000 + nano // 10**6, nano % 10**6)
+    if isinstance(value, dict) and "local_date" in value:
+        return (dt.date(*value["local_date"]) - dt.date(1970, 1, 1)).days
+    if isinstance(value, dict) and "array" in value:
+        return list(map(internal_value, value["array"]))
+    if isinstance(value, dict) and "pojo" in value:
+        return Row([internal_value(one) for one in value["fields"].values()])
+    if isinstance(value, dict) and "row" in value:
+        return Row(list(map(internal_value, value["row"])), ROW_KINDS[value["row_kind"]])
+    return value_of(value)
+
+
 Convert = Callable[[Mapping[str, Any]], Any]
 
 BY_TAG: dict[str, Convert] = {
     "avro": lambda v: (v["avro"], value_of(v["value"])),
     "backlog": lambda v: streaming.RecordAttributes(v["backlog"]),
     "bigint": lambda v: int(v["bigint"]),
+    "binary_row": lambda v: bytes.fromhex(v["binary_row"]),
     "bitmap": lambda v: v["bitmap"],
     "buffer_entry": lambda v: streaming.BufferEntry(value_of(v["buffer_entry"]), v["joined"]),
     "byte": lambda v: v["byte"],
@@ -255,9 +288,11 @@ BY_TAG: dict[str, Convert] = {
     "row_sqn": lambda v: sql.RowSqnInfo(*v["row_sqn"]),
     "set": lambda v: _elements(list(map(value_of, v["set"]))),
     "short": lambda v: v["short"],
-    "sql_array": lambda v: list(map(value_of, v["sql_array"])),
+    "sql_array": lambda v: [_sql_value(v["of"], one) for one in v["sql_array"]],
     "sql_date": lambda v: _epoch_millis(v["sql_date"]),
-    "sql_map": lambda v: _mapping(_pairs(v["sql_map"])),
+    "sql_map": lambda v: _mapping(
+        [tuple(map(_sql_value, v["of"], pair)) for pair in v["sql_map"]]  # type: ignore[misc]
+    ),
     "sql_time": lambda v: _epoch_millis(v["sql_time"]),
     "sql_timestamp": lambda v: as_instant(v["sql_timestamp"][0] // 1000, v["sql_timestamp"][1]),
     "status": lambda v: streaming.WatermarkStatus(v["status"]),
@@ -284,7 +319,7 @@ def _with_two_tags(value: Mapping[str, Any]) -> Any:
     if "array" in value:
         return _array(value["array"], value["of"])
     if "sql_row" in value:
-        return Row([value_of(one) for _, one in value["sql_row"]], ROW_KINDS[value["row_kind"]])
+        return Row([_sql_value(*one) for one in value["sql_row"]], ROW_KINDS[value["row_kind"]])
     if "row" in value:
         return Row([value_of(one) for one in value["row"]], ROW_KINDS[value["row_kind"]])
     if "node" in value and "sqn" in value:

@@ -43,6 +43,7 @@ WRAPPED = (
 RUNTIME = "org.apache.flink.runtime.state."
 SINK = "org.apache.flink.streaming.api.functions.sink."
 TWO_PHASE = "TwoPhaseCommitSinkFunction$StateSerializerSnapshot"
+MULTISETS = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
 SINGLE_THREAD = (
     "org.apache.flink.api.common.typeutils.SingleThreadAccessCheckingTypeSerializer"
     "$SingleThreadAccessCheckingTypeSerializerSnapshot"
@@ -51,7 +52,7 @@ STREAM_ELEMENT = (
     "org.apache.flink.streaming.runtime.streamrecord.StreamElementSerializer"
     "$StreamElementSerializerSnapshot"
 )
-MULTISET = "org.apache.flink.table.runtime.sequencedmultisetstate.linked."
+
 JOIN = "org.apache.flink.streaming.api.operators.co.IntervalJoinOperator"
 NULLABLE = f"{sb.JAVA}NullableSerializer$NullableSerializerSnapshot"
 COMPOUNDS = [
@@ -97,7 +98,7 @@ COMPOUNDS = [
     ),
     *(
         (
-            sb.composite(f"{MULTISET}{name}Serializer${name}SerializerSnapshot", 0, [LONG, LONG]),
+            sb.composite(f"{MULTISETS}{name}Serializer${name}SerializerSnapshot", 0, [LONG, LONG]),
             text,
         )
         for name, text in (("MetaSqnInfo", "META_SQN_INFO"), ("RowSqnInfo", "ROW_SQN_INFO"))
@@ -139,6 +140,86 @@ def of_scala(package: str) -> list[tuple[bytes, str]]:
     ]
 
 
+TYPE = java.stream(java.logical_type("BIGINT"))
+TEXT = java.stream(java.logical_type("VARCHAR", ("length", 5)))
+A_SERIALIZER = java.stream(java.instance("a.Serializer"))
+VIEWS = "org.apache.flink.table.dataview."
+PYTHON = f"{sb.TABLE}serializers.python."
+
+
+def of_table(name: str, version: int, contents: bytes, package: str = sb.TABLE) -> bytes:
+    return sb.snapshot(f"{package}{name}Serializer${name}SerializerSnapshot", version, contents)
+
+
+def of_views(name: str, *parts: bytes) -> bytes:
+    return sb.composite(f"{VIEWS}{name}SerializerSnapshot", 1, parts)
+
+
+def java_serializer(name: str) -> bytes:
+    """A serializer as a Java object, by the name of its class."""
+    return java.stream(java.instance(f"{name}Serializer"))
+
+
+COMPARATOR = java.stream(java.instance("a.Comparator"))
+CODE = sb.i32(3) + b"abc"
+SQL_SNAPSHOTS = [
+    (of_table("ArrayData", 3, TYPE + A_SERIALIZER), "SQL_ARRAY(BIGINT)"),
+    (of_table("MapData", 3, TEXT + TYPE + A_SERIALIZER * 2), "SQL_MAP(VARCHAR(5), BIGINT)"),
+    (
+        sb.snapshot(
+            f"{sb.TABLE}DecimalDataSerializer$DecimalSerializerSnapshot", 3, sb.i32(20, 2)
+        ),
+        "SQL_DECIMAL(DECIMAL(20, 2))",
+    ),
+    (of_table("TimestampData", 1, sb.i32(3)), "SQL_TIMESTAMP(TIMESTAMP(3))"),
+    (of_table("BinaryRowData", 3, sb.i32(2)), "BINARY_ROW"),
+    (
+        sb.composite(
+            f"{sb.TABLE}LinkedListSerializer$LinkedListSerializerSnapshot", 3, [INT], b"\1"
+        ),
+        "LINKED_LIST(INT)",
+    ),
+    (
+        sb.composite(f"{sb.TABLE}WindowKeySerializer$WindowKeySerializerSnapshot", 1, [INT]),
+        "WINDOW_KEY(INT)",
+    ),
+    (
+        sb.snapshot(
+            f"{sb.TABLE}SortedMapSerializerSnapshot", 3, COMPARATOR + sb.nested([INT, STRING])
+        ),
+        "SORTED_MAP(a.Comparator, INT, STRING)",
+    ),
+    (of_views("ListView", sb.list_of(INT)), "LIST_VIEW(LIST(INT))"),
+    (of_views("MapView", sb.map_of(INT, LONG)), "MAP_VIEW(MAP(INT, LONG))"),
+    (of_views("NullAwareMap", INT, LONG), "NULL_AWARE_MAP(INT, LONG)"),
+    (
+        sb.composite(f"{MULTISETS}NodeSerializer$NodeSerializerSnapshot", 0, [INT] + [LONG] * 5),
+        "MULTISET_NODE(INT, LONG, LONG, LONG, LONG, LONG)",
+    ),
+    (
+        sb.snapshot(f"{MULTISETS}RowDataKeySerializerSnapshot", 0, CODE + CODE + row_data()),
+        "MULTISET_KEY(SQL_ROW)",
+    ),
+    (
+        of_table("ArrayData", 1, TYPE + java_serializer(f"{sb.BASE}Long"), PYTHON),
+        "PYTHON_ARRAY(SQL_VALUE(LONG, BIGINT))",
+    ),
+    (
+        sb.snapshot(
+            f"{PYTHON}MapDataSerializer$BaseMapSerializerSnapshot",
+            1,
+            TEXT
+            + TYPE
+            + java_serializer(f"{sb.TABLE}StringData")
+            + java_serializer(f"{sb.BASE}Long"),
+        ),
+        "PYTHON_MAP(SQL_VALUE(SQL_STRING, VARCHAR(5)), SQL_VALUE(LONG, BIGINT))",
+    ),
+    (
+        of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([LONG]), PYTHON),
+        "PYTHON_ROW(SQL_VALUE(LONG, BIGINT))",
+    ),
+]
 SNAPSHOTS = [
     *((sb.simple(name), name.upper()) for name in ("Boolean", "Byte", "Char", "Double", "Float")),
     *((sb.simple(name), name.upper()) for name in ("Int", "Long", "Short", "String")),
@@ -158,7 +239,7 @@ SNAPSHOTS = [
     (sb.timer_of(STRING, sb.NONE), "TIMER(STRING, VOID_NAMESPACE)"),
     (sb.tuple_of(INT, sb.tuple_of(STRING)), "TUPLE(INT, TUPLE(STRING))"),
     (sb.tuple_of(INT, java_class="a.Pair"), "TUPLE(a.Pair, INT)"),
-    (external(sb.simple("Double")), "DOUBLE"),
+    (external(sb.simple("Double")), "EXTERNAL(DOUBLE)"),
     (row(3, INT, STRING), "ROW(INT, STRING)"),
     (row(4, INT, kind=b"\1"), "ROW(INT)"),
     (row(4, INT, kind=b"\0"), "ROW(INT)"),
@@ -176,4 +257,5 @@ SNAPSHOTS = [
     *COMPOUNDS,
     *of_scala("api.scala"),
     *of_scala("table.api"),
+    *SQL_SNAPSHOTS,
 ]

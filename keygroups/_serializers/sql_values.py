@@ -1,0 +1,543 @@
+"""The values of Flink SQL's rows, arrays and maps, from their bytes and back.
+
+Rows are as `keygroups.binary_row` has them. An array is its count, a null bit an element and a
+slot an element, which is as large as its type; a map the size of the array of its keys, that
+array, and the array of its values.
+
+What Python cannot hold exactly stays as Flink has it: a date or a time beyond Python's as the
+number of days or milliseconds, a timestamp beyond Python's years or finer than the microsecond
+as `TimestampData`, and a value of a RAW type as its bytes.
+
+What is written need not be what a key has to be: a column that is NOT NULL holds NULL where it is
+a processing time, and texts may be longer than their type says, for Flink does not look at it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
+from keygroups._serializers.compounds import as_dict
+from keygroups._values import checks
+from keygroups._values.bitmaps import Bitmap
+from keygroups._values.checks import EPOCH, UTC_EPOCH
+from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_values import Variant
+from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
+from keygroups._values.sql import TimestampData
+from keygroups.binary_row import array_writer, items_of, map_writer, row_writer
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.logical_types import LogicalType, array_header_size, row_header_size
+
+Decode = Callable[[bytes], Any]  # of the bytes of a row, an array or a map
+Encode = Callable[[Any], bytes]
+Convert = Callable[[bytes, Any], Any]  # of a row or an array, and the number in a slot
+Converter = Callable[[Any], Any]  # of a Python value to the one that `binary_row` writes
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MAX_DAY = date.max.toordinal()
+_DAY_MILLIS = 86_400_000
+_MILLI_NANOS = 1_000_000
+_MILLISECOND = timedelta(milliseconds=1)
+EXACT = Context(38, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+"""Of decimals, whatever the caller's context is."""
+
+_FORMATS = {
+    **{"BOOLEAN": "?", "TINYINT": "b", "SMALLINT": "h", "INT": "i", "BIGINT": "q"},
+    **{"FLOAT": "f", "DOUBLE": "d", "INTERVAL_YEAR_MONTH": "i", "INTERVAL_DAY_TIME": "q"},
+}
+
+_long = struct.Struct("<q").unpack_from
+_count = struct.Struct("<i").unpack_from
+
+
+# --- reading ----------------------------------------------------------------------------
+
+
+class _Slot(NamedTuple):
+    """How the value of a type is read: the number in its slot, and what is made of it.
+
+    That is the value itself; or `convert` makes it of the row and the number; or the number says
+    where its bytes are, which `decode` reads, and `is_inline` whether they may be in the slot.
+    """
+
+    packed: str  # format of the module struct
+    convert: Convert | None = None
+    decode: Decode | None = None
+    is_inline: bool = False
+
+
+def row_reader(fields: Sequence[LogicalType]) -> Callable[[bytes], Row]:
+    """Make the function from a BinaryRowData's bytes to its fields, None for NULL, and kind.
+
+    It raises IndexError or struct.error where the bytes are too few, ValueError where they are
+    no values of the types.
+    """
+    header = row_header_size(len(fields))
+    slots = [*map(_slot, fields)]
+    padded = (f"{slot.packed}{8 - struct.calcsize(f'<{slot.packed}')}x" for slot in slots)
+    unpack = struct.Struct(f"<{header}x{''.join(padded)}").unpack_from
+    bits = [(index, index // 8, 1 << index % 8) for index in range(len(fields))]
+    no_nulls = bytes(header - 1)
+    converts = [(i, slot.convert) for i, slot in enumerate(slots) if slot.convert is not None]
+    decodes = [
+        (i, _inline_or_part if slot.is_inline else _part, slot.decode)
+        for i, slot in enumerate(slots)
+        if slot.decode is not None
+    ]
+    new = tuple.__new__
+
+    def read_row(row: bytes) -> Row:
+        values: list[Any] = [*unpack(row)]
+        nulls = row[1:header]
+        if nulls != no_nulls:
+            for index, null_byte, null_bit in bits:
+                if nulls[null_byte] & null_bit:
+                    values[index] = None
+        for index, convert in converts:
+            if (number := values[index]) is not None:
+                values[index] = convert(row, number)
+        if decodes:
+            room = len(row)
+            for index, part, decode in decodes:
+                if (number := values[index]) is not None:
+                    data = part(row, number)
+                    room -= len(data)
+                    if room < 0:
+                        raise _overlapping(row)
+                    values[index] = decode(data)
+        kind = row[0]
+        if not kind:  # of nearly all, for which a call of `row_of_kind` would be felt
+            return new(Row, values)
+        if kind >= len(ROW_KINDS):
+            raise ValueError(f"a row of kind {kind}")
+        return row_of_kind(values, kind)
+
+    return read_row
+
+
+def array_reader(element: LogicalType) -> Callable[[bytes], list[Any]]:
+    """Make the function from a BinaryArrayData's bytes to its elements, as `row_reader`."""
+    packed, convert, decode, is_inline = _slot(element)
+    part = _inline_or_part if is_inline else _part
+
+    def read_array(array: bytes) -> list[Any]:
+        (count,) = _count(array, 0)
+        if not 0 <= count <= len(array):
+            raise ValueError(f"an array of {count} elements in {len(array)} bytes")
+        header = array_header_size(count)
+        values: list[Any] = [*struct.unpack_from(f"<{count}{packed}", array, header)]
+        nulls = array[4:header]
+        if nulls.strip(b"\0"):
+            values = [
+                None if nulls[index // 8] & 1 << index % 8 else value
+                for index, value in enumerate(values)
+            ]
+        if convert is not None:
+            return [None if value is None else convert(array, value) for value in values]
+        if decode is None:
+            return values
+        room, elements = len(array), []
+        for value in values:
+            if value is not None:
+                data = part(array, value)
+                room -= len(data)
+                if room < 0:
+                    raise _overlapping(array)
+                value = decode(data)
+            elements.append(value)
+        return elements
+
+    return read_array
+
+
+def map_reader(key: LogicalType, value: LogicalType) -> Decode:
+    """Make the function from a BinaryMapData's bytes to a dict, as `row_reader`.
+
+    It gives pairs where Python takes keys for one, or cannot hash them.
+    """
+    read_keys, read_values = array_reader(key), array_reader(value)
+
+    def read_map(data: bytes) -> Any:
+        (size,) = _count(data, 0)
+        if not 0 <= size <= len(data) - 4:
+            raise ValueError(f"keys of {size} bytes in a map of {len(data)}")
+        keys, values = read_keys(data[4 : 4 + size]), read_values(data[4 + size :])
+        if len(keys) != len(values):
+            raise ValueError(f"a map of {len(keys)} keys and {len(values)} values")
+        return as_dict([*zip(keys, values)])
+
+    return read_map
+
+
+def reader_of(field: LogicalType) -> Decode | None:
+    """Return what reads the bytes of a ROW, an ARRAY, a MAP or a MULTISET; None of others."""
+    name, fields = field.name, field.fields
+    if name == "ROW":
+        return row_reader(fields)
+    if name == "ARRAY":
+        return array_reader(*fields)
+    if name in ("MAP", "MULTISET"):
+        return map_reader(*items_of(field))
+    return None
+
+
+def _slot(field: LogicalType) -> _Slot:
+    name = field.name
+    if (packed := _FORMATS.get(name)) is not None:
+        return _Slot(packed)
+    if name in ("DATE", "TIME"):
+        to_value = day_of if name == "DATE" else time_of
+        return _Slot("i", lambda _, number: to_value(number))
+    if name == "DECIMAL":
+        to_decimal = decimal_reader(field)
+        return _Slot("Q", decode=to_decimal) if field.reserved else _compact_decimal(field)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return _timestamp_slot(field)
+    if name in ("CHAR", "VARCHAR"):
+        return _Slot("Q", decode=bytes.decode, is_inline=True)
+    if name in ("BINARY", "VARBINARY", "BITMAP"):
+        return _Slot("Q", decode=Bitmap if name == "BITMAP" else bytes, is_inline=True)
+    if name == "RAW":
+        return _Slot("Q", decode=bytes)
+    return _Slot("Q", decode=reader_of(field) or _read_variant)
+
+
+def _inline_or_part(data: bytes, slot: int) -> bytes:
+    """Return bytes that are in their slot, if its highest bit says so."""
+    if not slot >> 63:
+        return _part(data, slot)
+    size = slot >> 56 & 0x7F
+    if size > LogicalType.MAX_INLINE:
+        raise ValueError(f"{size} bytes in a slot of {LogicalType.MAX_INLINE}")
+    return slot.to_bytes(8, "little")[:size]
+
+
+def _part(data: bytes, slot: int) -> bytes:
+    size, offset = slot & 0xFFFFFFFF, slot >> 32
+    if offset + size > len(data):
+        raise IndexError("too few bytes")
+    return data[offset : offset + size]
+
+
+def _overlapping(data: bytes) -> ValueError:
+    """Return the error for values that share bytes.
+
+    BinaryRowWriter and BinaryArrayWriter put one after the other. So they are as long as the row
+    together at most, at each depth.
+    """
+    return ValueError(f"values in a row of {len(data)} bytes overlap")
+
+
+def day_of(days: int) -> date | int:
+    """Return the date so many days after the epoch, or their number where Python has none."""
+    ordinal = days + _EPOCH_DAY
+    return date.fromordinal(ordinal) if 1 <= ordinal <= _MAX_DAY else days
+
+
+def time_of(millis: int) -> time | int:
+    """Return the time at a millisecond of the day, or the number where it is none."""
+    if not 0 <= millis < _DAY_MILLIS:
+        return millis
+    return (EPOCH + timedelta(milliseconds=millis)).time()
+
+
+def timestamp_reader(epoch: datetime = EPOCH) -> Callable[[int, int], datetime | TimestampData]:
+    """Make the function from milliseconds since the epoch and nanoseconds above to a moment."""
+
+    def to_timestamp(millis: int, nanos: int) -> datetime | TimestampData:
+        micros, rest = divmod(nanos, 1_000)
+        if rest or not 0 <= micros < 1_000:
+            if not 0 <= nanos < _MILLI_NANOS:
+                raise ValueError(f"{nanos} nanoseconds of a millisecond")
+            return TimestampData(millis, nanos)
+        try:
+            return epoch + timedelta(0, 0, micros, millis)
+        except OverflowError:
+            return TimestampData(millis, nanos)
+
+    return to_timestamp
+
+
+def _timestamp_slot(field: LogicalType) -> _Slot:
+    to_timestamp = timestamp_reader(_epoch_of(field))
+    if not field.reserved:
+        return _Slot("q", lambda _, millis: to_timestamp(millis, 0))
+
+    def convert(data: bytes, slot: int) -> datetime | TimestampData:
+        return to_timestamp(_long(data, slot >> 32)[0], slot & 0xFFFFFFFF)
+
+    return _Slot("Q", convert)
+
+
+def _epoch_of(field: LogicalType) -> datetime:
+    return UTC_EPOCH if field.name == "TIMESTAMP_LTZ" else EPOCH
+
+
+def _compact_decimal(field: LogicalType) -> _Slot:
+    scale = -(field.scale or 0)
+    # Of whatever precision, as Flink's DecimalData.fromUnscaledLong does not look at it.
+    return _Slot("q", lambda _, unscaled: Decimal(unscaled).scaleb(scale, EXACT))
+
+
+def decimal_reader(field: LogicalType) -> Callable[[bytes], Decimal]:
+    """Make the function from the two's complement of a DECIMAL without its point to the number."""
+    scale = -(field.scale or 0)
+    limit = 10 ** (field.precision or 0)
+
+    def to_decimal(data: bytes) -> Decimal:
+        # DecimalData.fromUnscaledBytes makes null of more digits, and 16 bytes are reserved.
+        if not 0 < len(data) <= field.reserved:
+            raise ValueError(f"a {field} of {len(data)} bytes")
+        unscaled = int.from_bytes(data, signed=True, byteorder="big")
+        if not -limit < unscaled < limit:
+            raise ValueError(f"a {field} of more digits: {unscaled}")
+        return Decimal(unscaled).scaleb(scale, EXACT)
+
+    return to_decimal
+
+
+def _read_variant(data: bytes) -> Variant:
+    """Return a VARIANT, whose metadata is first here, after its size, which is big endian."""
+    size = int.from_bytes(data[:4], "big")
+    if size > len(data) - 4:
+        raise ValueError(f"metadata of {size} bytes in a variant of {len(data)}")
+    return Variant(data[4 + size :], data[4 : 4 + size])
+
+
+# --- writing ----------------------------------------------------------------------------
+
+
+def value_encoder(field: LogicalType) -> Encode:
+    """Make the function from a value, checked there, to the bytes of a ROW, ARRAY or MAP.
+
+    It raises InvalidTypeError or InvalidValueError. The bytes are as Flink's serializers write
+    values that are of other classes: a NULL takes no room.
+    """
+    convert, write = value_converter(field), _writer_of(field)
+    name = str(field)
+
+    def encode(value: Any) -> bytes:
+        try:
+            return bytes(write(convert(value)))
+        except UnsupportedKeyTypeError:  # of enums, with what to do about those that are keys
+            raise InvalidTypeError(
+                f"value of type {name} must not be an enum or hold one, got {show(value)}"
+            ) from None
+
+    return encode
+
+
+def _writer_of(field: LogicalType) -> Callable[[Any], bytearray]:
+    if field.name == "ROW":
+        return row_writer(field.fields, is_key=False)
+    if field.name == "ARRAY":
+        return array_writer(field.fields[0])
+    return map_writer(items_of(field))
+
+
+def value_converter(field: LogicalType) -> Converter:
+    """Return the function from a value, checked there, to the one that `binary_row` writes.
+
+    None is none of the values of a type: it is NULL, whatever the type says.
+    """
+    name, text = field.name, str(field)
+    if name == "ROW":
+        return _row_converter(text, [*map(value_converter, field.fields)])
+    if name == "ARRAY":
+        return _array_converter(text, value_converter(field.fields[0]))
+    if name in ("MAP", "MULTISET"):
+        return _map_converter(text, *map(value_converter, items_of(field)))
+    if name == "DECIMAL":
+        return decimal_converter(field)
+    if name in ("TIMESTAMP", "TIMESTAMP_LTZ"):
+        return timestamp_converter(field)
+    if name in _INTEGER_BITS:
+        return checks.integer_checker(text, _INTEGER_BITS[name])
+    return partial(_CONVERTERS[name], text)
+
+
+def _nullable(convert: Converter) -> Converter:
+    return lambda value: None if value is None else convert(value)
+
+
+def _row_converter(text: str, converters: Sequence[Converter]) -> Converter:
+    each_field = [*map(_nullable, converters)]
+
+    def convert_row(value: object) -> Sequence[Any]:
+        fields = checks.expect_fields(text, len(each_field), value)
+        values = [*checks.each("field", each_field, fields)]
+        if isinstance(value, Row) and value.row_kind != "+I":
+            return Row(values, value.row_kind)
+        return values
+
+    return convert_row
+
+
+def _array_converter(text: str, element: Converter) -> Converter:
+    convert = _nullable(element)
+
+    def convert_array(value: object) -> list[Any]:
+        elements = checks.expect(text, value, list, "a list")
+        return [*checks.each("element", repeat(convert), elements)]
+
+    return convert_array
+
+
+def _map_converter(text: str, key: Converter, value: Converter) -> Converter:
+    convert_key, convert_value = _nullable(key), _nullable(value)
+
+    def convert_map(items: object) -> tuple[list[Any], list[Any]]:
+        pairs = map_items(text, items)
+        keys = [*checks.each("key", repeat(convert_key), (key for key, _ in pairs))]
+        return keys, [*checks.each("value", repeat(convert_value), (of for _, of in pairs))]
+
+    return convert_map
+
+
+def map_items(text: str, value: object) -> Sequence[tuple[Any, Any]]:
+    """Return the items of a map, which is a dict or, where it can be none, a list of pairs."""
+    if isinstance(value, dict):
+        return [*value.items()]
+    items = checks.expect(text, value, list, "a dict, or a list of pairs")
+    for item in items:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise InvalidTypeError(
+                f"key of type {text} must be a dict, or a list of pairs, got {show(item)} in one"
+            )
+    return items
+
+
+def _convert_bool(text: str, value: object) -> bool:
+    return checks.expect_bool(text, value)
+
+
+def _float_bits(text: str, value: object) -> int:
+    number = checks.expect_single(text, value)
+    return int.from_bytes(checks.pack_single(text, number), "little")
+
+
+def _double_bits(text: str, value: object) -> int:
+    number = checks.expect(text, value, float, "a float")
+    return int.from_bytes(struct.pack("<d", number), "little")
+
+
+def epoch_day(text: str, value: object) -> int:
+    """Return the day of a date, or a number of days where Python has no date for it."""
+    if type(value) is int and type(day_of(value)) is int:
+        return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
+    return checks.check_date(text, value).toordinal() - _EPOCH_DAY
+
+
+def day_millis(text: str, value: object) -> int:
+    """Return the millisecond of the day of a time, or one that no day has."""
+    if type(value) is int and type(time_of(value)) is int:
+        return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
+    checked = checks.check_time(text, value)
+    nanos = checked.microsecond * 1_000
+    if nanos % _MILLI_NANOS:
+        raise InvalidValueError(
+            f"key of type {text} must be whole milliseconds, got {show(value)}"
+        )
+    return nano_of_day(checked.hour, checked.minute, checked.second, nanos) // _MILLI_NANOS
+
+
+def text_bytes(text: str, value: object) -> bytes:
+    """Return the UTF-8 of a text, which has none of the surrogates that UTF-8 has not."""
+    string = checks.expect(text, value, str, "a str")
+    try:
+        return string.encode()
+    except UnicodeEncodeError:
+        raise InvalidValueError(
+            f"key of type {text} must have no half of a surrogate pair, got {show(value)}"
+        ) from None
+
+
+def _convert_bytes(text: str, value: object) -> bytes:
+    return bytes(checks.expect(text, value, (bytes, bytearray), "bytes"))
+
+
+def _convert_bitmap(text: str, value: object) -> bytes:
+    return checks.expect(text, value, Bitmap, "a Bitmap").data
+
+
+def _convert_variant(text: str, value: object) -> bytes:
+    variant = checks.expect(text, value, Variant, "a Variant")
+    data, metadata = (_convert_bytes(text, part) for part in variant)
+    return len(metadata).to_bytes(4, "big") + metadata + data
+
+
+def timestamp_converter(field: LogicalType) -> Callable[[object], tuple[int, int]]:
+    """Make the function from a moment to milliseconds since the epoch and nanoseconds above."""
+    text = str(field)
+    since_epoch = (
+        checks.instant_since_epoch if field.name == "TIMESTAMP_LTZ" else checks.local_since_epoch
+    )
+
+    def convert_timestamp(value: object) -> tuple[int, int]:
+        if isinstance(value, TimestampData):
+            millis = check_int(f"millisecond of a {text}", value[0], LONG_MIN, LONG_MAX)
+            nanos = check_int(f"nano_of_millisecond of a {text}", value[1], 0, _MILLI_NANOS - 1)
+        else:
+            since = since_epoch(text, value)
+            millis, nanos = since // _MILLISECOND, since.microseconds % 1_000 * 1_000
+        if nanos and not field.reserved:
+            raise InvalidValueError(
+                f"key of type {text} must be whole milliseconds, got {show(value)}"
+            )
+        return millis, nanos
+
+    return convert_timestamp
+
+
+def decimal_converter(field: LogicalType) -> Callable[[object], int]:
+    """Make the function from a Decimal to the number without its point."""
+    text, scale = str(field), field.scale or 0
+    limit = 10 ** (field.precision or 0)
+    low, high = (1 - limit, limit - 1) if field.reserved else (LONG_MIN, LONG_MAX)
+    # Raises where digits after the scale are lost.
+    context = Context(60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+    unit = Decimal((0, (1,), -scale))
+
+    def convert_decimal(value: object) -> int:
+        decimal = checks.expect(text, value, Decimal, "a Decimal")
+        if not decimal.is_finite():
+            raise InvalidValueError(f"key of type {text} must be finite, got {show(decimal)}")
+        try:
+            unscaled = int(context.scaleb(context.quantize(decimal, unit), scale))
+        except (Inexact, InvalidOperation):
+            unscaled = high + 1
+        if not low <= unscaled <= high:
+            raise InvalidValueError(
+                f"key of type {text} must have at most {field.precision} digits, {scale} of them "
+                f"after the point, got {show(decimal)}"
+            )
+        return unscaled
+
+    return convert_decimal
+
+
+_INTEGER_BITS = {
+    **{"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64},
+    **{"INTERVAL_YEAR_MONTH": 32, "INTERVAL_DAY_TIME": 64},
+}
+_CONVERTERS: dict[str, Callable[[str, Any], Any]] = {
+    "BOOLEAN": _convert_bool,
+    "FLOAT": _float_bits,
+    "DOUBLE": _double_bits,
+    "CHAR": text_bytes,
+    "VARCHAR": text_bytes,
+    "BINARY": _convert_bytes,
+    "VARBINARY": _convert_bytes,
+    "RAW": _convert_bytes,
+    "BITMAP": _convert_bitmap,
+    "VARIANT": _convert_variant,
+    "DATE": epoch_day,
+    "TIME": day_millis,
+}
