@@ -23,7 +23,7 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
-from keygroups._serializers.compounds import as_dict
+from keygroups._serializers.collections import as_dict
 from keygroups._values import checks
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH, UTC_EPOCH

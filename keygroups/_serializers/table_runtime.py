@@ -17,7 +17,7 @@ from keygroups._serializers.base import (
     read_nested,
     read_versioned_snapshot,
 )
-from keygroups._serializers.compounds import as_dict
+from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object

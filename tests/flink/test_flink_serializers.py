@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from flink_oracle import flink_jar
 from java_classes import implementations
@@ -17,7 +19,7 @@ NOT_KNOWN = {
 
 
 @pytest.mark.flink
-def test_every_snapshot_is_known(record_property: pytest.RecordProperty) -> None:
+def test_every_snapshot_is_known(record_property: Callable[[str, object], None]) -> None:
     dist = flink_jar()
     if dist is None:
         pytest.skip("needs Flink's jars")
