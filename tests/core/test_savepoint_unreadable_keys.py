@@ -13,7 +13,8 @@ import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups import cli
-from keygroups._serializers.compounds import KryoSerializer, PojoSerializer
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint

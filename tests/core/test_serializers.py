@@ -17,9 +17,9 @@ from keygroups._serializers.compounds import (
     EnumSerializer,
     ListSerializer,
     MapSerializer,
-    PojoSerializer,
     RowSerializer,
 )
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups.errors import (
     InvalidTypeError,

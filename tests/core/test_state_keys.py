@@ -18,13 +18,13 @@ from keygroups import hash_code, state_keys, types
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
-    KryoSerializer,
     ListSerializer,
     MapSerializer,
-    PojoSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.sql_rows import RowDataSerializer
 from keygroups.errors import (
     InvalidTypeError,

@@ -26,14 +26,14 @@ from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assig
 from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
-    KryoSerializer,
     ListSerializer,
     MapSerializer,
-    PojoSerializer,
     RowSerializer,
     TimerSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.scalars import (
     BYTES,
     CHAR,

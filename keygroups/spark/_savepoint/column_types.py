@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import compounds, scalars, sql_rows
+from keygroups._serializers import compounds, pojos, scalars, sql_rows
 from keygroups._values.checks import EPOCH
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
@@ -50,7 +50,7 @@ def key_column_of(serializer: Serializer) -> SparkColumn | None:
 
 def is_of_the_job(serializer: Serializer) -> bool:
     """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or isinstance(serializer, compounds.PojoSerializer):
+    if serializer.read is None or isinstance(serializer, pojos.PojoSerializer):
         return True  # a POJO may be of a subclass
     return any(map(is_of_the_job, serializer.parts))
 
@@ -288,7 +288,7 @@ COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn
     compounds.TupleSerializer: lambda made: _struct_of(
         _numbered(made.parts), [*map(_part, made.parts)]
     ),
-    compounds.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
+    pojos.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
     sql_rows.RawValueDataSerializer: BINARY,
 }
