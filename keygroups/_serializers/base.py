@@ -11,12 +11,12 @@ no stated length, so a class that is not known here ends the reading of the head
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import FrozenInstanceError
 from typing import Any, ClassVar
 
-from keygroups._checks import MAX_DEPTH, show
-from keygroups._serializers.data_input import Cursor
+from keygroups._checks import MAX_DEPTH, check_int, check_str, show
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.value_checks import check_value
 from keygroups.errors import (
@@ -47,7 +47,12 @@ _COMPOSITE_MAGIC = 911108
 _NESTED_MAGIC = 1333245
 
 REGISTRY: dict[str, type[Serializer]] = {}
-"""By the class of their snapshots; `keygroups._serializers` imports all that are in it."""
+"""By the class of their snapshots; `keygroups._serializers` imports all that are in it.
+
+A user's own are not: each savepoint has those that it is opened with, in its ReadingContext.
+"""
+
+_PACKAGE = f"{__package__}."
 
 
 class UnreadableError(ValueError):
@@ -104,7 +109,7 @@ class Serializer:
     _arguments: tuple[object, ...] | None = None
 
     def __init_subclass__(cls) -> None:
-        if "snapshot" in vars(cls):
+        if "snapshot" in vars(cls) and cls.__module__.startswith(_PACKAGE):
             known = REGISTRY.setdefault(cls.snapshot, cls)
             if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
                 raise InvalidValueError(
@@ -145,13 +150,20 @@ class Serializer:
         return type(self), self._arguments or ()
 
     @staticmethod
-    def from_snapshot(data: bytes) -> Serializer:
+    def from_snapshot(
+        data: bytes,
+        *,
+        serializers: Mapping[str, type[Serializer]] | None = None,
+        kryo_version: int = 5,
+    ) -> Serializer:
         r"""Return the serializer that a snapshot tells of.
 
         `data` is all of it as the header of an operator's state has it: the version of all
         snapshots, which is 2, then class, version and contents. That of an external type of SQL
-        gives the serializer within it. Raises SavepointError where it is none or of a class that
-        is not known, InvalidTypeError where it is no bytes.
+        gives the serializer within it. `serializers` are those of `read_savepoint`;
+        `kryo_version` is 2 for what Flink 1 wrote, 5 for Flink 2, and matters to Kryo's values
+        alone. Raises SavepointError where it is none or of a class that is not known,
+        InvalidTypeError or InvalidValueError for what is no argument.
 
         Flink: TypeSerializerSnapshotSerializationUtil.readSerializerSnapshot.
 
@@ -160,7 +172,10 @@ class Serializer:
         >>> Serializer.from_snapshot(b"\0\0\0\2\0" + bytes([len(name)]) + name + b"\0\0\0\3")
         LONG
         """
-        cursor = Cursor(_check_bytes(data), "data")
+        if check_int("kryo_version", kryo_version, 2, 5) not in (2, 5):
+            raise InvalidValueError(f"kryo_version must be 2 or 5, got {show(kryo_version)}")
+        context = ReadingContext(checked_serializers(serializers), kryo_version)
+        cursor = Cursor(_check_bytes(data), "data", context=context)
         serializer = read_serializer(cursor)
         if cursor.left:
             raise cursor.error(f"the snapshot of {serializer} ends {cursor.left} bytes earlier")
@@ -362,7 +377,7 @@ def read_versioned_snapshot(cursor: Cursor, depth: int = 0) -> Serializer:
     start = cursor.pos
     snapshot = cursor.utf()
     version = cursor.i32()
-    known = REGISTRY.get(snapshot)
+    known = cursor.context.serializers.get(snapshot) or REGISTRY.get(snapshot)
     if known is None:
         cursor.pos = start
         error = cursor.error(f"the serializer with the snapshot {show(snapshot)} is not known")
@@ -420,6 +435,26 @@ def write_part(serializer: Serializer, value: Any) -> bytes:
     if value is None and not serializer.takes_null:
         raise InvalidValueError(f"a {serializer} must not be None: its serializer writes no null")
     return serializer.write(value)
+
+
+def checked_serializers(serializers: object) -> dict[str, type[Serializer]]:
+    """Return a user's own serializers after checking that they are such; None is no such."""
+    if serializers is None:
+        return {}
+    if not isinstance(serializers, Mapping):
+        raise InvalidTypeError(
+            f"serializers must be a mapping of classes, got {show(serializers)}"
+        )
+    checked = {}
+    for snapshot, own in serializers.items():
+        name = check_str("class in serializers", snapshot)
+        if not isinstance(own, type) or not issubclass(own, Serializer) or own is Serializer:
+            raise InvalidTypeError(
+                f"serializers must have a class derived from Serializer for {show(name)}, got "
+                f"{show(own)}"
+            )
+        checked[name] = own
+    return checked
 
 
 def _check_bytes(data: object) -> bytes:

@@ -3,24 +3,49 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from keygroups.errors import SavepointError
+
+if TYPE_CHECKING:
+    from keygroups._serializers.base import Serializer
 
 _u16 = struct.Struct(">H").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
 
+@dataclass(frozen=True)
+class ReadingContext:
+    """What snapshots do not say themselves, and how they are read depends on; it may be pickled.
+
+    `serializers` are those of the job's own, by the class of their snapshots. `kryo_version` is
+    that of the Kryo that wrote the values: 2 in Flink 1, 5 in Flink 2.
+    """
+
+    serializers: Mapping[str, type[Serializer]] = field(default_factory=dict)
+    kryo_version: int = 5
+
+
+_NEWEST = ReadingContext()
+
+
 class Cursor:
     """Reads big-endian values one after another; what is not there raises with the offset.
 
-    `name` is that of the file, `start` the offset of `data` in it.
+    `name` is that of the file, `start` the offset of `data` in it. `context` is what the snapshots
+    that are read with the cursor are read with.
     """
 
-    def __init__(self, data: bytes, name: str, start: int = 0) -> None:
+    def __init__(
+        self, data: bytes, name: str, start: int = 0, context: ReadingContext = _NEWEST
+    ) -> None:
         self.data = data
         self.pos = 0
         self.name = name
+        self.context = context
         self._start = start
         self._end = len(data)
 
@@ -43,7 +68,7 @@ class Cursor:
     def frame(self) -> Cursor:
         """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
         size = self.i32()
-        inside = Cursor(self.data, self.name, self._start)
+        inside = Cursor(self.data, self.name, self._start, self.context)
         inside.pos = self.pos
         self.take(size)
         inside._end = self.pos

@@ -11,6 +11,8 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._serializers.base import Serializer, checked_serializers
+from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
@@ -30,6 +32,7 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
 
+_FLINK_2 = 5  # the first version of _metadata that Flink 2 writes
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -69,11 +72,18 @@ class Operator:
     index. It is equal to the same operator of the same savepoint, read once more.
     """
 
-    def __init__(self, metadata: OperatorMetadata, files: Files, uid: str | None = None) -> None:
+    def __init__(
+        self,
+        metadata: OperatorMetadata,
+        files: Files,
+        context: ReadingContext,
+        uid: str | None = None,
+    ) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
         self._files = files
+        self._context = context
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
-        self.subtasks = tuple(_subtask(subtask, files) for subtask in self._subtasks)
+        self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
         self.uid = uid or metadata.uid or None
         self.name = metadata.name or None
@@ -86,8 +96,8 @@ class Operator:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Operator) and (
-            (self._files, self.operator_id, self._subtasks)
-            == (other._files, other.operator_id, other._subtasks)
+            (self._files, self._context, self.operator_id, self._subtasks)
+            == (other._files, other._context, other.operator_id, other._subtasks)
         )
 
     def __hash__(self) -> int:
@@ -158,7 +168,13 @@ class Operator:
             if wanted.ranges:
                 tasks.append(
                     ReadTask(
-                        self._files, handles, subtask.index, self.max_parallelism, wanted, names
+                        self._files,
+                        self._context,
+                        handles,
+                        subtask.index,
+                        self.max_parallelism,
+                        wanted,
+                        names,
                     )
                 )
         return tasks
@@ -205,7 +221,9 @@ class Operator:
                 (subtask.raw_operator, True),
             ):
                 if handle is not None:
-                    yield from read_operator_state(self._files, handle, subtask.index, is_raw)
+                    yield from read_operator_state(
+                        self._files, handle, subtask.index, is_raw, self._context
+                    )
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order
@@ -243,15 +261,19 @@ class Savepoint:
     `_metadata` says, `files` is what opens the files it names.
     """
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
         metadata = read_metadata(*files.metadata())
+        kryo_version = 5 if metadata.version >= _FLINK_2 else 2
+        context = ReadingContext(serializers, kryo_version)
         self.files = files
         self.metadata = metadata
         self.path = files.base
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
-        self.operators = tuple(Operator(operator, files) for operator in metadata.operators)
+        self.operators = tuple(
+            Operator(operator, files, context) for operator in metadata.operators
+        )
 
     def operator(self, name: str) -> Operator:
         """Return an operator by its uid, its name or its id in hex.
@@ -308,6 +330,7 @@ def read_savepoint(
     moved: Mapping[str, str] | None = None,
     *,
     allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
 
@@ -335,11 +358,11 @@ def read_savepoint(
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
-    return Savepoint(Files(text, prefixes, allowed))
+    return Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
 
 
-def _subtask(state: SubtaskState, files: Files) -> Subtask:
-    size = sum(format_of(files, handle).bytes for handle in state.keyed)
+def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:
+    size = sum(format_of(files, handle, context).bytes for handle in state.keyed)
     for operator in (state.managed_operator, state.raw_operator):
         size += operator.stream.size if operator else 0
     key_groups = state.keyed[0].key_groups if state.keyed else None

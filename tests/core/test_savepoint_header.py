@@ -27,7 +27,7 @@ from snapshot_bytes import (
 
 from keygroups import types
 from keygroups._serializers.base import read_serializer, read_versioned_snapshot
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
 from keygroups._serializers.java_types import read_logical_type
 from keygroups.errors import SavepointError
@@ -296,7 +296,7 @@ def test_refused_java(number: int) -> None:
 def states_of(*states: bytes, key: bytes = STRING) -> tuple[StateDescriptor, ...]:
     data = sb.keyed_header(key, states)
     stream = OpenStream(StreamHandle(len(data), data), None, "a file")
-    header = read_keyed_header(stream, len(data))
+    header = read_keyed_header(stream, len(data), ReadingContext())
     assert header.size == len(data)
     return header.states
 
@@ -369,7 +369,7 @@ def test_refused_version(version: int) -> None:
     data = sb.i32(version) + sb.keyed_header(INT, [])[4:]
     stream = OpenStream(StreamHandle(len(data), data), None, "a file")
     with pytest.raises(SavepointError, match=f"version of keyed state {version} is not known"):
-        read_keyed_header(stream, len(data))
+        read_keyed_header(stream, len(data), ReadingContext())
 
 
 def test_no_key_type() -> None:

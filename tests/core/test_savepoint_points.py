@@ -21,6 +21,7 @@ from real_savepoints import (
 )
 
 from keygroups import assign_to_key_group
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry
 from keygroups.savepoint._metadata.handles import (
@@ -339,7 +340,7 @@ def test_headers(record_property: Record) -> None:
                 if handle is None or isinstance(handle, ChangelogHandle):
                     continue
                 line = truth.pop((operator.operator_id, subtask.index))
-                header = format_of(files, handle).header()
+                header = format_of(files, handle, ReadingContext()).header()
                 assert seen_header(header) == true_header(line), (one, operator)
                 versions[one.flink] += 1
                 kinds.update(state.kind for state in header.states)
@@ -492,6 +493,7 @@ def test_operator_state(record_property: Record) -> None:
 def test_compressed_operator_state() -> None:
     """As Flink writes it: one framed stream of Snappy, and a new chunk where an element starts."""
     start_of_stream = len(cramjam.snappy.compress(b""))
+    context = ReadingContext()
     compared = 0
     for one in READABLE:
         for operator in metadata_of(one).operators:
@@ -515,8 +517,12 @@ def test_compressed_operator_state() -> None:
                     for name, mode, of in handle.states
                 )
                 compressed = OperatorStateHandle(states, StreamHandle(size, b"".join(parts)))
-                found = read_operator_state(one.files, compressed, subtask.index, False)
-                expected = list(read_operator_state(one.files, handle, subtask.index, False))
+                found = read_operator_state(
+                    one.files, compressed, subtask.index, False, ReadingContext()
+                )
+                expected = list(
+                    read_operator_state(one.files, handle, subtask.index, False, ReadingContext())
+                )
                 assert list(found) == expected, one
                 compared += len(expected)
     assert compared > 100

@@ -51,7 +51,7 @@ def test_without_key_groups_there_are_no_parts() -> None:
     operator = point(NAMES[0]).read().operator("by-string")
     assert operator.tasks(key_groups=[]) == []
     (task, *_) = operator.tasks()
-    empty = ReadTask(task.files, task.handles, 0, 128, KeyGroupRanges(()), None)
+    empty = ReadTask(task.files, task.context, task.handles, 0, 128, KeyGroupRanges(()), None)
     assert list(empty.split(1)) == []
 
 

@@ -43,15 +43,6 @@ CHANGED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def same_registry() -> Iterator[None]:
-    """Forget the classes of a test."""
-    before = dict(REGISTRY)
-    yield
-    REGISTRY.clear()
-    REGISTRY.update(before)
-
-
 # --- snapshots ------------------------------------------------------------------------------
 
 
@@ -229,13 +220,14 @@ def registry() -> Iterator[dict[str, type[Serializer]]]:
 
 def test_no_two_classes_of_one_snapshot() -> None:
     with pytest.raises(InvalidValueError, match=r"Other must be .* which is of IntSerializer"):
-        type("Other", (Simple,), {"name": "X", "snapshot": INT.snapshot})
+        type("Other", (Simple,), {"snapshot": INT.snapshot, "__module__": Simple.__module__})
     assert REGISTRY[INT.snapshot] is type(INT)
 
 
 def test_a_class_can_be_defined_again(registry: dict[str, type[Serializer]]) -> None:
     """As a notebook does whose cell is run twice."""
-    first, second = (type("Mine", (Simple,), {"name": "X", "snapshot": "a.B"}) for _ in range(2))
+    body = {"name": "X", "snapshot": "a.B", "__module__": Simple.__module__}
+    first, second = (type("Mine", (Simple,), body) for _ in range(2))
     assert registry["a.B"] is second is not first
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keygroups._serializers.base import TRUNCATED, Read
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._files.snappy import decompress_chunk
@@ -67,16 +67,16 @@ class Feed:
         return SavepointError(f"{self._name}, {self._place}{self._base + self.pos}: {message}")
 
 
-def header_cursor(stream: OpenStream, size: int) -> Cursor:
+def header_cursor(stream: OpenStream, size: int, context: ReadingContext) -> Cursor:
     """Return a cursor on the first bytes of a stream; of many it gets as many as are read."""
     if size > CHUNK:
-        return _StreamCursor(stream, size)
-    return Cursor(stream.read(0, size), stream.name)
+        return _StreamCursor(stream, size, context)
+    return Cursor(stream.read(0, size), stream.name, context=context)
 
 
 class _StreamCursor(Cursor):
-    def __init__(self, stream: OpenStream, size: int) -> None:
-        super().__init__(b"", stream.name)
+    def __init__(self, stream: OpenStream, size: int, context: ReadingContext) -> None:
+        super().__init__(b"", stream.name, context=context)
         self._stream = stream
         self._size = size
 

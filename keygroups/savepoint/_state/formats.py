@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
@@ -29,14 +30,15 @@ class Changelog(Format):
     Flink: ChangelogStateBackendHandleImpl.
     """
 
-    def __init__(self, files: Files, handle: ChangelogHandle) -> None:
+    def __init__(self, files: Files, handle: ChangelogHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
+        self._context = context
 
     @property
     def bytes(self) -> int:
         """How many bytes what was materialized and the changes have."""
-        nested = (format_of(self._files, handle).bytes for handle in self._handle.parts)
+        nested = (format_of(self._files, part, self._context).bytes for part in self._handle.parts)
         return self._handle.size + sum(nested)
 
     def header(self) -> KeyedHeader:
@@ -60,7 +62,7 @@ class Changelog(Format):
         )
 
 
-FORMATS: dict[type[KeyedHandle], Callable[[Files, Any], Format]] = {
+FORMATS: dict[type[KeyedHandle], Callable[[Files, Any, ReadingContext], Format]] = {
     KeyGroupsHandle: KeyGroupStreams,
     RawTimersHandle: RawTimers,
     RocksDBHandle: RocksDBFiles,
@@ -68,6 +70,6 @@ FORMATS: dict[type[KeyedHandle], Callable[[Files, Any], Format]] = {
 }
 
 
-def format_of(files: Files, handle: KeyedHandle) -> Format:
-    """Return the format of the keyed state behind a handle."""
-    return FORMATS[type(handle)](files, handle)
+def format_of(files: Files, handle: KeyedHandle, context: ReadingContext) -> Format:
+    """Return the format of the keyed state behind a handle, whose snapshots a context reads."""
+    return FORMATS[type(handle)](files, handle, context)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keygroups._checks import show
 from keygroups._serializers.base import Serializer, exact_type, read_serializer
 from keygroups._serializers.compounds import ListSerializer, MapSerializer, TtlSerializer
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups.errors import printable
@@ -83,12 +83,12 @@ class KeyedHeader:
     state_bytes: tuple[bytes, ...]
 
 
-def read_keyed_header(stream: OpenStream, size: int) -> KeyedHeader:
+def read_keyed_header(stream: OpenStream, size: int, context: ReadingContext) -> KeyedHeader:
     """Read the header, which is at most `size` bytes long, at the start of a stream.
 
     Flink: KeyedBackendSerializationProxy.read.
     """
-    cursor = header_cursor(stream, size)
+    cursor = header_cursor(stream, size, context)
     cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
     is_compressed = cursor.bool()
     start = cursor.pos

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import read_int
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
@@ -61,9 +62,10 @@ class OffsetFormat(Format):
 
     has_offsets: ClassVar[bool] = True
 
-    def __init__(self, files: Files, handle: KeyGroupsHandle) -> None:
+    def __init__(self, files: Files, handle: KeyGroupsHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
+        self._context = context
 
     @property
     def bytes(self) -> int:
@@ -97,7 +99,7 @@ class KeyGroupStreams(OffsetFormat):
             return self._header(stream)
 
     def _header(self, stream: OpenStream) -> KeyedHeader:
-        return read_keyed_header(stream, header_size(self._handle))
+        return read_keyed_header(stream, header_size(self._handle), self._context)
 
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of its number and, for each state, of a count."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.compounds import ListSerializer, TupleSerializer, as_dict
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import decompressed, header_cursor
 from keygroups.savepoint._files.files import Files
@@ -35,7 +35,11 @@ class OperatorStateEntry(NamedTuple):
 
 
 def read_operator_state(
-    files: Files, handle: OperatorStateHandle, subtask: int, is_raw: bool
+    files: Files,
+    handle: OperatorStateHandle,
+    subtask: int,
+    is_raw: bool,
+    context: ReadingContext,
 ) -> Iterator[OperatorStateEntry]:
     """Yield each state of a handle.
 
@@ -56,7 +60,7 @@ def read_operator_state(
         broadcast: set[str] = set()
         is_compressed = False
         if not is_raw and stream.size:
-            header = header_cursor(stream, header_size)
+            header = header_cursor(stream, header_size, context)
             serializers, broadcast, is_compressed = _read_header(header)
         for name, mode, starts in handle.states:
             serializer = serializers.get(name)

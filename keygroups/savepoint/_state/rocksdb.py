@@ -14,6 +14,7 @@ from itertools import chain
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
@@ -32,9 +33,10 @@ class RocksDBFiles(Format):
     Flink: RocksDBIncrementalRestoreOperation, RocksIncrementalSnapshotStrategy.
     """
 
-    def __init__(self, files: Files, handle: RocksDBHandle) -> None:
+    def __init__(self, files: Files, handle: RocksDBHandle, context: ReadingContext) -> None:
         self._files = files
         self._handle = handle
+        self._context = context
 
     @property
     def bytes(self) -> int:
@@ -44,7 +46,7 @@ class RocksDBFiles(Format):
     def header(self) -> KeyedHeader:
         """Read the header, which has a stream of its own."""
         with self._files.open(self._handle.meta) as stream:
-            return read_keyed_header(stream, stream.size)
+            return read_keyed_header(stream, stream.size, self._context)
 
     def weights(self) -> dict[int, int]:
         """Return the same for each key group: they stand together in the files."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from keygroups._serializers.base import TRUNCATED, read_versioned_snapshot
 from keygroups._serializers.compounds import TupleSerializer
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.scalars import LONG
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import OpenStream
@@ -36,7 +36,7 @@ class RawTimers(OffsetFormat):
         """Read the states of the timers, which each key group repeats."""
         with self._files.open(self._handle.stream) as stream:
             for _, start, end in key_group_spans(self._handle):
-                return [state for state, _ in _services(stream, start, end)]
+                return [state for state, _ in _services(stream, start, end, self._context)]
         return []
 
     def entries(self, selection: Selection) -> Iterator[StateEntry]:
@@ -45,7 +45,7 @@ class RawTimers(OffsetFormat):
             for key_group, start, end in key_group_spans(self._handle):
                 if key_group not in selection.key_groups:
                     continue
-                for state, timers in _services(stream, start, end):
+                for state, timers in _services(stream, start, end, self._context):
                     if not selection.has(state.name):
                         continue
                     for (key, namespace, timestamp), size in timers:
@@ -71,7 +71,7 @@ class RawTimers(OffsetFormat):
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of what tells of the timer services."""
         _, start, end = next(key_group_spans(self._handle))
-        services = _services(stream, start, end)
+        services = _services(stream, start, end, self._context)
         return end - start - sum(size for _, timers in services for _, size in timers)
 
     def _error(self) -> SavepointError:
@@ -81,14 +81,14 @@ class RawTimers(OffsetFormat):
 
 
 def _services(
-    stream: OpenStream, start: int, end: int
+    stream: OpenStream, start: int, end: int, context: ReadingContext
 ) -> Iterator[tuple[StateDescriptor, list[tuple[tuple[Any, ...], int]]]]:
     """Yield the timers of each timer service in a key group, of event and of processing time.
 
     Flink: InternalTimerServiceSerializationProxy.read,
     InternalTimersSnapshotReaderWriters.InternalTimersSnapshotReaderV2.
     """
-    cursor = Cursor(stream.read(start, end), stream.name, start)
+    cursor = Cursor(stream.read(start, end), stream.name, start, context)
     cursor.expect("mark of raw timers", cursor.i32() & 0xFFFFFFFF, _MARK)
     cursor.expect("version of raw timers", cursor.i32(), _VERSION)
     for _ in range(cursor.count(22)):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import chain
 
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -22,11 +23,12 @@ from keygroups.state_keys import key_group_prefix_bytes
 class ReadTask:
     """Reads some key groups of what one subtask wrote; it may be pickled.
 
-    `handles` are those of its keyed state. `key_groups` are the ones that are wanted, in order;
-    `states` the names of the states, all if None.
+    `context` is what headers are read with, `handles` are those of its keyed state. `key_groups`
+    are the ones that are wanted, in order; `states` the names of the states, all if None.
     """
 
     files: Files
+    context: ReadingContext
     handles: tuple[KeyedHandle, ...]
     subtask: int
     max_parallelism: int
@@ -36,8 +38,7 @@ class ReadTask:
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
         of_handles = [
-            format_of(self.files, handle).entries(self._selection(handle))
-            for handle in self.handles
+            self._format(handle).entries(self._selection(handle)) for handle in self.handles
         ]
         if len(of_handles) == 1:
             return of_handles[0]
@@ -49,8 +50,7 @@ class ReadTask:
         Raises SavepointError where there is raw state too.
         """
         return chain.from_iterable(
-            format_of(self.files, handle).framed_entries(self._selection(handle))
-            for handle in self.handles
+            self._format(handle).framed_entries(self._selection(handle)) for handle in self.handles
         )
 
     def descriptors(self) -> Iterator[StateDescriptor]:
@@ -60,7 +60,7 @@ class ReadTask:
 
     def header(self, handle: KeyedHandle) -> KeyedHeader:
         """Read the header of managed state."""
-        return format_of(self.files, handle).header()
+        return self._format(handle).header()
 
     def split(self, size: int) -> Iterator[ReadTask]:
         """Yield tasks that together read the same, each of about so many bytes.
@@ -92,11 +92,14 @@ class ReadTask:
         """Return how many bytes each key group has that is not empty."""
         sizes: Counter[int] = Counter()
         for handle in self.handles:
-            sizes.update(format_of(self.files, handle).sizes(self._selection(handle)))
+            sizes.update(self._format(handle).sizes(self._selection(handle)))
         return sizes
 
     def _formats(self) -> list[Format]:
-        return [format_of(self.files, handle) for handle in self.handles]
+        return [*map(self._format, self.handles)]
+
+    def _format(self, handle: KeyedHandle) -> Format:
+        return format_of(self.files, handle, self.context)
 
     def _selection(self, handle: KeyedHandle) -> Selection:
         key_groups = self.key_groups.intersection(handle.key_groups)
