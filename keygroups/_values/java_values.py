@@ -94,7 +94,7 @@ class Pojo:
 
     `java_class` is the full name of its class, `fields` a mapping of the names of its fields to
     their values. A field is an item, and an attribute where its name is none of this class's own
-    (`java_class`, or with two underscores at its start). Iterating gives the names. It cannot be
+    (`java_class`, `_asdict`, or with two underscores at its start). Iterating gives the names. It cannot be
     changed, and is equal to one of the same class with equal fields. Raises InvalidTypeError for
     a class or names that are no str, or fields that are no mapping.
 
@@ -156,6 +156,10 @@ class Pojo:
 
     def __repr__(self) -> str:
         return f"Pojo({self.java_class!r}, {self.__values!r})"
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return dict(self.__values)
 
     def __reduce__(self) -> tuple[type[Pojo], tuple[str, dict[str, Any]]]:
         return Pojo, (self.java_class, self.__values)

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import pytest
 from flink_values import same, value_of
-from serializer_cases import Case, Value, cases
+from serializer_cases import Case, cases
 
 from keygroups.savepoint import Serializer
 
@@ -32,24 +32,24 @@ def has_reason(case: Case, reasons: dict[str, str]) -> bool:
     return case.name in reasons or case.group in reasons
 
 
-def decoded(serializer: Serializer, value: Value) -> object:
-    return serializer.decode(value.data)
+def serializer_of(case: Case) -> Serializer:
+    data = VERSION_OF_SNAPSHOTS + case.snapshot
+    return Serializer.from_snapshot(data, kryo_version=case.kryo_version)
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_snapshots(group: str) -> None:
     for case in GROUPS[group]:
-        data = VERSION_OF_SNAPSHOTS + case.snapshot
-        serializer = Serializer.from_snapshot(data)
-        assert serializer == Serializer.from_snapshot(data), case
+        serializer = serializer_of(case)
+        assert serializer == serializer_of(case), case
         if not has_reason(case, ONLY_READ):
-            assert serializer.snapshot_bytes() == data, case
+            assert serializer.snapshot_bytes() == VERSION_OF_SNAPSHOTS + case.snapshot, case
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_sizes(group: str) -> None:
     for case in GROUPS[group]:
-        serializer = Serializer.from_snapshot(VERSION_OF_SNAPSHOTS + case.snapshot)
+        serializer = serializer_of(case)
         if not has_reason(case, OTHER_SIZE):
             assert serializer.size == case.size, case
 
@@ -57,7 +57,7 @@ def test_sizes(group: str) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_values(group: str) -> None:
     for case in GROUPS[group]:
-        serializer = Serializer.from_snapshot(VERSION_OF_SNAPSHOTS + case.snapshot)
+        serializer = serializer_of(case)
         for value in case.values:
             if has_reason(case, NOT_READ) or not value.read_by_flink:
                 continue
@@ -68,7 +68,7 @@ def test_values(group: str) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_bytes(group: str) -> None:
     for case in GROUPS[group]:
-        serializer = Serializer.from_snapshot(VERSION_OF_SNAPSHOTS + case.snapshot)
+        serializer = serializer_of(case)
         for value in case.values:
             if has_reason(case, NOT_READ) or has_reason(case, ONLY_READ):
                 continue
@@ -85,7 +85,7 @@ def test_bytes(group: str) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_nulls(group: str) -> None:
     for case in GROUPS[group]:
-        serializer = Serializer.from_snapshot(VERSION_OF_SNAPSHOTS + case.snapshot)
+        serializer = serializer_of(case)
         assert serializer.takes_null == case.reads_null, case
         if case.reads_null and case.null is not None and not has_reason(case, ONLY_READ):
             assert serializer.encode(None) == case.null, case

@@ -43,7 +43,7 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, array):
         return one.typecode == other.typecode and one.tobytes() == other.tobytes()
     if isinstance(one, Pojo):
-        return one.java_class == other.java_class and same(dict(one), dict(other))
+        return one.java_class == other.java_class and same(one._asdict(), other._asdict())
     if hasattr(one, "__dataclass_fields__"):
         names = one.__dataclass_fields__
         return all(same(getattr(one, name), getattr(other, name)) for name in names)

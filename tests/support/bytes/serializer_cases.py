@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,7 +29,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Case:
-    """A serializer with values; `flinks` are the versions that wrote the very same."""
+    """A serializer with values; `flinks` are the versions that wrote the very same.
+
+    Flink 1 and 2 have cases of their own where Kryo wrote, which is another in each.
+    """
 
     name: str
     flinks: list[str] = field(compare=False)
@@ -48,6 +51,15 @@ class Case:
         """The first word of the name."""
         return self.name.partition(".")[0]
 
+    @property
+    def kryo_version(self) -> int:
+        """The Kryo of the Flink that wrote it."""
+        return kryo_version(self.flinks[0])
+
+
+def kryo_version(flink: str) -> int:
+    return 2 if flink.startswith("1.") else 5
+
 
 @lru_cache
 def cases() -> list[Case]:
@@ -57,6 +69,15 @@ def cases() -> list[Case]:
         name, flink = line["case"], line["flink"]
         if "same_as" in line:
             case = known[name, line["same_as"]]
+            if b"KryoSerializer" in case.snapshot and case.kryo_version != kryo_version(flink):
+                case = next(
+                    (
+                        other
+                        for (of, by), other in known.items()
+                        if of == name and kryo_version(by) == kryo_version(flink)
+                    ),
+                    replace(case, flinks=[]),
+                )
             case.flinks.append(flink)
         else:
             case = Case(
