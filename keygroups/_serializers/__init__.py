@@ -1,5 +1,29 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import compounds, kryo, pojos, scalars, sql_rows
+from keygroups._serializers import (
+    arrays,
+    big_numbers,
+    compounds,
+    encoded,
+    java_time,
+    kryo,
+    pojos,
+    python_sql,
+    scalars,
+    sql_rows,
+    value_types,
+)
 
-__all__ = ["compounds", "kryo", "pojos", "scalars", "sql_rows"]  # each puts its classes in the registry
+__all__ = [  # each puts its classes in the registry
+    "arrays",
+    "big_numbers",
+    "compounds",
+    "encoded",
+    "java_time",
+    "kryo",
+    "pojos",
+    "python_sql",
+    "scalars",
+    "sql_rows",
+    "value_types",
+]

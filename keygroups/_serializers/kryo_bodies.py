@@ -13,11 +13,13 @@ from decimal import Decimal
 from typing import Any
 
 from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.big_numbers import EXACT, to_decimal
 from keygroups._serializers.compounds import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.java_objects import JavaObject, read_java_object
+from keygroups._serializers.java_time import instant_value, millis_value
 from keygroups._serializers.kryo_input import Body, KryoInput
-from keygroups._values.checks import UTC_EPOCH
+from keygroups._values.java_time import check_instant, check_local_date
 from keygroups._values.java_values import (
     Instant,
     Left,
@@ -120,30 +122,11 @@ def _big_integer(kryo: KryoInput) -> int:
 
 
 def _big_decimal(kryo: KryoInput) -> Decimal:
-    unscaled = _big_integer(kryo)
-    sign, digits, _ = Decimal(unscaled).as_tuple()
-    return Decimal((sign, digits, -kryo.zigzag()))
+    unscaled = to_decimal(_big_integer(kryo))
+    return unscaled.scaleb(-kryo.zigzag(), EXACT)
 
 
 # --- dates and times
-
-
-def _epoch_millis(millis: int) -> dt.datetime | int:
-    try:
-        return UTC_EPOCH + dt.timedelta(milliseconds=millis)
-    except OverflowError:
-        return millis
-
-
-def _instant(seconds: int, nano: int) -> dt.datetime | Instant:
-    if not 0 <= nano < 1_000_000_000:
-        raise ValueError(f"{nano} nanoseconds of a second")
-    if not nano % 1_000:
-        try:
-            return UTC_EPOCH + dt.timedelta(seconds=seconds, microseconds=nano // 1_000)
-        except OverflowError:
-            pass
-    return Instant(seconds, nano)
 
 
 def _duration(seconds: int, nano: int) -> dt.timedelta | Duration:
@@ -160,8 +143,7 @@ def _duration(seconds: int, nano: int) -> dt.timedelta | Duration:
 def _local_date(year: int, month: int, day: int) -> dt.date | LocalDate:
     if dt.MINYEAR <= year <= dt.MAXYEAR:
         return dt.date(year, month, day)
-    dt.date(year % 400 + 2000, month, day)  # which has the same days
-    return LocalDate(year, month, day)
+    return check_local_date("LocalDate", LocalDate(year, month, day))
 
 
 def _local_time(hour: int, minute: int, second: int, nano: int) -> dt.time | LocalTime:
@@ -181,7 +163,7 @@ def _local_date_time(date: Any, time: Any) -> dt.datetime | LocalDateTime:
 
 def _timestamp(kryo: KryoInput) -> Any:
     millis = kryo.varlong()
-    return _instant(millis // 1_000, kryo.varint())
+    return instant_value(millis // 1_000, kryo.varint())
 
 
 def _date_5(kryo: KryoInput) -> Any:
@@ -260,12 +242,12 @@ def _offset_id(offset: int) -> str:
 def _calendar(kryo: KryoInput) -> Calendar:
     zone = kryo.text()
     return Calendar(
-        _epoch_millis(kryo.varlong()),
+        millis_value(kryo.varlong()),
         zone,
         kryo.bool(),
         kryo.varint(),
         kryo.varint(),
-        _epoch_millis(kryo.zigzag_long()),
+        millis_value(kryo.zigzag_long()),
     )
 
 
@@ -402,12 +384,12 @@ BODIES: dict[str, Body] = {
         for name in "Integer Long Short Byte Character Float Double Boolean".split()
     },
     _OBJECTS: lambda kryo: kryo.values(kryo.count(1)),
-    "java.util.Date": lambda kryo: _epoch_millis(kryo.varlong()),
-    "java.sql.Date": lambda kryo: _epoch_millis(kryo.varlong()),
-    "java.sql.Time": lambda kryo: _epoch_millis(kryo.varlong()),
+    "java.util.Date": lambda kryo: millis_value(kryo.varlong()),
+    "java.sql.Date": lambda kryo: millis_value(kryo.varlong()),
+    "java.sql.Time": lambda kryo: millis_value(kryo.varlong()),
     "java.sql.Timestamp": _timestamp,
     "java.util.GregorianCalendar": _calendar,
-    "java.time.Instant": lambda kryo: _instant(*_seconds_and_nano(kryo)),
+    "java.time.Instant": lambda kryo: instant_value(*check_instant("Instant", Instant(*_seconds_and_nano(kryo)))),
     "java.time.Duration": _either(
         lambda kryo: _duration(*_seconds_and_nano(kryo)),
         lambda kryo: _duration(kryo.fixed("q"), kryo.varint()),
