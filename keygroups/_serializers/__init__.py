@@ -2,6 +2,7 @@
 
 from keygroups._serializers import (
     arrays,
+    avro,
     big_numbers,
     compounds,
     encoded,
@@ -16,6 +17,7 @@ from keygroups._serializers import (
 
 __all__ = [  # each puts its classes in the registry
     "arrays",
+    "avro",
     "big_numbers",
     "compounds",
     "encoded",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from array import array
-from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -92,14 +91,16 @@ def _array_list(kryo: KryoInput) -> list[Any]:
 def _bits(kryo: KryoInput) -> set[int]:
     words = kryo.fixed_array("Q", kryo.count(size=8))
     return {
-        64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1
+        64 * place + bit
+        for place, word in enumerate(words)
+        for bit in range(64)
+        if word >> bit & 1
     }
 
 
 def _optional(kryo: KryoInput) -> Some | None:
     name = kryo.class_name()
     return None if name is None else Some(kryo.object(name))
-
 
 
 def _fixed_array(code: str) -> Body:
@@ -176,15 +177,13 @@ def _date_2(kryo: KryoInput) -> Any:
 
 
 def _time_5(kryo: KryoInput) -> Any:
-    fields: list[int] = []
-    for _ in range(3):
+    fields = [0, 0, 0]
+    for place in range(3):
         number = kryo.i8()
-        fields.append(~number if number < 0 else number)
-        if number < 0:
-            break
-    else:
-        return _local_time(*fields, kryo.varint())
-    return _local_time(*fields, *[0] * (4 - len(fields)))
+        fields[place] = max(number, ~number)
+        if number < 0:  # the last one that is not 0
+            return _local_time(*fields, 0)
+    return _local_time(*fields, kryo.varint())
 
 
 def _time_2(kryo: KryoInput) -> Any:
@@ -244,7 +243,7 @@ def _calendar(kryo: KryoInput) -> Calendar:
     return Calendar(
         millis_value(kryo.varlong()),
         zone,
-        kryo.bool(),
+        kryo.boolean(),
         kryo.varint(),
         kryo.varint(),
         millis_value(kryo.zigzag_long()),
@@ -307,7 +306,7 @@ def _row(kryo: KryoInput) -> Any:
     if name != _OBJECTS:
         raise ValueError("a Row without an array of fields")
     fields = kryo.object_of(name, list)
-    if not kryo.bool():
+    if not kryo.boolean():
         raise ValueError("a Row without a kind")
     kind = kryo.varint() - 1
     if not 0 <= kind < len(ROW_KINDS):
@@ -326,7 +325,7 @@ def _side(cls: type[Left] | type[Right], other: str) -> Body:
 
 
 _EITHER = "org.apache.flink.types.Either$"
-_LISTS = "ArrayList LinkedList ArrayDeque Vector Stack".split()
+_LISTS = ["ArrayList", "LinkedList", "ArrayDeque", "Vector", "Stack"]
 
 BODIES: dict[str, Body] = {
     "java.lang.Integer": KryoInput.zigzag,
@@ -336,7 +335,7 @@ BODIES: dict[str, Body] = {
     "java.lang.Character": lambda kryo: chr(kryo.fixed("H")),
     "java.lang.Float": lambda kryo: kryo.fixed("f"),
     "java.lang.Double": lambda kryo: kryo.fixed("d"),
-    "java.lang.Boolean": KryoInput.bool,
+    "java.lang.Boolean": KryoInput.boolean,
     "java.lang.String": KryoInput.string,
     "java.lang.StringBuilder": KryoInput.text,
     "java.lang.StringBuffer": KryoInput.text,
@@ -370,7 +369,7 @@ BODIES: dict[str, Body] = {
     "java.util.Collections$SingletonMap": lambda kryo: _as_dict([(kryo.value(), kryo.value())]),
     "java.util.BitSet": _bits,
     "java.util.Optional": _optional,
-    "[Z": lambda kryo: [kryo.bool() for _ in range(kryo.count(1))],
+    "[Z": lambda kryo: [kryo.boolean() for _ in range(kryo.count(1))],
     "[B": lambda kryo: kryo.take(kryo.count(1)),
     "[C": lambda kryo: array("H", kryo.fixed_array("H", kryo.count(1, 2))),
     "[S": _fixed_array("h"),
@@ -381,7 +380,7 @@ BODIES: dict[str, Body] = {
     "[Ljava.lang.String;": _boxed_array("java.lang.String"),
     **{
         f"[Ljava.lang.{name};": _boxed_array(f"java.lang.{name}")
-        for name in "Integer Long Short Byte Character Float Double Boolean".split()
+        for name in ["Integer", "Long", "Short", "Byte", "Character", "Float", "Double", "Boolean"]
     },
     _OBJECTS: lambda kryo: kryo.values(kryo.count(1)),
     "java.util.Date": lambda kryo: millis_value(kryo.varlong()),
@@ -389,7 +388,9 @@ BODIES: dict[str, Body] = {
     "java.sql.Time": lambda kryo: millis_value(kryo.varlong()),
     "java.sql.Timestamp": _timestamp,
     "java.util.GregorianCalendar": _calendar,
-    "java.time.Instant": lambda kryo: instant_value(*check_instant("Instant", Instant(*_seconds_and_nano(kryo)))),
+    "java.time.Instant": lambda kryo: instant_value(
+        *check_instant("Instant", Instant(*_seconds_and_nano(kryo)))
+    ),
     "java.time.Duration": _either(
         lambda kryo: _duration(*_seconds_and_nano(kryo)),
         lambda kryo: _duration(kryo.fixed("q"), kryo.varint()),

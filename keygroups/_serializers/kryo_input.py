@@ -23,7 +23,18 @@ _CLASSES = {
     **dict(
         enumerate(
             f"java.lang.{name}"
-            for name in "Integer String Float Boolean Byte Character Short Long Double Void".split()
+            for name in [
+                "Integer",
+                "String",
+                "Float",
+                "Boolean",
+                "Byte",
+                "Character",
+                "Short",
+                "Long",
+                "Double",
+                "Void",
+            ]
         )
     ),
     73: "java.util.Arrays$ArrayList",
@@ -100,7 +111,7 @@ class KryoInput:
         byte = self.u8()
         return byte - 256 if byte > 127 else byte
 
-    def bool(self) -> bool:
+    def boolean(self) -> bool:
         """Read a byte that is 0 or 1."""
         byte = self.u8()
         if byte > 1:
@@ -247,7 +258,7 @@ class KryoInput:
             raise ValueError("a class that is null")
         number = _WRAPPERS.get(name)
         if self.version == 2 or number is not None:
-            is_primitive = self.bool()
+            is_primitive = self.boolean()
             if is_primitive and number is not None:
                 return _PRIMITIVES[number]
         return name
@@ -268,7 +279,7 @@ class KryoInput:
             raise UnreadableError(f"an object of {show(name)} takes the job's own classes to read")
         self._count += 1
         if name in _WRAPPERS:
-            return None if may_be_null and not self.bool() else body(self)
+            return None if may_be_null and not self.boolean() else body(self)
         reference = self.varint() - 2
         if reference == -2:
             return None
@@ -324,7 +335,7 @@ class KryoInput:
                 raise ValueError(f"a count of {count}")
             self._repeat(count)
             return [None] * count
-        may_be_null = has_null_flag and self.bool()
+        may_be_null = has_null_flag and self.boolean()
         return [self.object(name, may_be_null) for _ in range(self._checked_count(count, 1))]
 
     def pairs(self, has_comparator: bool = False) -> list[tuple[Any, Any]]:

@@ -44,9 +44,7 @@ def write_optional_map(items: Iterable[OptionalItem]) -> bytes:
 
     Flink: LinkedOptionalMapSerializer.writeOptionalMap.
     """
-    written = [
-        utf("name", name) + _optional(key) + _optional(value) for name, key, value in items
-    ]
+    written = [utf("name", name) + _optional(key) + _optional(value) for name, key, value in items]
     return i64(_MAGIC) + i32(len(written)) + b"".join(written)
 
 

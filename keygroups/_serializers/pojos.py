@@ -64,9 +64,7 @@ class PojoSerializer(Serializer):
         self.keys = tuple(keys) or (None,) * len(self.names)
         self.registered, self.met = tuple(registered), tuple(met)
         self.read, self.write = self._reader(), self._writer()
-        super().__init__(
-            java_class, self.names, self.parts, self.keys, self.registered, self.met
-        )
+        super().__init__(java_class, self.names, self.parts, self.keys, self.registered, self.met)
 
     def _reader(self) -> Read:
         java_class = self.java_class
@@ -74,15 +72,21 @@ class PojoSerializer(Serializer):
             (name, _read_of(part, f"field {show(name)} of {java_class}"))
             for name, part in zip(self.names, self.parts)
         ]
-        registered = [_read_of(subclass.serializer, f"subclass {subclass.name}") for subclass in self.registered]
-        met = {utf("class", subclass.name): _read_of(subclass.serializer, f"subclass {subclass.name}") for subclass in self.met}
+        registered = [
+            _read_of(subclass.serializer, f"subclass {subclass.name}")
+            for subclass in self.registered
+        ]
+        met = {
+            utf("class", subclass.name): _read_of(subclass.serializer, f"subclass {subclass.name}")
+            for subclass in self.met
+        }
 
         def read_pojo(data: bytes, pos: int) -> tuple[Any, int]:
             flags = data[pos]
             pos += 1
             if flags != _EXACT:
                 return (None, pos) if flags == _NULL else read_subclass(data, pos, flags)
-            values = {}
+            values: dict[str, Any] = {}
             for name, read in fields:
                 is_null = data[pos]
                 pos += 1
@@ -155,7 +159,7 @@ class PojoSerializer(Serializer):
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        """Read the class, its fields, the subclasses that are registered and those that were met."""
+        """Read the class, its fields, and the subclasses registered and met."""
         java_class = cursor.utf()
         fields, registered, met = (_read_members(cursor, depth) for _ in range(3))
         return cls(
@@ -204,7 +208,9 @@ def _read_members(cursor: Cursor, depth: int) -> list[Member]:
 
 def _write_members(members: Iterable[Member]) -> bytes:
     return write_optional_map(
-        OptionalItem(name, key, None if _is_missing(serializer) else serializer.versioned_snapshot())
+        OptionalItem(
+            name, key, None if _is_missing(serializer) else serializer.versioned_snapshot()
+        )
         for name, key, serializer in members
     )
 

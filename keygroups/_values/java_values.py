@@ -94,8 +94,9 @@ class Pojo:
 
     `java_class` is the full name of its class, `fields` a mapping of the names of its fields to
     their values. A field is an item, and an attribute where its name is none of this class's own
-    (`java_class`, `_asdict`, or with two underscores at its start). Iterating gives the names. It cannot be
-    changed, and is equal to one of the same class with equal fields. Raises InvalidTypeError for
+    (`java_class`, `_asdict`, or with two underscores at its start). Iterating gives the names, and
+    `_asdict()` a dict. It cannot be changed, and is equal to one of the same class with equal
+    fields. Raises InvalidTypeError for
     a class or names that are no str, or fields that are no mapping.
 
     Flink: PojoSerializer, of which each field has a name and may be null.

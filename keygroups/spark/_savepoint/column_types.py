@@ -108,12 +108,17 @@ def _row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
     return SparkColumn(fields.data_type, convert)
 
 
-def _pojo_of(names: Sequence[str], parts: Sequence[SparkColumn]) -> SparkColumn:
-    fields = _struct_of(names, parts)
+def _pojo_of(serializer: Serializer) -> SparkColumn:
+    names = serializer.names
+    fields = _struct_of(names, [*map(_part, serializer.parts)])
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
-        pojos = _present(values, dict)
-        return fields.convert(_refilled(values, [tuple(pojo.values()) for pojo in pojos]))
+        pojos = _present(values, Pojo)
+        for pojo in pojos:
+            if pojo.java_class != serializer.java_class:  # a subclass, which has other fields
+                raise _unfit(pojo)
+        rows = [tuple(pojo[name] for name in names) for pojo in pojos]
+        return fields.convert(_refilled(values, rows))
 
     return SparkColumn(fields.data_type, convert)
 
@@ -288,7 +293,7 @@ COLUMNS: dict[type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn
     compounds.TupleSerializer: lambda made: _struct_of(
         _numbered(made.parts), [*map(_part, made.parts)]
     ),
-    pojos.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
+    pojos.PojoSerializer: _pojo_of,
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
     sql_rows.RawValueDataSerializer: BINARY,
 }

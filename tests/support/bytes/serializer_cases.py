@@ -106,7 +106,11 @@ def cases() -> list[Case]:
                 bytes.fromhex(line["null_bytes"]) if "null_bytes" in line else None,
                 bytes.fromhex(line["snapshot"]),
                 tuple(
-                    Value(_json(one, flink), bytes.fromhex(one["bytes"]), "flink_cannot_read" not in one)
+                    Value(
+                        _json(one, flink),
+                        bytes.fromhex(one["bytes"]),
+                        "flink_cannot_read" not in one,
+                    )
                     for one in line["values"]
                 ),
             )
