@@ -55,7 +55,8 @@ class KryoSerializer(Serializer):
             kryo = KryoInput(data, pos, kryo_version, registrations)
             return kryo.value(), kryo.pos
 
-        self.read = read_kryo
+        if java_class.startswith(_READ_HERE):  # values of the job's classes, and so none of these
+            self.read = read_kryo
         super().__init__(java_class, kryo_version, self.maps)
 
     @classmethod

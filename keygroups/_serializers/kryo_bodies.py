@@ -177,13 +177,12 @@ def _date_2(kryo: KryoInput) -> Any:
 
 
 def _time_5(kryo: KryoInput) -> Any:
-    fields = [0, 0, 0]
-    for place in range(3):
-        number = kryo.i8()
-        fields[place] = max(number, ~number)
-        if number < 0:  # the last one that is not 0
-            return _local_time(*fields, 0)
-    return _local_time(*fields, kryo.varint())
+    numbers: list[int] = []
+    while len(numbers) < 3 and (not numbers or numbers[-1] >= 0):  # the last one that is not 0
+        numbers.append(kryo.i8())
+    hour, minute, second = (max(number, ~number) for number in [*numbers, 0, 0][:3])
+    nano = kryo.varint() if numbers[-1] >= 0 else 0
+    return _local_time(hour, minute, second, nano)
 
 
 def _time_2(kryo: KryoInput) -> Any:

@@ -20,23 +20,16 @@ _UNFINISHED = object()
 
 _PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
 _CLASSES = {
-    **dict(
-        enumerate(
-            f"java.lang.{name}"
-            for name in [
-                "Integer",
-                "String",
-                "Float",
-                "Boolean",
-                "Byte",
-                "Character",
-                "Short",
-                "Long",
-                "Double",
-                "Void",
-            ]
-        )
-    ),
+    0: "java.lang.Integer",
+    1: "java.lang.String",
+    2: "java.lang.Float",
+    3: "java.lang.Boolean",
+    4: "java.lang.Byte",
+    5: "java.lang.Character",
+    6: "java.lang.Short",
+    7: "java.lang.Long",
+    8: "java.lang.Double",
+    9: "java.lang.Void",
     73: "java.util.Arrays$ArrayList",
     74: "java.util.BitSet",
     75: "java.util.PriorityQueue",

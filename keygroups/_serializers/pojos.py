@@ -141,7 +141,8 @@ class PojoSerializer(Serializer):
                 return flags + check_and_write(subclass.serializer, pojo)
             if len(pojo) != len(writes) or any(field not in writes for field in pojo):
                 raise InvalidValueError(
-                    f"value of type {name} must have the fields {', '.join(writes)}, got {show(pojo)}"
+                    f"value of type {name} must have the fields {', '.join(writes)}, "
+                    f"got {show(pojo)}"
                 )
             written = [bytes([_EXACT])]
             for field, part in writes.items():

@@ -23,6 +23,7 @@ is no regular file are refused in any case. Nothing is run, unpickled or instant
 
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.sql_rows import TimestampData
+from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
@@ -48,6 +49,7 @@ __all__ = [
     "OperatorReport",
     "OperatorStateEntry",
     "OperatorWriter",
+    "Pojo",
     "ReducingStateDescriptor",
     "RewriteReport",
     "RewrittenOperator",

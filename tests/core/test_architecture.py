@@ -34,7 +34,7 @@ REACH_OF_THE_ADAPTER = {
         *("check_max_parallelism", "check_parallelism", "check_parallelisms", "check_str"),
         *("iterate", "show"),
     },
-    "keygroups._serializers": {"compounds", "scalars", "sql_rows"},
+    "keygroups._serializers": {"avro", "compounds", "kryo", "pojos", "scalars", "sql_rows"},
     "keygroups._values.checks": {"EPOCH"},
     "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
     "keygroups.savepoint._rewriter": {"OperatorRewriter", "SavepointRewriter"},

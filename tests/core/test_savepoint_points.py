@@ -493,7 +493,6 @@ def test_operator_state(record_property: Record) -> None:
 def test_compressed_operator_state() -> None:
     """As Flink writes it: one framed stream of Snappy, and a new chunk where an element starts."""
     start_of_stream = len(cramjam.snappy.compress(b""))
-    context = ReadingContext()
     compared = 0
     for one in READABLE:
         for operator in metadata_of(one).operators:

@@ -23,6 +23,7 @@ from real_savepoints import POINTS, Point, point
 from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
@@ -52,6 +53,7 @@ from keygroups._serializers.sql_rows import (
     RawValueDataSerializer,
     RowDataSerializer,
 )
+from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import (
@@ -119,10 +121,12 @@ def plain(value: Any) -> Any:
 def plain_entry(entry: StateEntry, states: dict[str, StateDescriptor]) -> tuple[Any, ...]:
     key, namespace, user_key, value = entry[4:8]
     serializer = states[entry.state].value_serializer
-    if isinstance(value, dict) and serializer is not None and serializer.name == "POJO":
-        value = tuple(value.values())
-    if isinstance(key, dict):
-        key = tuple(key.values())
+    if isinstance(value, Pojo):
+        value = tuple(value._asdict().values())
+    if serializer is not None and serializer.name == "KRYO" and value is not None:
+        value = repr(value)
+    if isinstance(key, Pojo):
+        key = tuple(key._asdict().values())
     if states[entry.state].key_serializer.name == "SQL_ROW":  # whose column has no row_kind
         assert key.row_kind == "+I"
         key = tuple(key)
@@ -359,8 +363,8 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
 ]
 
 
-# Bytes; none is a state's; none is made of a snapshot, but what is within it.
-WITHOUT_COLUMN = {KryoSerializer, TimerSerializer, ExternalSerializer}
+# Texts or bytes; none is a state's; none is made of a snapshot, but what is within it.
+WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer, ExternalSerializer}
 
 
 def test_every_serializer_has_a_column() -> None:

@@ -15,11 +15,19 @@ from typing import Any, NamedTuple
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers import compounds, pojos, scalars, sql_rows
+from keygroups._serializers import avro, compounds, kryo, pojos, scalars, sql_rows
 from keygroups._values.checks import EPOCH
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
-from keygroups.savepoint import GlobalWindow, Row, Serializer, TimestampData, TimeWindow, TtlValue
+from keygroups.savepoint import (
+    GlobalWindow,
+    Pojo,
+    Row,
+    Serializer,
+    TimestampData,
+    TimeWindow,
+    TtlValue,
+)
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -37,6 +45,8 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
     """Return the column for the values of a serializer; None where all of them are None."""
     if serializer.read is None:
         return BINARY
+    if _is_open(serializer):
+        return _TEXT
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
 
@@ -50,9 +60,17 @@ def key_column_of(serializer: Serializer) -> SparkColumn | None:
 
 def is_of_the_job(serializer: Serializer) -> bool:
     """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or isinstance(serializer, pojos.PojoSerializer):
+    if serializer.read is None or isinstance(
+        serializer, (kryo.KryoSerializer, pojos.PojoSerializer)
+    ):
         return True  # a POJO may be of a subclass
     return any(map(is_of_the_job, serializer.parts))
+
+
+def _is_open(serializer: Serializer) -> bool:
+    """Return whether there are values of which the serializer does not tell Spark's type."""
+    is_open = serializer.read is None or isinstance(serializer, _OPEN)
+    return is_open or any(map(_is_open, serializer.parts))
 
 
 def array_of(element: SparkColumn) -> SparkColumn:
@@ -257,6 +275,11 @@ def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
 _LONG = SparkColumn(T.LongType(), _checked(int))
 _INT = SparkColumn(T.IntegerType(), _checked(int))
 _STRING = SparkColumn(T.StringType(), _check_text)
+_TEXT = SparkColumn(
+    T.StringType(), lambda values: [None if value is None else repr(value) for value in values]
+)
+_OF_JOB = (kryo.KryoSerializer, pojos.PojoSerializer)
+_OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
 BINARY = SparkColumn(T.BinaryType(), _checked(bytes))
 """What takes the job's classes to read."""
 

@@ -219,11 +219,13 @@ def _zoned(text: str) -> kryo.ZonedDateTime:
 
 def _offset_date_time(text: str) -> kryo.OffsetDateTime:
     local, offset = _with_offset(text)
+    assert offset is not None
     return kryo.OffsetDateTime(_date_time_in_words(local), offset)
 
 
 def _offset_time(text: str) -> kryo.OffsetTime:
     local, offset = _with_offset(text)
+    assert offset is not None
     return kryo.OffsetTime(_time_in_words(local), offset)
 
 
@@ -246,10 +248,10 @@ def _period(text: str) -> kryo.Period:
 
 
 def _locale(text: str) -> kryo.Locale:
-    tags = "" if text == "und" else text
-    language, *rest = tags.split("-")
+    language, *rest = ("" if text == "und" else text).split("-")
     script = rest.pop(0) if rest and len(rest[0]) == 4 else ""
-    return kryo.Locale(language, *rest, *[""] * (2 - len(rest)), script)
+    country, variant = [*rest, "", ""][:2]
+    return kryo.Locale(language, country, variant, script)
 
 
 def _entry(text: str) -> tuple[str, int]:
