@@ -168,7 +168,7 @@ def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
     if "ttl" in value:
         return "ttl", value["ttl"], true_value(value["value"])
     if "class" in value:
-        return "kryo", value["class"], value["value"]
+        return "kryo", value["class"], value["text"]
     ((name, inner),) = value.items()
     return name, true_value(inner)
 
