@@ -16,7 +16,7 @@ from keygroups._serializers.big_numbers import EXACT, to_decimal
 from keygroups._serializers.compounds import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.java_objects import JavaObject, read_java_object
-from keygroups._serializers.java_time import instant_value, millis_value
+from keygroups._serializers.java_time import as_datetime, millis_value
 from keygroups._serializers.kryo_input import Body, KryoInput
 from keygroups._values.java_time import check_instant, check_local_date
 from keygroups._values.java_values import (
@@ -130,6 +130,10 @@ def _big_decimal(kryo: KryoInput) -> Decimal:
 # --- dates and times
 
 
+def _moment(seconds: int, nano: int) -> dt.datetime | Instant:
+    return as_datetime(seconds, nano) or check_instant("Instant", Instant(seconds, nano))
+
+
 def _duration(seconds: int, nano: int) -> dt.timedelta | Duration:
     if not 0 <= nano < 1_000_000_000:
         raise ValueError(f"{nano} nanoseconds of a second")
@@ -164,7 +168,7 @@ def _local_date_time(date: Any, time: Any) -> dt.datetime | LocalDateTime:
 
 def _timestamp(kryo: KryoInput) -> Any:
     millis = kryo.varlong()
-    return instant_value(millis // 1_000, kryo.varint())
+    return _moment(millis // 1_000, kryo.varint())
 
 
 def _date_5(kryo: KryoInput) -> Any:
