@@ -14,8 +14,7 @@ from typing import Any
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.big_numbers import EXACT, to_decimal
 from keygroups._serializers.compounds import as_dict
-from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.java_objects import JavaObject, read_java_object
+from keygroups._serializers.java_objects import JavaObject, read_java_value
 from keygroups._serializers.java_time import as_datetime, millis_value
 from keygroups._serializers.kryo_input import Body, KryoInput
 from keygroups._values.java_time import check_instant, check_local_date
@@ -40,7 +39,6 @@ from keygroups._values.kryo import (
     ZonedDateTime,
 )
 from keygroups._values.rows import ROW_KINDS, row_of_kind
-from keygroups.errors import SavepointError
 
 _MAX_TUPLE = 25
 _DATE_TIME = "java.time.LocalDateTime"
@@ -265,13 +263,7 @@ def _uuid(kryo: KryoInput) -> uuid.UUID:
 
 
 def _locale_2(kryo: KryoInput) -> Locale:
-    cursor = Cursor(kryo.data, "Locale")
-    cursor.pos = kryo.pos
-    try:
-        made = read_java_object(cursor)
-    except SavepointError as error:
-        raise ValueError(str(error)) from None
-    kryo.pos = cursor.pos
+    made, kryo.pos = read_java_value(kryo.data, kryo.pos)
     names = ("language", "country", "variant", "script", "extensions")
     fields = [made.fields.get(name) for name in names] if isinstance(made, JavaObject) else [None]
     if not all(isinstance(field, str) for field in fields):
@@ -391,9 +383,7 @@ BODIES: dict[str, Body] = {
     "java.sql.Time": lambda kryo: millis_value(kryo.varlong()),
     "java.sql.Timestamp": _timestamp,
     "java.util.GregorianCalendar": _calendar,
-    "java.time.Instant": lambda kryo: instant_value(
-        *check_instant("Instant", Instant(*_seconds_and_nano(kryo)))
-    ),
+    "java.time.Instant": lambda kryo: _moment(*_seconds_and_nano(kryo)),
     "java.time.Duration": _either(
         lambda kryo: _duration(*_seconds_and_nano(kryo)),
         lambda kryo: _duration(kryo.fixed("q"), kryo.varint()),
