@@ -2,11 +2,14 @@
 
 from keygroups._serializers import (
     arrays,
+    avro,
     big_numbers,
     collections,
     compounds,
     encoded,
     java_time,
+    kryo,
+    pojos,
     python_rows,
     python_sql,
     scala,
@@ -19,11 +22,14 @@ from keygroups._serializers import (
 
 __all__ = [  # each puts its classes in the registry
     "arrays",
+    "avro",
     "big_numbers",
     "collections",
     "compounds",
     "encoded",
     "java_time",
+    "kryo",
+    "pojos",
     "python_rows",
     "python_sql",
     "scala",

@@ -420,13 +420,21 @@ class Composite(Serializer):
 
 
 class UnknownSerializer(Serializer):
-    """A serializer of which only the class of its snapshot is known, where its length is told."""
+    """A serializer of which only the class of its snapshot is known, where its length is told.
+
+    `data` is the snapshot as it stands there, None where there is none.
+    """
 
     name = "UNKNOWN"
 
-    def __init__(self, java_class: str) -> None:
+    def __init__(self, java_class: str, data: bytes | None = None) -> None:
         self.java_class = java_class
-        super().__init__(java_class)
+        self.data = data
+        super().__init__(java_class, data)
+
+    def versioned_snapshot(self) -> bytes:
+        """Return the snapshot as it was read."""
+        return super().versioned_snapshot() if self.data is None else self.data
 
 
 def read_serializer(cursor: Cursor) -> Serializer:

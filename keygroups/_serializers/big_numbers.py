@@ -17,7 +17,7 @@ _FIRST_LENGTH = 4
 _BITS_AT_ONCE = 4_096
 
 # Whatever the caller's context is.
-_EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
+EXACT = Context(MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
 
 
 def read_big_int(data: bytes, pos: int) -> tuple[int | None, int]:
@@ -70,7 +70,7 @@ class BigDecSerializer(Simple):
         if unscaled is None:
             return None, pos
         scale, pos = read_int(data, pos)
-        return _to_decimal(unscaled).scaleb(-scale, _EXACT), pos
+        return to_decimal(unscaled).scaleb(-scale, EXACT), pos
 
     @staticmethod
     def write(number: Decimal | None) -> bytes:
@@ -80,11 +80,11 @@ class BigDecSerializer(Simple):
         return write_big_int(unscaled) + pack_int(scale)
 
 
-def _to_decimal(number: int) -> Decimal:
+def to_decimal(number: int) -> Decimal:
     """Return an int as a Decimal; Decimal() itself is slow for very many digits."""
     bits = number.bit_length()
     if bits <= _BITS_AT_ONCE:
         return Decimal(number)
     half = bits // 2
     high, low = number >> half, number & (1 << half) - 1
-    return _EXACT.fma(_to_decimal(high), _EXACT.power(2, half), _to_decimal(low))
+    return EXACT.fma(to_decimal(high), EXACT.power(2, half), to_decimal(low))

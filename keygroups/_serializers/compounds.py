@@ -1,4 +1,4 @@
-"""The serializers that are made of others: tuples, rows, POJOs and the like."""
+"""The serializers that are made of others: tuples, rows and the like."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from keygroups._serializers.base import (
     Read,
     Serializer,
     Simple,
-    UnknownSerializer,
-    UnknownSnapshotError,
-    UnreadableError,
     key_type_of,
-    read_versioned_snapshot,
     total_size,
     write_part,
     writers,
@@ -30,8 +26,6 @@ from keygroups._values.checks import expect, expect_fields
 from keygroups._values.java_values import Left, Right
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
 from keygroups.errors import InvalidValueError
-
-_OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
 
 
 class TupleSerializer(Composite):
@@ -285,103 +279,6 @@ class PyFlinkSerializer(Serializer):
             return fields[0], pos
 
         self.read, self.write = read_only_field, lambda key: write_part(row, (key,))
-
-
-class PojoSerializer(Serializer):
-    """A POJO: flags, then whether null and the value of each field.
-
-    `names` is None where the snapshot does not tell how all fields are written.
-    """
-
-    name, snapshot, versions = "POJO", f"{JAVA}PojoSerializerSnapshot", (2,)
-
-    def __init__(
-        self,
-        java_class: str,
-        names: Sequence[str] | None = None,
-        parts: Sequence[Serializer] = (),
-    ) -> None:
-        self.java_class = java_class
-        self.parts = tuple(parts)
-        self.names = tuple(names or ())
-        self._is_known = names is not None
-        super().__init__(java_class, self.names if self._is_known else None, self.parts)
-
-    def bind(self, reads: Sequence[Read]) -> None:
-        if not self._is_known:
-            return
-        names, java_class = self.names, self.java_class
-
-        def read_pojo(data: bytes, pos: int) -> tuple[dict[str, Any] | None, int]:
-            flags = data[pos]
-            pos += 1
-            if flags == 1:
-                return None, pos
-            if flags != 2:
-                raise UnreadableError(f"a POJO with flags {flags}: of a subclass of {java_class}")
-            values = {}
-            for name, read in zip(names, reads):
-                value = None
-                is_null = data[pos]
-                pos += 1
-                if not is_null:
-                    value, pos = read(data, pos)
-                values[name] = value
-            return values, pos
-
-        self.read = read_pojo
-
-    @classmethod
-    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        java_class = cursor.utf()
-        fields = _optional_map(cursor, depth)
-        _optional_map(cursor)  # registered subclasses
-        _optional_map(cursor)  # subclasses that were met
-        parts = [part for part in fields.values() if part is not None]
-        return cls(java_class) if len(parts) < len(fields) else cls(java_class, [*fields], parts)
-
-
-class KryoSerializer(Serializer):
-    """What Kryo wrote, which takes the job's classes to read."""
-
-    name, snapshot, versions = "KRYO", f"{JAVA}kryo.KryoSerializerSnapshot", (2,)
-
-    def __init__(self, java_class: str) -> None:
-        self.java_class = java_class
-        super().__init__(java_class)
-
-    @classmethod
-    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        java_class = cursor.utf()
-        for _ in range(3):
-            _optional_map(cursor)
-        return cls(java_class)
-
-
-def _optional_map(cursor: Cursor, depth: int | None = None) -> dict[str, Serializer | None]:
-    """Read a map by names; where a depth is given, its values as snapshots.
-
-    Each value has its length before it, so that one of an unknown class costs no other.
-
-    Flink: LinkedOptionalMapSerializer.readOptionalMap.
-    """
-    if cursor.i64() != _OPTIONAL_MAP_MAGIC:
-        cursor.pos -= 8
-        raise cursor.error("a map of a POJO's or Kryo's serializer was to follow")
-    values: dict[str, Serializer | None] = {}
-    for _ in range(cursor.count(4)):
-        name = cursor.utf()
-        if cursor.bool():
-            cursor.take(cursor.i32())
-        values[name] = None
-        if cursor.bool():
-            value = cursor.frame()
-            if depth is not None:
-                try:
-                    values[name] = read_versioned_snapshot(value, depth + 1)
-                except UnknownSnapshotError as error:
-                    values[name] = UnknownSerializer(error.snapshot)
-    return values
 
 
 class EnumSerializer(Serializer):

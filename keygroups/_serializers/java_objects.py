@@ -61,10 +61,15 @@ def read_java_object(cursor: Cursor) -> Any:
 
 def java_object_end(data: bytes, pos: int) -> int:
     """Return where a stream with one object ends that is a value, and no part of a header."""
+    _, end = read_java_value(data, pos)
+    return end
+
+
+def read_java_value(data: bytes, pos: int) -> tuple[Any, int]:
+    """Read a stream with one object that is a value, and no part of a header."""
     cursor = _ValueCursor(data, "a Java object")
     cursor.pos = pos
-    read_java_object(cursor)
-    return cursor.pos
+    return read_java_object(cursor), cursor.pos
 
 
 class _ValueCursor(Cursor):

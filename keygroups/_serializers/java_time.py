@@ -32,7 +32,7 @@ _date = struct.Struct(">iBB")
 _time = struct.Struct(">bBBi")
 
 
-def _millis_value(millis: int) -> dt.datetime | int:
+def millis_value(millis: int) -> dt.datetime | int:
     """Return epoch milliseconds as an aware datetime in UTC, or they themselves if it is none."""
     try:
         return UTC_EPOCH + dt.timedelta(milliseconds=millis)
@@ -58,7 +58,7 @@ class DateSerializer(Simple):
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[dt.datetime | int | None, int]:
         (millis,) = _millis.unpack_from(data, pos)
-        return None if millis == LONG_MIN else _millis_value(millis), pos + 8
+        return None if millis == LONG_MIN else millis_value(millis), pos + 8
 
     def bind(self, reads: Sequence[Read]) -> None:
         name = self.name
@@ -92,7 +92,7 @@ class SqlTimestampSerializer(Simple):
         if millis == LONG_MIN:
             return None, pos
         second = millis // 1_000
-        return _datetime(second, nanos) or check_instant(
+        return as_datetime(second, nanos) or check_instant(
             "SQL_TIMESTAMP", Instant(second, nanos)
         ), pos
 
@@ -104,7 +104,7 @@ class SqlTimestampSerializer(Simple):
         return _moment.pack(check_int(name, millis, LONG_MIN + 1, LONG_MAX), nano)
 
 
-def _datetime(second: int, nano: int) -> dt.datetime | None:
+def as_datetime(second: int, nano: int) -> dt.datetime | None:
     """Return the datetime that an instant is, None if it is none."""
     if nano % 1_000 or not 0 <= nano < 1_000_000_000:
         return None
@@ -124,7 +124,7 @@ class InstantSerializer(Simple):
         pos += 12
         if second == LONG_MIN and nano == _INT_NULL:
             return None, pos
-        return _datetime(second, nano) or check_instant("INSTANT", Instant(second, nano)), pos
+        return as_datetime(second, nano) or check_instant("INSTANT", Instant(second, nano)), pos
 
     @staticmethod
     def write(value: object) -> bytes:

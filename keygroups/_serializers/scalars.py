@@ -86,10 +86,10 @@ def write_string(text: str | None) -> bytes:
     if text is None:
         return b"\0"
     if text.isascii():
-        return _varint(len(text) + 1) + text.encode("ascii")
+        return write_varint(len(text) + 1) + text.encode("ascii")
     encoded = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
-    return _varint(len(units) + 1) + b"".join(map(_varint, units))
+    return write_varint(len(units) + 1) + b"".join(map(write_varint, units))
 
 
 def read_string_value(data: bytes, pos: int) -> tuple[str, int]:
@@ -102,10 +102,11 @@ def write_string_value(text: str) -> bytes:
     """Write a StringValue, which is a String but for its length."""
     _, start = read_varint(written := write_string(text), 0)
     units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-    return _varint(units) + written[start:]
+    return write_varint(units) + written[start:]
 
 
-def _varint(number: int) -> bytes:
+def write_varint(number: int) -> bytes:
+    """Write a number as `read_varint` reads it."""
     out = bytearray()
     while number >= 0x80:
         out.append(number & 0x7F | 0x80)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, NamedTuple
+
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError
 
 
 class Instant(NamedTuple):
@@ -89,20 +92,88 @@ class Variant(NamedTuple):
 class Pojo:
     """An object of a class of the job: `java_class`, and its fields by name.
 
-    A field is an item; and an attribute, where its name is none of this class's own.
+    `java_class` is the full name of its class, `fields` a mapping of the names of its fields to
+    their values. A field is an item, and an attribute where its name is none of this class's own
+    (`java_class`, `_asdict`, or with two underscores at its start). Iterating gives the names, and
+    `_asdict()` a dict. It cannot be changed, and is equal to one of the same class with equal
+    fields. Raises InvalidTypeError for
+    a class or names that are no str, or fields that are no mapping.
+
+    Flink: PojoSerializer, of which each field has a name and may be null.
+
+    >>> order = Pojo("x.Order", {"id": 5, "total": None})
+    >>> order.id, order["id"], list(order), "total" in order, len(order)
+    (5, 5, ['id', 'total'], True, 2)
+    >>> order
+    Pojo('x.Order', {'id': 5, 'total': None})
     """
 
-    __slots__ = ("_fields", "java_class")
+    __slots__ = ("__values", "java_class")
+    java_class: str
+    __values: dict[str, Any]
 
-    def __init__(self, java_class: str, fields: Mapping[str, Any]) -> None:
-        self.java_class = java_class
-        self._fields = dict(fields)
+    def __new__(cls, java_class: str, fields: Mapping[str, Any]) -> Pojo:
+        """Make one of a class, with a copy of its fields."""
+        if not isinstance(java_class, str):
+            raise InvalidTypeError(f"java_class must be a str, got {show(java_class)}")
+        if not isinstance(fields, Mapping):
+            raise InvalidTypeError(f"fields must be a mapping, got {show(fields)}")
+        for name in fields:
+            if not isinstance(name, str):
+                raise InvalidTypeError(f"names of fields must be str, got {show(name)}")
+        return pojo_of(java_class, dict(fields))
 
     def __getitem__(self, name: str) -> Any:
-        return self._fields[name]
+        return self.__values[name]
+
+    def __getattr__(self, name: str) -> Any:
+        # What Python asks of any object, such as __deepcopy__, is none of its fields.
+        if not name.startswith(("__", "_Pojo__")) and name in self.__values:
+            return self.__values[name]
+        raise AttributeError(f"a Pojo of {show(self.java_class)} has no field {show(name)}")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"cannot delete field {name!r}")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
+        return iter(self.__values)
 
     def __len__(self) -> int:
-        return len(self._fields)
+        return len(self.__values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.__values
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pojo):
+            return NotImplemented
+        return self.java_class == other.java_class and self.__values == other.__values
+
+    def __hash__(self) -> int:
+        return hash((self.java_class, frozenset(self.__values.items())))
+
+    def __repr__(self) -> str:
+        return f"Pojo({self.java_class!r}, {self.__values!r})"
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return dict(self.__values)
+
+    def __reduce__(self) -> tuple[type[Pojo], tuple[str, dict[str, Any]]]:
+        return Pojo, (self.java_class, self.__values)
+
+
+_new = object.__new__
+_set_class = vars(Pojo)["java_class"].__set__
+_set_values = vars(Pojo)["_Pojo__values"].__set__
+
+
+def pojo_of(java_class: str, values: dict[str, Any]) -> Pojo:
+    """Return a Pojo that keeps the very dict, without the checks, which take as long as it."""
+    pojo = _new(Pojo)
+    _set_class(pojo, java_class)
+    _set_values(pojo, values)
+    return pojo

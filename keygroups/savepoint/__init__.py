@@ -22,6 +22,7 @@ is no regular file are refused in any case. Nothing is run, unpickled or instant
 """
 
 from keygroups._serializers.base import Serializer
+from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._report import OperatorReport, operator_reports
@@ -48,6 +49,7 @@ __all__ = [
     "OperatorReport",
     "OperatorStateEntry",
     "OperatorWriter",
+    "Pojo",
     "ReducingStateDescriptor",
     "RewriteReport",
     "RewrittenOperator",

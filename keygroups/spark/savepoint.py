@@ -98,6 +98,7 @@ def read_keyed_state(
     - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
       `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds
+    - what Kryo or Avro wrote, and what has such within: string, as Python prints the value
     - what takes the job's classes to read, RAW, and MAP and MULTISET in an SQL_ROW: binary
     - a column in which all is null, such as the namespace of a state without one: string
 

@@ -35,8 +35,8 @@ REACH_OF_THE_ADAPTER = {
         *("iterate", "show"),
     },
     "keygroups._serializers": {
-        *("collections", "compounds", "python_rows", "scalars", "sql_rows", "streaming"),
-        "table_runtime",
+        *("avro", "collections", "compounds", "kryo", "pojos", "python_rows", "scalars"),
+        *("sql_rows", "streaming", "table_runtime"),
     },
     "keygroups._values.bitmaps": {"Bitmap"},
     "keygroups._values.checks": {"EPOCH"},

@@ -182,6 +182,7 @@ MADE: list[Callable[[], object]] = [
     lambda: rewritten().operators[0].states[0],
     lambda: savepoint.TimestampData(5, 7),
     lambda: savepoint.TtlValue(5, [("a", 1)]),
+    lambda: savepoint.Pojo("a.P", {"n": 1}),
     lambda: savepoint.ValueStateDescriptor("count", types.LONG, has_ttl=True),
     lambda: savepoint.ListStateDescriptor("tags", types.STRING),
     lambda: savepoint.ReducingStateDescriptor("sum", types.DOUBLE),

@@ -41,6 +41,7 @@ from keygroups import (
     hash_code,
     keys_for_subtasks,
 )
+from keygroups._serializers.avro import AvroSerializer
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
@@ -262,6 +263,11 @@ def last_access(time: int, allow_any: bool) -> int | None:
 def rewritten(name: str, max_parallelism: int) -> None:
     with TemporaryDirectory() as folder:
         change_max_parallelism(point(name).read(), max_parallelism, f"{folder}/new")
+
+
+def avro_of(name: str) -> AvroSerializer:
+    fields = '[{"name":"n","type":"int"}]'
+    return AvroSerializer(name, f'{{"type":"record","name":"{name}","fields":{fields}}}')
 
 
 def kryo_values(canonical: bool) -> list[object]:
@@ -697,6 +703,14 @@ OF_EXTRAS = [
         lambda: entries("2.3.0-snappy-canonical"),
         put("2.3.0-snappy-canonical"),
         ("cramjam",),
+    ),
+    Remedy(
+        "_serializers/avro",
+        "pip install 'keygroups[savepoint]'",
+        lacking("fastavro")(lambda: avro_of("A").decode(b"\0\0\0\5")),
+        lambda: avro_of("A").decode(b"\0\0\0\5"),
+        {"n": 5},
+        ("fastavro",),
     ),
     Remedy(
         "savepoint/_files/checksums",

@@ -26,6 +26,7 @@ from sst_bytes import (
     varint,
 )
 
+from keygroups._values.java_values import Pojo
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     KeySize,
@@ -155,7 +156,7 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
         ("a", None, b"anything", None),
         ("a", None, sb.i64(9) + b"any,thing", None),
         ("a", None, of_subclass, None),
-        ("a", None, {"n": 7}, None),
+        ("a", None, Pojo("a.P", {"n": 7}), None),
         ("a", None, of_subclass, None),
         ("a", b"any", b"thing", None),
     ]

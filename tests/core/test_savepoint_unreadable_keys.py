@@ -13,8 +13,10 @@ import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups import cli
-from keygroups._serializers.compounds import KryoSerializer, PojoSerializer
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
+from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
 from keygroups.state_keys import (
@@ -134,7 +136,7 @@ def test_a_namespace_that_only_the_job_reads() -> None:
     read = composite_key_reader(INT, pojo, None)
     seven = b"\0\0\0\7"
     assert read(seven + of_subclass, 0, 13) == (7, of_subclass, None, None, 13)
-    assert read(seven + b"\2\1", 0, 6) == (7, {"n": None}, None, None, 6)
+    assert read(seven + b"\2\1", 0, 6) == (7, Pojo("a.P", {"n": None}), None, None, 6)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_a_subclass_of_a_pojo(tmp_path: Path) -> None:
     plain, of_subclass = b"\2\0" + sb.i32(7), b"\4" + sb.utf("a.Q") + b"any"
     entries = [(b"\3" + key + b"\0\2a", b"\0v") for key in (plain, of_subclass)]
     known, unknown = operator_of(tmp_path, pojo, entries).entries()
-    assert (known.key, known.user_key, known.key_bytes) == ({"n": 7}, "a", None)
+    assert (known.key, known.user_key, known.key_bytes) == (Pojo("a.P", {"n": 7}), "a", None)
     assert (unknown.key, unknown.user_key, unknown.value) == (None, None, b"v")
     assert unknown.key_bytes == of_subclass + b"\0\2a"
     windows = composite_key_reader(PojoSerializer("a.P", ["n"], [INT]), TIME_WINDOW, None)

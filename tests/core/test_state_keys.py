@@ -15,16 +15,17 @@ from java_values import INTEGERS, SCALARS
 from sql_values import python
 
 from keygroups import hash_code, state_keys, types
-from keygroups._serializers.base import Serializer
+from keygroups._serializers.base import Serializer, UnreadableError
 from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
-    KryoSerializer,
-    PojoSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.sql_rows import RowDataSerializer
+from keygroups._values.java_values import Pojo
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -322,7 +323,6 @@ def test_parts_that_only_the_job_reads() -> None:
         (ListSerializer(kryo), "LIST(KRYO(a.B))"),
         (MapSerializer(text, kryo), "MAP(STRING, KRYO(a.B))"),
         (MapSerializer(kryo, text), "MAP(KRYO(a.B), STRING)"),
-        (PojoSerializer("a.P", ["f"], [kryo]), "POJO(a.P, f KRYO(a.B))"),
     ):
         assert (made.read, made.key_type) == (None, None)
         assert str(made) == name == repr(made)
@@ -523,9 +523,12 @@ def test_enums_and_pojos() -> None:
         with pytest.raises(ValueError, match=f"constant {index} of the 2 of a.E"):
             enum.read(index.to_bytes(4, "big", signed=True), 0)
     assert pojo.read(b"\x01", 0) == (None, 1)
-    assert pojo.read(b"\x02\0\0\0\0\0\x01", 0) == ({"color": "RED", "n": None}, 7)
-    with pytest.raises(ValueError, match=r"flags 4: of a subclass of a\.P"):
-        pojo.read(b"\x04\0", 0)
+    assert pojo.read(b"\x02\0\0\0\0\0\x01", 0) == (
+        Pojo("a.P", {"color": "RED", "n": None}),
+        7,
+    )
+    with pytest.raises(UnreadableError, match=r"'a\.Q', a subclass of a\.P, is in no snapshot"):
+        pojo.read(b"\x04\0\3a.Q", 0)
 
 
 def test_maps_that_are_no_dicts() -> None:

@@ -23,15 +23,16 @@ from real_savepoints import POINTS, Point, point
 from selections import first_by_default
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.compounds import (
     EnumSerializer,
-    KryoSerializer,
-    PojoSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.pojos import PojoSerializer
 from keygroups._serializers.python_rows import PythonRowSerializer
 from keygroups._serializers.scalars import (
     BYTES,
@@ -63,7 +64,7 @@ from keygroups._serializers.table_runtime import (
     SortedMapSerializer,
     WindowKeySerializer,
 )
-from keygroups._values.java_values import Variant
+from keygroups._values.java_values import Pojo, Variant
 from keygroups._values.sql import WindowKey
 from keygroups.errors import SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
@@ -132,10 +133,12 @@ def plain(value: Any) -> Any:
 def plain_entry(entry: StateEntry, states: dict[str, StateDescriptor]) -> tuple[Any, ...]:
     key, namespace, user_key, value = entry[4:8]
     serializer = states[entry.state].value_serializer
-    if isinstance(value, dict) and serializer is not None and serializer.name == "POJO":
-        value = tuple(value.values())
-    if isinstance(key, dict):
-        key = tuple(key.values())
+    if isinstance(value, Pojo):
+        value = tuple(value._asdict().values())
+    if serializer is not None and serializer.name == "KRYO" and value is not None:
+        value = repr(value)
+    if isinstance(key, Pojo):
+        key = tuple(key._asdict().values())
     if states[entry.state].key_serializer.name == "SQL_ROW":  # whose column has no row_kind
         assert key.row_kind == "+I"
         key = tuple(key)
@@ -415,8 +418,8 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
 ]
 
 
-# Bytes; none is a state's.
-WITHOUT_COLUMN = {KryoSerializer, TimerSerializer}
+# Texts or bytes; none is a state's.
+WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer}
 
 
 def test_every_serializer_has_a_column() -> None:

@@ -16,8 +16,11 @@ from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups._serializers import (
+    avro,
     collections,
     compounds,
+    kryo,
+    pojos,
     python_rows,
     scalars,
     sql_rows,
@@ -31,7 +34,15 @@ from keygroups._values.sql import Node, WindowKey
 from keygroups.binary_row import items_of
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
-from keygroups.savepoint import GlobalWindow, Row, Serializer, TimestampData, TimeWindow, TtlValue
+from keygroups.savepoint import (
+    GlobalWindow,
+    Pojo,
+    Row,
+    Serializer,
+    TimestampData,
+    TimeWindow,
+    TtlValue,
+)
 from keygroups.state_keys import serializer_of
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]
@@ -52,6 +63,8 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
         return BINARY
     if type(serializer) not in COLUMNS and serializer.key_type is not None:  # of a user's own
         serializer = serializer_of(serializer.key_type)
+    if _is_open(serializer):
+        return _TEXT
     column = COLUMNS.get(type(serializer), BINARY)
     return column(serializer) if callable(column) else column
 
@@ -65,9 +78,17 @@ def key_column_of(serializer: Serializer) -> SparkColumn | None:
 
 def is_of_the_job(serializer: Serializer) -> bool:
     """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or isinstance(serializer, compounds.PojoSerializer):
+    if serializer.read is None or isinstance(
+        serializer, (kryo.KryoSerializer, pojos.PojoSerializer)
+    ):
         return True  # a POJO may be of a subclass
     return any(map(is_of_the_job, serializer.parts))
+
+
+def _is_open(serializer: Serializer) -> bool:
+    """Return whether there are values of which the serializer does not tell Spark's type."""
+    is_open = serializer.read is None or isinstance(serializer, _OPEN)
+    return is_open or any(map(_is_open, serializer.parts))
 
 
 def array_of(element: SparkColumn) -> SparkColumn:
@@ -134,12 +155,17 @@ def _row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
     return SparkColumn(fields.data_type, convert)
 
 
-def _pojo_of(names: Sequence[str], parts: Sequence[SparkColumn]) -> SparkColumn:
-    fields = _struct_of(names, parts)
+def _pojo_of(serializer: Serializer) -> SparkColumn:
+    names = serializer.names
+    fields = _struct_of(names, [*map(_part, serializer.parts)])
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
-        pojos = _present(values, dict)
-        return fields.convert(_refilled(values, [tuple(pojo.values()) for pojo in pojos]))
+        pojos = _present(values, Pojo)
+        for pojo in pojos:
+            if pojo.java_class != serializer.java_class:  # a subclass, which has other fields
+                raise _unfit(pojo)
+        rows = [tuple(pojo[name] for name in names) for pojo in pojos]
+        return fields.convert(_refilled(values, rows))
 
     return SparkColumn(fields.data_type, convert)
 
@@ -280,6 +306,11 @@ def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
 _LONG = SparkColumn(T.LongType(), _checked(int))
 _INT = SparkColumn(T.IntegerType(), _checked(int))
 _STRING = SparkColumn(T.StringType(), _check_text)
+_TEXT = SparkColumn(
+    T.StringType(), lambda values: [None if value is None else repr(value) for value in values]
+)
+_OF_JOB = (kryo.KryoSerializer, pojos.PojoSerializer)
+_OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
 BINARY = SparkColumn(T.BinaryType(), _checked(bytes))
 """What takes the job's classes to read."""
 
@@ -318,7 +349,7 @@ COLUMNS: dict[
     compounds.TupleSerializer: lambda made: _struct_of(
         _numbered(made.parts), [*map(_part, made.parts)]
     ),
-    compounds.PojoSerializer: lambda made: _pojo_of(made.names, [*map(_part, made.parts)]),
+    pojos.PojoSerializer: _pojo_of,
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
     sql_rows.RawValueDataSerializer: BINARY,
     sql_rows.BinaryRowDataSerializer: BINARY,

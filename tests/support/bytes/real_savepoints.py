@@ -168,7 +168,7 @@ def true_value(value: Any, fields: list[tuple[str, Any]] | None = None) -> Any:
     if "ttl" in value:
         return "ttl", value["ttl"], true_value(value["value"])
     if "class" in value:
-        return "kryo", value["class"]  # its text is what Java's toString says, not its bytes
+        return "kryo", value["class"], value["text"]
     ((name, inner),) = value.items()
     return name, true_value(inner)
 
@@ -185,8 +185,8 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
     if name == "GLOBAL_WINDOW":
         return "global", value == ()
     if name == "KRYO":
-        assert isinstance(value, bytes)
-        return "kryo", serializer.java_class
+        assert type(value) is set
+        return "kryo", serializer.java_class, f"{{{', '.join(map(str, sorted(value)))}}}"
     if value is None or name in ("BOOLEAN", "STRING", "SQL_STRING"):
         return value
     if name in ("TUPLE", "ROW"):
@@ -204,7 +204,7 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
     if name == "POJO":
         members = dict(zip(serializer.names, parts))
-        seen = {field: seen_value(members[field], one) for field, one in value.items()}
+        seen = {field: seen_value(members[field], value[field]) for field in value}
         return "pojo", serializer.java_class, tuple(sorted(seen.items()))
     if name in ("FLOAT", "DOUBLE"):
         return name.lower(), value.hex()

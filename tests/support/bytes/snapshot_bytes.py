@@ -220,6 +220,13 @@ SQL_SNAPSHOTS = [
         "PYTHON_ROW(SQL_VALUE(LONG, BIGINT))",
     ),
 ]
+
+
+AVRO = sb.snapshot(
+    "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot",
+    2,
+    sb.utf("a.R") + sb.utf('{"type":"record","name":"R","namespace":"a","fields":[]}'),
+)
 SNAPSHOTS = [
     *((sb.simple(name), name.upper()) for name in ("Boolean", "Byte", "Char", "Double", "Float")),
     *((sb.simple(name), name.upper()) for name in ("Int", "Long", "Short", "String")),
@@ -245,7 +252,8 @@ SNAPSHOTS = [
     (row(4, INT, kind=b"\0"), "ROW(INT)"),
     (sb.kryo_of("a.B"), "KRYO(a.B)"),
     (sb.pojo_of("a.P", {"id": INT, "e": ENUM}), "POJO(a.P, id INT, e ENUM(a.E))"),
-    (sb.pojo_of("a.P", {"id": None}), "POJO(a.P)"),
+    (sb.pojo_of("a.P", {"id": None}), "POJO(a.P, id UNKNOWN)"),
+    (AVRO, "AVRO(a.R)"),
     (row_data(), "SQL_ROW"),
     (
         row_data(

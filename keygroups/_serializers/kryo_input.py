@@ -1,0 +1,347 @@
+"""What Kryo writes, read without the classes that it wrote: numbers, texts, classes, references.
+
+All work is bounded by the bytes that there are, but for what refers to an object again, or counts
+nulls that take no bytes: of that there is a fixed amount in a value.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keygroups._checks import MAX_DEPTH, show
+from keygroups._serializers.base import UnreadableError
+
+_MAX_REPEATED = 100_000
+"""How many objects a value has at most that take no bytes of their own."""
+_FIRST_OF_JOB = 85
+_UNFINISHED = object()
+
+_PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
+_CLASSES = {
+    0: "java.lang.Integer",
+    1: "java.lang.String",
+    2: "java.lang.Float",
+    3: "java.lang.Boolean",
+    4: "java.lang.Byte",
+    5: "java.lang.Character",
+    6: "java.lang.Short",
+    7: "java.lang.Long",
+    8: "java.lang.Double",
+    9: "java.lang.Void",
+    73: "java.util.Arrays$ArrayList",
+    74: "java.util.BitSet",
+    75: "java.util.PriorityQueue",
+    76: "java.util.regex.Pattern",
+    77: "java.sql.Date",
+    78: "java.sql.Time",
+    79: "java.sql.Timestamp",
+    80: "java.net.URI",
+    81: "java.net.InetSocketAddress",
+    82: "java.util.UUID",
+    83: "java.util.Locale",
+    84: "java.text.SimpleDateFormat",
+}
+"""The classes that Flink registers by their numbers; 10 to 72 are Scala's."""
+_NUMBERED = frozenset(_CLASSES.values())
+_WRAPPERS = {name: number for number, name in _CLASSES.items() if number < 10 and number != 1}
+
+Body = Callable[["KryoInput"], Any]
+
+
+class Registrations:
+    """Which class has which number in the values of a job, and which classes are read.
+
+    `registered` are the classes of the job's snapshot in order, `own` those of them that have a
+    serializer of the job's own, `bodies` what reads an object of a class.
+    """
+
+    def __init__(
+        self, registered: Sequence[str], own: Sequence[str], bodies: Mapping[str, Body]
+    ) -> None:
+        others = [name for name in registered if name not in _NUMBERED]
+        self.classes: dict[int, str] = {**_CLASSES, **dict(enumerate(others, _FIRST_OF_JOB))}
+        self.bodies = {name: body for name, body in bodies.items() if name not in own}
+
+
+class KryoInput:
+    """Reads a value of Kryo from a position in bytes.
+
+    `version` is 2 or 5. What it cannot read is an UnreadableError.
+    """
+
+    def __init__(self, data: bytes, pos: int, version: int, registrations: Registrations) -> None:
+        self.data = data
+        self.pos = pos
+        self.version = version
+        self._registrations = registrations
+        self._names: list[str] = []
+        self._objects: list[tuple[Any, int]] = []  # with how many objects are in it
+        self._count = 0  # of objects, those in ones that are referred to included
+        self._repeated = 0
+        self._depth = 0
+
+    # --- numbers and texts
+
+    def take(self, count: int) -> bytes:
+        """Read so many bytes."""
+        end = self.pos + count
+        if end > len(self.data):
+            raise IndexError("too few bytes")
+        taken = self.data[self.pos : end]
+        self.pos = end
+        return taken
+
+    def u8(self) -> int:
+        """Read a byte."""
+        byte = self.data[self.pos]
+        self.pos += 1
+        return byte
+
+    def i8(self) -> int:
+        """Read a signed byte."""
+        byte = self.u8()
+        return byte - 256 if byte > 127 else byte
+
+    def boolean(self) -> bool:
+        """Read a byte that is 0 or 1."""
+        byte = self.u8()
+        if byte > 1:
+            raise ValueError(f"{byte} is neither true nor false")
+        return byte == 1
+
+    def fixed(self, code: str) -> Any:
+        """Read a number of a fixed size, a letter of `struct`: little endian since Kryo 5."""
+        [number] = self.fixed_array(code, 1)
+        return number
+
+    def fixed_array(self, code: str, count: int) -> tuple[Any, ...]:
+        """Read so many numbers of a fixed size."""
+        packed = f"{'<' if self.version == 5 else '>'}{count}{code}"
+        return struct.unpack(packed, self.take(count * struct.calcsize(f">{code}")))
+
+    def varint(self) -> int:
+        """Read an int that is written as an unsigned one."""
+        return self._varint(0, 0)
+
+    def _varint(self, number: int, shift: int) -> int:
+        while True:
+            byte = self.u8()
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if number >= 1 << 32:
+                    raise ValueError("a number of more than 32 bits")
+                return number - (1 << 32) if number >= 1 << 31 else number
+            shift += 7
+            if shift >= 34:
+                raise ValueError("a number of more than 32 bits")
+
+    def zigzag(self) -> int:
+        """Read an int whose sign is in its lowest bit."""
+        number = self.varint() & 0xFFFFFFFF
+        return number >> 1 ^ -(number & 1)
+
+    def _unsigned_varlong(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self.u8()
+            if shift == 56:
+                return number | byte << 56
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+            shift += 7
+
+    def varlong(self) -> int:
+        """Read a long that is written as an unsigned one."""
+        number = self._unsigned_varlong()
+        return number - (1 << 64) if number >= 1 << 63 else number
+
+    def zigzag_long(self) -> int:
+        """Read a long whose sign is in its lowest bit."""
+        number = self._unsigned_varlong()
+        return number >> 1 ^ -(number & 1)
+
+    def count(self, above: int = 0, size: int = 1) -> int:
+        """Read how many things follow, each of at least `size` bytes; `above` is added to it."""
+        return self._checked_count(self.varint() - above, size)
+
+    def _checked_count(self, count: int, size: int) -> int:
+        if count < 0:
+            raise ValueError(f"a count of {count}")
+        if count * size > len(self.data) - self.pos:
+            raise IndexError("too few bytes")
+        return count
+
+    def string(self) -> str | None:
+        """Read a text: ASCII whose last byte has its highest bit set, or its length and units."""
+        data, pos = self.data, self.pos
+        first = data[pos]
+        if first < 0x80:
+            end = pos
+            while data[end] < 0x80:
+                end += 1
+            self.pos = end + 1
+            return data[pos:end].decode("ascii") + chr(data[end] & 0x7F)
+        length = self._flagged_varint()[1]
+        if not length:
+            return None
+        count = self._checked_count(length - 1, 1)
+        text = data[self.pos : self.pos + count]
+        if text.isascii():
+            self.pos += count
+            return text.decode("ascii")
+        return self._units(count)
+
+    def text(self) -> str:
+        """Read a text that is not null."""
+        text = self.string()
+        if text is None:
+            raise ValueError("a text that is null")
+        return text
+
+    def _flagged_varint(self) -> tuple[bool, int]:
+        first = self.u8()
+        number = first & 0x3F
+        return first >= 0x80, self._varint(number, 6) if first & 0x40 else number
+
+    def _units(self, count: int) -> str:
+        units = bytearray()
+        for _ in range(count):
+            unit = self.u8()
+            if unit >> 4 == 14:
+                unit = (unit & 0x0F) << 12 | self._rest() << 6 | self._rest()
+            elif unit >> 5 == 6:
+                unit = (unit & 0x1F) << 6 | self._rest()
+            elif unit >= 0x80:
+                raise ValueError(f"{unit:#x} starts no character")
+            units += unit.to_bytes(2, "little")
+        return units.decode("utf-16-le", "surrogatepass")
+
+    def _rest(self) -> int:
+        byte = self.u8()
+        if byte >> 6 != 2:
+            raise ValueError(f"{byte:#x} continues no character")
+        return byte & 0x3F
+
+    # --- classes and objects
+
+    def class_name(self) -> str | None:
+        """Read a class; None is that of null."""
+        number = self.varint() - 2
+        if number == -2:
+            return None
+        if number == -1:
+            place = self.varint()
+            if place == len(self._names):
+                self._names.append(self.text())
+            if not 0 <= place < len(self._names):
+                raise ValueError(f"class {place} of {len(self._names)} names")
+            return self._names[place]
+        name = self._registrations.classes.get(number)
+        if name is None:
+            raise UnreadableError(f"the class that Kryo knows as {number} is not known")
+        return name
+
+    def class_value(self) -> str:
+        """Read a class that is a value itself, which may be that of a primitive type."""
+        name = self.class_name()
+        if name is None:
+            raise ValueError("a class that is null")
+        number = _WRAPPERS.get(name)
+        if self.version == 2 or number is not None:
+            is_primitive = self.boolean()
+            if is_primitive and number is not None:
+                return _PRIMITIVES[number]
+        return name
+
+    def value(self) -> Any:
+        """Read a class, and an object of it."""
+        name = self.class_name()
+        return None if name is None else self.object(name)
+
+    def values(self, count: int) -> list[Any]:
+        """Read so many values."""
+        return [self.value() for _ in range(count)]
+
+    def object(self, name: str, may_be_null: bool = False) -> Any:
+        """Read an object of a class, of which a number may be null only if it is said."""
+        body = self._registrations.bodies.get(name)
+        if body is None:
+            raise UnreadableError(f"an object of {show(name)} takes the job's own classes to read")
+        self._count += 1
+        if name in _WRAPPERS:
+            return None if may_be_null and not self.boolean() else body(self)
+        reference = self.varint() - 2
+        if reference == -2:
+            return None
+        if reference != -1:
+            return self._referred(reference)
+        place, before = len(self._objects), self._count
+        self._objects.append((_UNFINISHED, 0))
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise UnreadableError(f"Kryo's objects nest more than {MAX_DEPTH} deep")
+        made = body(self)
+        self._depth -= 1
+        self._objects[place] = made, self._count - before
+        return made
+
+    def object_of(self, name: str, *classes: type) -> Any:
+        """Read an object of a class that is there, and of one of some classes of Python."""
+        made = self.object(name)
+        if not isinstance(made, classes):  # a reference may be to any object
+            raise ValueError(f"an object of {name} was to come")
+        return made
+
+    def _referred(self, reference: int) -> Any:
+        if not 0 <= reference < len(self._objects):
+            raise ValueError(f"object {reference} of {len(self._objects)}")
+        made, count = self._objects[reference]
+        if made is _UNFINISHED:
+            raise UnreadableError("an object is in itself")
+        self._repeat(count)
+        return made
+
+    def _repeat(self, count: int) -> None:
+        self._count += count
+        self._repeated += count + 1
+        if self._repeated > _MAX_REPEATED:
+            raise UnreadableError(f"more than {_MAX_REPEATED} objects take no bytes of their own")
+
+    def elements(self, has_null_flag: bool = True, has_comparator: bool = False) -> list[Any]:
+        """Read a collection; a comparator is only read where it is that of natural order."""
+        if self.version == 2:
+            if has_comparator:
+                self.natural_order()
+            return self.values(self.count())
+        is_of_one_class, count = self._flagged_varint()
+        count -= 1
+        if has_comparator:
+            self.natural_order()
+        if not is_of_one_class:
+            return self.values(self._checked_count(count, 1))
+        name = self.class_name()
+        if name is None:
+            if count < 0:
+                raise ValueError(f"a count of {count}")
+            self._repeat(count)
+            return [None] * count
+        may_be_null = has_null_flag and self.boolean()
+        return [self.object(name, may_be_null) for _ in range(self._checked_count(count, 1))]
+
+    def pairs(self, has_comparator: bool = False) -> list[tuple[Any, Any]]:
+        """Read the keys and values of a map."""
+        if self.version == 2 and has_comparator:
+            self.natural_order()
+        count = self.count(1 if self.version == 5 else 0)
+        if self.version == 5 and has_comparator:
+            self.natural_order()
+        return [(self.value(), self.value()) for _ in range(count)]
+
+    def natural_order(self) -> None:
+        """Read a comparator, which is null for the natural order."""
+        name = self.class_name()
+        if name is not None:
+            raise UnreadableError(f"the comparator {show(name)} is not known")

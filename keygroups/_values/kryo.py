@@ -1,0 +1,81 @@
+"""Values that only Kryo writes, of Java's own classes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any, NamedTuple
+
+
+class Duration(NamedTuple):
+    """A Duration that no timedelta is exactly: its seconds, and the nanoseconds above."""
+
+    seconds: int
+    nano: int
+
+
+class Period(NamedTuple):
+    """A Period of the calendar."""
+
+    years: int
+    months: int
+    days: int
+
+
+class YearMonth(NamedTuple):
+    """A month of a year."""
+
+    year: int
+    month: int
+
+
+class MonthDay(NamedTuple):
+    """A day of any year."""
+
+    month: int
+    day: int
+
+
+class OffsetTime(NamedTuple):
+    """A time of day as LocalTime has it, and the seconds that it is ahead of UTC."""
+
+    local_time: Any
+    offset: int
+
+
+class OffsetDateTime(NamedTuple):
+    """A date and time as LocalDateTime has it, and the seconds that it is ahead of UTC."""
+
+    local_date_time: Any
+    offset: int
+
+
+class ZonedDateTime(NamedTuple):
+    """A date and time as LocalDateTime has it, and its zone.
+
+    `offset` is how many seconds it is ahead of UTC, which Kryo 5 does not write: then it is None.
+    """
+
+    local_date_time: Any
+    offset: int | None
+    zone: str
+
+
+class Locale(NamedTuple):
+    """A Locale. Kryo 5 writes neither script nor extensions."""
+
+    language: str
+    country: str
+    variant: str
+    script: str = ""
+    extensions: str = ""
+
+
+class Calendar(NamedTuple):
+    """A GregorianCalendar: its moments are datetimes in UTC, or epoch milliseconds."""
+
+    time: dt.datetime | int
+    time_zone: str
+    is_lenient: bool
+    first_day_of_week: int
+    minimal_days_in_first_week: int
+    gregorian_change: dt.datetime | int
