@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, check_and_write
-from keygroups._serializers.compounds import as_dict
+from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import (

@@ -13,7 +13,7 @@ from typing import Any
 
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.big_numbers import EXACT, to_decimal
-from keygroups._serializers.compounds import as_dict
+from keygroups._serializers.collections import as_dict
 from keygroups._serializers.java_objects import JavaObject, read_java_value
 from keygroups._serializers.java_time import as_datetime, millis_value
 from keygroups._serializers.kryo_input import Body, KryoInput

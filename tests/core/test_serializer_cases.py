@@ -22,9 +22,6 @@ for case in cases():
 
 ONLY_READ: dict[str, str] = {
     # case, or the group of cases: why its values, or its snapshot, cannot be written here
-    "scala.try.0": "the snapshot of Kryo is not written",
-    "scala.try.1": "the snapshot of Kryo is not written",
-    "scala.try.2": "the snapshot of Kryo is not written",
     "multiset.key": "Flink takes each for a row of kind +I, whatever kind was written",
 }
 NOT_READ = {
