@@ -1,5 +1,5 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import compounds, scalars, sql_rows
+from keygroups._serializers import cep, compounds, scalars, sql_rows
 
-__all__ = ["compounds", "scalars", "sql_rows"]  # each puts its classes in the registry
+__all__ = ["cep", "compounds", "scalars", "sql_rows"]  # each puts its classes in the registry

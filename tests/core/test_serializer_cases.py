@@ -23,6 +23,9 @@ ONLY_READ = {
 NOT_READ = {
     # case, or the group of cases: why its values cannot be read here
 }
+OLDER_SNAPSHOT = {
+    "cep.NFAState-1.14.6": "version 1 has no flag for the previous timestamp, version 2 has",
+}
 OTHER_SIZE = {
     # case: what Flink says of the size, and why it is otherwise here
 }
@@ -42,7 +45,9 @@ def test_snapshots(group: str) -> None:
         data = VERSION_OF_SNAPSHOTS + case.snapshot
         serializer = Serializer.from_snapshot(data)
         assert serializer == Serializer.from_snapshot(data), case
-        if not has_reason(case, ONLY_READ):
+        if str(case) in OLDER_SNAPSHOT:
+            assert Serializer.from_snapshot(serializer.snapshot_bytes()) == serializer, case
+        elif not has_reason(case, ONLY_READ):
             assert serializer.snapshot_bytes() == data, case
 
 

@@ -133,9 +133,14 @@ def _array(items: list[Any], component: str) -> Any:
 
 
 def _match(value: Mapping[str, Any]) -> cep.ComputationState:
-    names = ("state", "node", "version", "start")
-    parts = [value_of(value[name]) for name in names]
-    return cep.ComputationState(*parts, value.get("previous"), value_of(value["event"]))
+    return cep.ComputationState(
+        value["state"],
+        value_of(value["node"]),
+        value_of(value["version"]),
+        value["start"],
+        value.get("previous"),
+        value_of(value["event"]),
+    )
 
 
 def _decimal(unscaled: str, scale: int) -> Decimal:
