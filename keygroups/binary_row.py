@@ -369,7 +369,8 @@ def _time_converter(logical_type: LogicalType) -> Converter:
     def convert_time(key: object) -> int:
         value = checks.check_time(name, key)
         check_fraction(value.microsecond, key)
-        return nano_of_day(value) // 1_000_000
+        nanos = value.microsecond * 1_000
+        return nano_of_day(value.hour, value.minute, value.second, nanos) // 1_000_000
 
     return convert_time
 

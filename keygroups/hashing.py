@@ -27,7 +27,6 @@ from keygroups._values.checks import (
     each,
     expect,
     expect_fields,
-    instant_since_epoch,
     integer_checker,
     local_since_epoch,
     refused_key,
@@ -313,11 +312,22 @@ SCALARS: dict[KeyType, Scalar] = {
     types.BIG_INT: Scalar(java_lang.hash_big_int, java_value=operator.index),
     types.BIG_DEC: Scalar(java_lang.hash_big_dec, Decimal),
     types.UUID: Scalar(java_lang.hash_uuid, uuid.UUID),
-    types.LOCAL_DATE: Scalar(java_time.hash_local_date, dt.date),
-    types.LOCAL_TIME: Scalar(java_time.hash_local_time, dt.time),
-    types.LOCAL_DATE_TIME: Scalar(java_time.hash_local_date_time),
+    types.LOCAL_DATE: Scalar(
+        java_time.hash_local_date,
+        dt.date,
+        java_value=partial(java_time.to_local_date, "LOCAL_DATE"),
+    ),
+    types.LOCAL_TIME: Scalar(
+        java_time.hash_local_time,
+        dt.time,
+        java_value=partial(java_time.to_local_time, "LOCAL_TIME"),
+    ),
+    types.LOCAL_DATE_TIME: Scalar(
+        java_time.hash_local_date_time,
+        java_value=partial(java_time.to_local_date_time, "LOCAL_DATE_TIME"),
+    ),
     types.INSTANT: Scalar(
-        java_time.hash_instant, java_value=partial(instant_since_epoch, "INSTANT")
+        java_time.hash_instant, java_value=partial(java_time.to_instant, "INSTANT")
     ),
     types.NULL: Scalar(_null_hasher),
 }

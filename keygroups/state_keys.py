@@ -94,9 +94,8 @@ def key_group_prefix(key_group: int, max_parallelism: int) -> bytes:
 def serializer_of(key_type: types.KeyType) -> Serializer:
     r"""Return the serializer that Flink takes for a key type.
 
-    Raises UnsupportedKeyTypeError for a key type whose serializer is not known here: the dates
-    and times, BIG_INT, BIG_DEC, UUID, SET, MAP and OPTIONAL, a TUPLE of no fields, and a ROW with
-    a row kind or names;
+    Raises UnsupportedKeyTypeError for a key type whose serializer is not known here: UUID, those
+    of java.sql, SET, MAP and OPTIONAL, a TUPLE of no fields, and a ROW with a row kind or names;
     InvalidTypeError for what is no key type.
 
     >>> serializer_of(types.TUPLE(types.STRING, types.LONG)).read(b"\x02a" + bytes(8), 0)

@@ -1,5 +1,23 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
-from keygroups._serializers import cep, compounds, scalars, sql_rows
+from keygroups._serializers import (
+    arrays,
+    big_numbers,
+    cep,
+    compounds,
+    java_time,
+    scalars,
+    sql_rows,
+    value_types,
+)
 
-__all__ = ["cep", "compounds", "scalars", "sql_rows"]  # each puts its classes in the registry
+__all__ = [  # each puts its classes in the registry
+    "arrays",
+    "big_numbers",
+    "cep",
+    "compounds",
+    "java_time",
+    "scalars",
+    "sql_rows",
+    "value_types",
+]

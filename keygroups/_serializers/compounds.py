@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from keygroups import types as kt
+from keygroups._checks import check_str, show
 from keygroups._serializers.base import (
     BASE,
     JAVA,
@@ -28,7 +29,7 @@ from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.scalars import LONG, pack_int, read_count, read_int, read_long
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.rows import ROW_KINDS, Row, TtlValue, row_of_kind
-from keygroups.errors import KeyGroupsError
+from keygroups.errors import InvalidValueError, KeyGroupsError
 
 _SIGN = 2**63
 _OPTIONAL_MAP_MAGIC = 0x4F2C69A3D70
@@ -450,7 +451,18 @@ class EnumSerializer(Serializer):
                 raise ValueError(f"constant {index} of the {len(constants)} of {java_class}")
             return constants[index], pos
 
-        self.read = read_enum
+        indices = {constant: index for index, constant in enumerate(constants)}
+
+        def write_enum(value: object) -> bytes:
+            constant = check_str(f"ENUM({java_class})", value)
+            if constant not in indices:
+                raise InvalidValueError(
+                    f"ENUM({java_class}) must be the name of one of its {len(constants)} "
+                    f"constants, got {show(constant)}"
+                )
+            return pack_int(indices[constant])
+
+        self.read, self.write = read_enum, write_enum
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

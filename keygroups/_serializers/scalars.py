@@ -1,4 +1,4 @@
-"""The serializers that are made of no others: numbers, texts, bytes, windows."""
+"""The serializers of numbers that have a size, texts, bytes, nothing at all, and windows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,30 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from keygroups import types as kt
-from keygroups._checks import LONG_MAX, LONG_MIN, check_int, show
-from keygroups._serializers.base import BASE, STATE, STREAMING, TABLE, Read, Simple, class_of
+from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, check_str, show
+from keygroups._serializers.base import (
+    BASE,
+    STATE,
+    STREAMING,
+    TABLE,
+    Read,
+    Simple,
+    Write,
+    class_of,
+)
+from keygroups._serializers.value_checks import check_value
 from keygroups._values.rows import GlobalWindow, TimeWindow
-from keygroups.errors import InvalidTypeError
+from keygroups._values.sql import CountWindow
+from keygroups.errors import InvalidTypeError, InvalidValueError
 
 _WINDOWS = f"{STREAMING}windowing.windows."
+_TABLE_WINDOWS = "org.apache.flink.table.runtime.operators.window."
+_SINK = "org.apache.flink.table.runtime.operators.sink."
+_SIGN = 1 << 63
 
 _window = struct.Struct(">qq")
 _unpack_long = struct.Struct(">q").unpack_from
+_pack_long = struct.Struct(">q").pack
 _unpack_int = struct.Struct(">i").unpack_from
 pack_int = struct.Struct(">i").pack
 
@@ -75,6 +90,19 @@ def write_string(text: str | None) -> bytes:
     encoded = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
     return _varint(len(units) + 1) + b"".join(map(_varint, units))
+
+
+def read_string_value(data: bytes, pos: int) -> tuple[str, int]:
+    """Read a StringValue: its length, and its UTF-16 units, each as a varint."""
+    length, pos = read_varint(data, pos)
+    return _read_units(data, pos, length)
+
+
+def write_string_value(text: str) -> bytes:
+    """Write a StringValue, which is a String but for its length."""
+    _, start = read_varint(written := write_string(text), 0)
+    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return _varint(units) + written[start:]
 
 
 def _varint(number: int) -> bytes:
@@ -193,6 +221,30 @@ class CharSerializer(Simple):
         return ord(char).to_bytes(2, "big")
 
 
+def checked(write: Write, key_type: kt.KeyType) -> Write:
+    """Return what writes a value of a key type where the serializer is of none."""
+
+    def write_checked(value: Any) -> bytes:
+        check_value(value, key_type)
+        return write(value)
+
+    return write_checked
+
+
+class SortedLongSerializer(Simple):
+    """A Long with the sign bit flipped, so that bytes sort as numbers do."""
+
+    name, snapshot, size = "SORTED_LONG", class_of(_SINK, "SortedLong"), 8
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[int, int]:
+        return _unpack_long(data, pos)[0] ^ -_SIGN, pos + 8
+
+    @staticmethod
+    def write(number: object) -> bytes:
+        return _pack_long(check_int("SORTED_LONG", number, LONG_MIN, LONG_MAX) ^ -_SIGN)
+
+
 class StringSerializer(Simple):
     name, snapshot, key_type = "STRING", class_of(BASE, "String"), kt.STRING
     takes_null = True
@@ -218,26 +270,55 @@ class StringDataSerializer(Simple):
         text, pos = read_bytes(data, pos)
         return text.decode(), pos
 
+    @staticmethod
+    def write(value: object) -> bytes:
+        text = check_str("SQL_STRING", value)
+        try:
+            return write_bytes(text.encode())
+        except UnicodeEncodeError:
+            raise InvalidValueError(
+                f"SQL_STRING must have no lone surrogate, got {show(text)}"
+            ) from None
+
 
 class NullSerializer(Simple):
+    """A null, as a byte."""
+
     name, snapshot, size = "NULL", class_of("org.apache.flink.table.dataview.", "Null"), 1
     takes_null = True
 
-    @staticmethod
-    def read(data: bytes, pos: int) -> tuple[None, int]:
-        data[pos]  # which Flink does not look at either
-        return None, pos + 1
+    def bind(self, reads: Sequence[Read]) -> None:
+        name, written = self.name, bytes(self.size or 0)
+
+        def read_none(data: bytes, pos: int) -> tuple[None, int]:
+            if written:
+                data[pos]  # which Flink does not look at either
+            return None, pos + len(written)
+
+        def write_none(value: object) -> bytes:
+            if value is not None:
+                raise InvalidTypeError(f"{name} must be None, got {show(value)}")
+            return written
+
+        self.read, self.write = read_none, write_none
+
+
+class VoidSerializer(NullSerializer):
+    name, snapshot = "VOID", class_of(BASE, "Void")
+
+
+class NullValueSerializer(NullSerializer):
+    name, snapshot, size = "NULL_VALUE", class_of(BASE, "NullValue"), 0
 
 
 class VoidNamespaceSerializer(NullSerializer):
     # VoidNamespace says that it takes no byte, and writes one.
     name, snapshot = "VOID_NAMESPACE", class_of(STATE, "VoidNamespace")
 
-    @staticmethod
-    def write(value: object) -> bytes:
-        if value is not None:
-            raise InvalidTypeError(f"the namespace VOID_NAMESPACE must be None, got {show(value)}")
-        return b"\0"
+
+class QueryableVoidNamespaceSerializer(NullSerializer):
+    name = "VOID_NAMESPACE"
+    snapshot = class_of("org.apache.flink.queryablestate.client.", "VoidNamespace")
 
 
 class TimeWindowSerializer(Simple):
@@ -272,6 +353,28 @@ class GlobalWindowSerializer(Simple):
         if not isinstance(value, GlobalWindow):
             raise InvalidTypeError(f"GLOBAL_WINDOW must be a GlobalWindow, got {show(value)}")
         return b"\0"
+
+
+class TableTimeWindowSerializer(TimeWindowSerializer):
+    snapshot = f"{_TABLE_WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot"
+
+
+class TableGlobalWindowSerializer(GlobalWindowSerializer):
+    snapshot = f"{_TABLE_WINDOWS}GlobalWindow$Serializer$GlobalWindowSerializerSnapshot"
+
+
+class CountWindowSerializer(Simple):
+    name, size = "COUNT_WINDOW", 8
+    snapshot = f"{_TABLE_WINDOWS}CountWindow$Serializer$CountWindowSerializerSnapshot"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[CountWindow, int]:
+        return CountWindow(*_unpack_long(data, pos)), pos + 8
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        window = check_class("COUNT_WINDOW", value, CountWindow, "a CountWindow")
+        return _pack_long(check_int("id of a CountWindow", window.id, LONG_MIN, LONG_MAX))
 
 
 BOOLEAN = BooleanSerializer()

@@ -70,13 +70,18 @@ def hash_big_int(key: object) -> int:
 
 def hash_big_dec(key: object) -> int:
     """BigDecimal.hashCode: the hash of the unscaled value times 31, plus the scale."""
-    decimal = expect("BIG_DEC", key, Decimal, "a Decimal")
+    unscaled, scale = unscaled_value(expect("BIG_DEC", key, Decimal, "a Decimal"))
+    return signed(31 * hash_big_int(unscaled) + scale)
+
+
+def unscaled_value(decimal: Decimal) -> tuple[int, int]:
+    """Return the digits of a decimal as an int, and how many of them are fraction digits."""
     sign, digits, exponent = decimal.as_tuple()
     if not isinstance(exponent, int):
         raise InvalidValueError(f"key of type BIG_DEC must be finite, got {show(decimal)}")
     scale = check_int("the scale of a key of type BIG_DEC", -exponent, INT_MIN, INT_MAX)
     unscaled = _to_int("".join(map(str, digits)))
-    return signed(31 * hash_big_int(-unscaled if sign else unscaled) + scale)
+    return -unscaled if sign else unscaled, scale
 
 
 def _to_int(digits: str) -> int:

@@ -6,9 +6,10 @@ A `hash_*` function takes a Python value, checks it, and returns a signed 32-bit
 from __future__ import annotations
 
 import datetime as dt
+from calendar import isleap
 from typing import Protocol
 
-from keygroups._checks import show
+from keygroups._checks import check_int, show
 from keygroups._values.checks import (
     EPOCH,
     check_date,
@@ -17,9 +18,16 @@ from keygroups._values.checks import (
     instant_since_epoch,
 )
 from keygroups._values.java_lang import long_bits, signed
+from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, LocalTime
 from keygroups._values.java_zones import doubtful_spans
 from keygroups.errors import InvalidValueError
 
+MAX_YEAR = 999_999_999
+"""The last year of java.time, and as many before year 0 the first."""
+
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_LAST = LocalTime(23, 59, 59, 999_999_999)
+_INSTANT_SECONDS = (-31_557_014_167_219_200, 31_556_889_864_403_199)  # Instant.MIN, Instant.MAX
 _MILLISECOND = dt.timedelta(milliseconds=1)
 
 
@@ -49,28 +57,82 @@ def instant_code(seconds: int, nanos: int) -> int:
     return signed(long_bits(seconds) + 51 * nanos)
 
 
+def to_local_date(name: str, key: object) -> LocalDate:
+    """Return the fields of a date, or of a LocalDate that Java has."""
+    if isinstance(key, LocalDate):
+        return check_local_date(name, key)
+    date = check_date(name, key)
+    return LocalDate(date.year, date.month, date.day)
+
+
+def check_local_date(name: str, date: LocalDate) -> LocalDate:
+    """Return a date if Java has it."""
+    year = check_int(f"the year of a {name}", date.year, -MAX_YEAR, MAX_YEAR)
+    month = check_int(f"the month of a {name}", date.month, 1, 12)
+    days = 29 if month == 2 and isleap(year) else _DAYS[month - 1]
+    return LocalDate(year, month, check_int(f"the day of a {name}", date.day, 1, days))
+
+
+def to_local_time(name: str, key: object) -> LocalTime:
+    """Return the fields of a time, or of a LocalTime that Java has."""
+    if isinstance(key, LocalTime):
+        return check_local_time(name, key)
+    time = check_time(name, key)
+    return LocalTime(time.hour, time.minute, time.second, time.microsecond * 1_000)
+
+
+def check_local_time(name: str, time: LocalTime) -> LocalTime:
+    """Return a time if Java has it."""
+    for field, value, most in zip(LocalTime._fields, time, _LAST):
+        check_int(f"the {field} of a {name}", value, 0, most)
+    return time
+
+
+def to_local_date_time(name: str, key: object) -> LocalDateTime:
+    """Return the fields of a naive datetime, or of a LocalDateTime that Java has."""
+    if isinstance(key, LocalDateTime):
+        date = check_local_date(name, LocalDate(*key[:3]))
+        return LocalDateTime(*date, *check_local_time(name, LocalTime(*key[3:])))
+    local = check_naive(name, key)
+    date = LocalDate(local.year, local.month, local.day)
+    return LocalDateTime(*date, *to_local_time(name, local.time()))
+
+
+def to_instant(name: str, key: object) -> Instant:
+    """Return the numbers of an aware datetime, or of an Instant that Java has."""
+    if isinstance(key, Instant):
+        return check_instant(name, key)
+    since = instant_since_epoch(name, key)
+    return Instant(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
+
+
+def check_instant(name: str, instant: Instant) -> Instant:
+    """Return an instant if Java has it."""
+    return Instant(
+        check_int(f"the epoch second of a {name}", instant.epoch_second, *_INSTANT_SECONDS),
+        check_int(f"the nano of a {name}", instant.nano, 0, _LAST[-1]),
+    )
+
+
 def hash_local_date(key: object) -> int:
     """LocalDate.hashCode."""
-    date = check_date("LOCAL_DATE", key)
-    return local_date_code(date.year, date.month, date.day)
+    return local_date_code(*to_local_date("LOCAL_DATE", key))
 
 
 def hash_local_time(key: object) -> int:
     """LocalTime.hashCode."""
-    return local_time_code(nano_of_day(check_time("LOCAL_TIME", key)))
+    return local_time_code(nano_of_day(*to_local_time("LOCAL_TIME", key)))
 
 
 def hash_local_date_time(key: object) -> int:
     """LocalDateTime.hashCode: that of the date xor that of the time."""
-    local = check_naive("LOCAL_DATE_TIME", key)
-    date_code = local_date_code(local.year, local.month, local.day)
-    return date_code ^ local_time_code(nano_of_day(local))
+    fields = to_local_date_time("LOCAL_DATE_TIME", key)
+    return local_date_code(*fields[:3]) ^ local_time_code(nano_of_day(*fields[3:]))
 
 
 def hash_instant(key: object) -> int:
     """Instant.hashCode."""
-    since = instant_since_epoch("INSTANT", key)
-    return instant_code(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
+    return instant_code(*to_instant("INSTANT", key))
 
 
 def hash_sql_date(key_type: Zoned, key: object) -> int:
@@ -118,7 +180,6 @@ def _epoch_millis(local: dt.datetime, key_type: Zoned) -> int:
     return (local - EPOCH - (offset or dt.timedelta())) // _MILLISECOND
 
 
-def nano_of_day(time: dt.time | dt.datetime) -> int:
+def nano_of_day(hour: int, minute: int, second: int, nano: int) -> int:
     """Return the nanoseconds since midnight."""
-    seconds = (time.hour * 60 + time.minute) * 60 + time.second
-    return (seconds * 1_000_000 + time.microsecond) * 1_000
+    return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nano

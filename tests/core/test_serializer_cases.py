@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 
 import pytest
@@ -17,26 +18,46 @@ GROUPS: dict[str, list[Case]] = defaultdict(list)
 for case in cases():
     GROUPS[case.group].append(case)
 
-ONLY_READ = {
+ONLY_READ: dict[str, str] = {
     # case, or the group of cases: why its values, or its snapshot, cannot be written here
 }
 NOT_READ = {
     # case, or the group of cases: why its values cannot be read here
+    "value.custom": "a class of the job's own writes itself",
+    "copyable.custom": "a class of the job's own writes itself",
+}
+AS_BYTES = {
+    # case, or the group of cases: why its values are their bytes
+    "java": "of a Java object only the end is told",
 }
 OLDER_SNAPSHOT = {
     "cep.NFAState-1.14.6": "version 1 has no flag for the previous timestamp, version 2 has",
 }
 OTHER_SIZE = {
     # case: what Flink says of the size, and why it is otherwise here
+    "ns.void": "0, and 1 byte is written",
+    "ns.queryable": "0, and 1 byte is written",
+    "ns.window-1.14.6": "0, and 16 bytes are written",
+    "ns.global-1.14.6": "0, and 1 byte is written",
+    "window.time-1.14.6": "0, and 16 bytes are written",
+    "window.count-1.14.6": "0, and 8 bytes are written",
+    "copyable.custom": "12, which only the job's own class tells",
 }
+TWO_SPELLINGS = re.compile('"(bigint|decimal)": "(0|1|10)"')
+"""Numbers that Flink writes in two ways, by which object of Java they are."""
+NONE = ({"void": True}, {"null_value": True})
+"""Values, and no nulls, that are None in Python."""
 
 
 def has_reason(case: Case, reasons: dict[str, str]) -> bool:
-    return case.name in reasons or case.group in reasons
+    return not reasons.keys().isdisjoint((str(case), case.name, case.group))
 
 
-def decoded(serializer: Serializer, value: Value) -> object:
-    return serializer.decode(value.data)
+def value_in_python(case: Case, value: Value) -> object:
+    """Return what is to be read."""
+    if value.json is not None and has_reason(case, AS_BYTES):
+        return value.data
+    return value_of(value.json)
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -67,7 +88,7 @@ def test_values(group: str) -> None:
             if has_reason(case, NOT_READ) or not value.read_by_flink:
                 continue
             seen = serializer.decode(value.data)
-            assert same(seen, value_of(value.json)), (str(case), value.json)
+            assert same(seen, value_in_python(case, value)), (str(case), value.json)
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -80,6 +101,10 @@ def test_bytes(group: str) -> None:
             if not value.read_by_flink:
                 continue
             data = serializer.encode(serializer.decode(value.data))
+            has_two_spellings = b".BigInt" in case.snapshot or b".BigDec" in case.snapshot
+            if has_two_spellings and TWO_SPELLINGS.search(json.dumps(value.json)):
+                assert same(serializer.decode(data), serializer.decode(value.data)), str(case)
+                continue
             if '"set":' in json.dumps(value.json):  # Python's sets have another order
                 assert len(data) == len(value.data), (str(case), value.json)
                 assert same(serializer.decode(data), serializer.decode(value.data)), str(case)
@@ -91,7 +116,8 @@ def test_bytes(group: str) -> None:
 def test_nulls(group: str) -> None:
     for case in GROUPS[group]:
         serializer = Serializer.from_snapshot(VERSION_OF_SNAPSHOTS + case.snapshot)
-        assert serializer.takes_null == case.reads_null, case
+        of_none = any(value.json in NONE for value in case.values)
+        assert serializer.takes_null == (case.reads_null or of_none), case
         if case.reads_null and case.null is not None and not has_reason(case, ONLY_READ):
             assert serializer.encode(None) == case.null, case
             assert serializer.decode(case.null) is None, case

@@ -336,8 +336,7 @@ def test_every_key_type_has_a_serializer_or_is_refused(key_type: str) -> None:
     value = getattr(types, key_type)
     if not isinstance(value, KeyType):
         return
-    known = {"BOOLEAN", "BYTE", "CHAR", "DOUBLE", "FLOAT", "INT", "LONG", "SHORT", "STRING"}
-    if key_type in known:
+    if value not in (types.NULL, types.UUID):
         assert str(serializer_of(value)) == key_type
         assert serializer_of(value).key_type is value
     else:
@@ -354,7 +353,7 @@ def test_every_key_type_has_a_serializer_or_is_refused(key_type: str) -> None:
         ROW(INT, kind="-U"),
         ROW(INT, names=["a"]),
         TUPLE(INT, types.UUID),
-        LIST(types.BIG_INT),
+        LIST(types.UUID),
     ],
 )
 def test_compound_key_types_without_serializer(key_type: KeyType) -> None:
