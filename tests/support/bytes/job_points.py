@@ -221,18 +221,21 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
+def rows_in(value: Any) -> Iterator[bytes]:
+    """Yield the rows in a value of CEP of which only the bytes are told."""
+    if isinstance(value, fv.Unknown) and value.row is not None:
+        yield value.row
+    elif isinstance(value, cep.Lockable):
+        yield from rows_in(value.element)
+
+
 @lru_cache
 def true_entries(file: str) -> dict[str, list[TrueEntry]]:
     """Return by operator the entries that Flink read."""
     entries: dict[str, list[TrueEntry]] = {}
-    for line in lines_of(file):
+    for line in JOB_POINTS[0].lines(file):
         entries.setdefault(line["operator"], []).append(_true_entry(line))
     return entries
-
-
-def lines_of(file: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a file of entries."""
-    return JOB_POINTS[0].lines(file)
 
 
 def _part(line: Mapping[str, Any], name: str) -> Any:
