@@ -447,14 +447,17 @@ def _kinds(operator: Operator, rules: Sequence[_Rule | None]) -> Names:
     states = operator.states
     if not states or states[0].key_serializer.name != "SQL_ROW":
         return ()
-    kinds: list[str] | None = None
-    for state, rule in zip(states, rules):
-        if _is_of_timers(state):
-            continue
-        of_state = rule.kinds.split() if rule is not None else []
-        kinds = [kind for kind in kinds or of_state if kind in of_state] if kinds != [] else []
+    of_states = [
+        set(rule.kinds.split()) if rule is not None else set()
+        for state, rule in zip(states, rules)
+        if not _is_of_timers(state)
+    ]
     names = {state.name for state in states}
-    known = [kind for kind in kinds or () if _REQUIRED.get(kind, states[0].name) in names]
+    known = [
+        kind
+        for kind in sorted(set.intersection(*of_states) if of_states else ())
+        if kind not in _REQUIRED or _REQUIRED[kind] in names
+    ]
     named = _OPERATOR.match(operator.name or "")
     return (named[1],) if named and named[1] in known else tuple(known)
 
@@ -548,7 +551,9 @@ def _layouts(
     if place.columns == "accumulators":
         return _accumulator_layouts(node, row.fields)
     names = _sort_key(node) if place == _SORT_KEY else _output(node.inputs[place.input])
-    return None if names is None else {names} & {names[: len(row.fields)]}
+    if names is None:
+        return None
+    return {names} if len(names) == len(row.fields) else set()
 
 
 def _key_columns(node: PlanNode) -> Names | None:
