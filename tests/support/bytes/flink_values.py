@@ -128,7 +128,7 @@ def frozen(value: Any) -> Any:
     return value
 
 
-def mapping(pairs: list[tuple[Any, Any]]) -> Any:
+def _mapping(pairs: list[tuple[Any, Any]]) -> Any:
     """A dict, or the pairs where Python cannot hash keys or takes two for one."""
     try:
         mapping = {frozen(key): value for key, value in pairs}
@@ -219,7 +219,7 @@ BY_TAG: dict[str, Convert] = {
     "local_time": lambda v: _local_time(v["local_time"]),
     "lock": lambda v: cep.Lockable(v["lock"], value_of(v["value"])),
     "long": lambda v: v["long"],
-    "map": lambda v: mapping(_pairs(v["map"])),
+    "map": lambda v: _mapping(_pairs(v["map"])),
     "meta_sqn": lambda v: sql.MetaSqnInfo(*v["meta_sqn"]),
     "node_id": lambda v: cep.NodeId(*map(value_of, v["node_id"])),
     "null_value": lambda v: None,
@@ -240,7 +240,7 @@ BY_TAG: dict[str, Convert] = {
     "short": lambda v: v["short"],
     "sql_array": lambda v: list(map(value_of, v["sql_array"])),
     "sql_date": lambda v: _epoch_millis(v["sql_date"]),
-    "sql_map": lambda v: mapping(_pairs(v["sql_map"])),
+    "sql_map": lambda v: _mapping(_pairs(v["sql_map"])),
     "sql_time": lambda v: _epoch_millis(v["sql_time"]),
     "sql_timestamp": lambda v: as_instant(v["sql_timestamp"][0] // 1000, v["sql_timestamp"][1]),
     "status": lambda v: streaming.WatermarkStatus(v["status"]),

@@ -82,7 +82,7 @@ def _array(component: str, items: list[Any]) -> Any:
 
 
 def _pairs(pairs: list[list[Any]]) -> Any:
-    return fv.mapping([(value_of(key), value_of(value)) for key, value in pairs])
+    return fv._mapping([(value_of(key), value_of(value)) for key, value in pairs])
 
 
 def _row(fields: list[tuple[str, Any]], row_kind: int = 0) -> Row:
