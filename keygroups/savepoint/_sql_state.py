@@ -53,7 +53,7 @@ class SqlStateDescription:
             lines.append(f"  columns of the user key: {', '.join(self.user_key_columns)}")
         if self.value_columns is not None:
             lines.append(f"  columns of the row: {', '.join(self.value_columns)}")
-        return printable("\n".join(lines))
+        return "\n".join(map(printable, lines))
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ _RULES = [
                 "each value of the aggregate, and the order numbers that it came with",
             ),
             _Rule(
-                *(r"agg\d+\$orderToValueMap", "MAP", namespace, "LONG", "", kinds),
+                *(r"agg\d+\$orderToValueMap", "MAP", namespace, "", "", kinds),
                 "by order number, the values of the aggregate that came with it",
             ),
         )
@@ -632,17 +632,22 @@ def _sort_key(node: PlanNode) -> Names | None:
     return tuple(match[1] for match in matches if match) if all(matches) else None
 
 
-# Accumulators: what each aggregate has, in order, of which a dash has the type BIGINT.
-_ANY = ("",)
-_ACCUMULATOR = {
-    "COUNT": (("-",), ("-",)),
+_ANY, _ROW, _COUNT = (":",), (":ROW",), (":BIGINT",)
+_AVERAGE = ("sum:", "count:BIGINT")
+_ACCUMULATORS_OF = {
+    "ARRAY_AGG": (_ROW, _ROW),
+    "AVG": (_AVERAGE, _AVERAGE),
+    "COLLECT": (_ROW, _ROW),
+    "COUNT": (_COUNT, _COUNT),
+    "FIRST_VALUE": (_ROW, _ROW),
+    "LAST_VALUE": (_ROW, _ROW),
+    "LISTAGG": (("delimiter:VARCHAR", "list:VARCHAR"), _ROW),
+    "MAX": (_ANY, _ANY),
+    "MIN": (_ANY, _ANY),
+    "SUM": (_ANY, _AVERAGE),
     "$SUM0": (_ANY, _ANY),
-    "SUM": (_ANY, ("sum", "-count")),
-    "AVG": (("sum", "-count"), ("sum", "-count")),
-    "LISTAGG": (("delimiter", "list"), _ANY),
-    **dict.fromkeys(("MIN", "MAX", "FIRST_VALUE", "LAST_VALUE", "COLLECT"), (_ANY, _ANY)),
 }
-"""Without retraction, and with."""
+"""By function: the columns of its accumulator and their types, without retraction and with."""
 _WINDOW_TIMES = ("start", "end", "slice_end", "rowtime", "proctime")
 
 
@@ -659,25 +664,23 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
         for expression, name in select[len(groups) :]
         if (function := expression.partition("(")[0]) not in _WINDOW_TIMES
     ]
-    if not all(function in _ACCUMULATOR for function, _, _ in aggregates):
+    if not all(function in _ACCUMULATORS_OF for function, _, _ in aggregates):
         return None
     layouts = set()
     for retracts in (False, True):
-        parts = [
-            (f"{name}.{part.strip('-')}".rstrip("."), part.startswith("-"))
+        columns = [
+            (name, *column.split(":"))
             for function, _, name in aggregates
-            for part in _ACCUMULATOR[function][retracts]
+            for column in _ACCUMULATORS_OF[function][retracts]
         ]
         if retracts and "COUNT(*)" not in {expression for _, expression, _ in aggregates}:
-            parts.append(("count of rows", True))
-        views = fields[len(parts) :]
+            columns.append(("count of rows", "", "BIGINT"))
+        views = fields[len(columns) :]
         if (
-            len(parts) <= len(fields)
+            len(columns) <= len(fields)
             and all(view.name == "RAW" for view in views)
-            and all(
-                field.name == "BIGINT" for field, (_, is_bigint) in zip(fields, parts) if is_bigint
-            )
+            and all(kind in ("", field.name) for field, (*_, kind) in zip(fields, columns))
         ):
-            names = [name for name, _ in parts]
+            names = [f"{name}.{inner}" if inner else name for name, inner, _ in columns]
             layouts.add((*names, *("distinct values" for _ in views)))
     return layouts
