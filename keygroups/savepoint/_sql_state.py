@@ -23,6 +23,7 @@ Names = tuple[str, ...]
 
 _UNKNOWN = "not known"
 _TIMERS = "_timer_state/"
+_NUMBERED = re.compile(r"(agg|distinctAcc_)\d{1,9}")  # states of views
 _OPERATOR = re.compile(r"(\w{1,99})\[\d{1,9}\]")  # how Flink SQL names one since 1.15
 
 
@@ -90,7 +91,8 @@ class _Place(NamedTuple):
 class _Rule(NamedTuple):
     """What a state holds, in operators of some kinds, if its name, kind and types are these.
 
-    `namespace` is VOID, SLICE (the end of a window) or WINDOW. `user_key` and `value` are types as
+    An N in the name is a number. `namespace` is VOID, SLICE (the end of a window) or WINDOW.
+    `user_key` and `value` are types as
     `_shape` has them, "" for any.
     """
 
@@ -215,29 +217,33 @@ _RULES = [
         for namespace, kinds in _VIEWS.items()
         for rule in (
             _Rule(
-                *(r"distinctAcc_\d+", "MAP", namespace, "", "", kinds),
+                *("distinctAcc_N", "MAP", namespace, "", "", kinds),
                 "each value of an aggregate with DISTINCT, and how often it is there; with FILTER "
                 "a bit for each aggregate that has it",
             ),
             _Rule(
-                *(r"distinctAcc_\d+_null_state", "VALUE", namespace, None, "", kinds),
+                *("distinctAcc_N_null_state", "VALUE", namespace, None, "", kinds),
                 "the same of NULL, which is no key of the map",
             ),
             _Rule(
-                *(r"agg\d+\$map", "MAP", namespace, "", "", kinds),
+                *("aggN$map", "MAP", namespace, "", "", kinds),
                 "each value of the aggregate, and how often it is there; of JSON_OBJECTAGG each "
                 "key and its value",
             ),
             _Rule(
-                *(r"agg\d+\$(list|retractList)", "LIST", namespace, None, "", kinds),
-                "the values of the aggregate, or those that were retracted before they came",
+                *("aggN$list", "LIST", namespace, None, "", kinds),
+                "the values of the aggregate",
             ),
             _Rule(
-                *(r"agg\d+\$valueToOrderMap", "MAP", namespace, "", "", kinds),
+                *("aggN$retractList", "LIST", namespace, None, "", kinds),
+                "the values of the aggregate that were retracted before they came",
+            ),
+            _Rule(
+                *("aggN$valueToOrderMap", "MAP", namespace, "", "", kinds),
                 "each value of the aggregate, and the order numbers that it came with",
             ),
             _Rule(
-                *(r"agg\d+\$orderToValueMap", "MAP", namespace, "", "", kinds),
+                *("aggN$orderToValueMap", "MAP", namespace, "", "", kinds),
                 "by order number, the values of the aggregate that came with it",
             ),
         )
@@ -359,12 +365,14 @@ _REQUIRED = {
 """The state without which there is no operator of a kind."""
 
 
-def describe_sql_state(operator: Operator, explain: str | None = None) -> SqlOperatorDescription:
+def describe_sql_state(
+    operator: Operator, explain_text: str | None = None
+) -> SqlOperatorDescription:
     """Return what each keyed state of an operator of Flink SQL holds.
 
     `operator` is one of a savepoint. Which kind it is of is told by its states, and where the
     savepoint has it (Flink 2) by its name; where that is not sure, `kinds` has more than one, or
-    none. `explain` is the text of EXPLAIN of the job as in `hash_exchanges`: with it the columns
+    none. `explain_text` is that of EXPLAIN of the job as in `hash_exchanges`: with it the columns
     of rows have names, if all operators of the plan that may be this one have the same.
 
     Raises InvalidTypeError for what is no operator or no text, InvalidValueError as
@@ -381,7 +389,7 @@ def describe_sql_state(operator: Operator, explain: str | None = None) -> SqlOpe
       columns of the row: user_id, item, ts
     """
     check_class("operator", operator, Operator, "an Operator")
-    plan_nodes = [] if explain is None else read_plan(explain).nodes
+    plan_nodes = [] if explain_text is None else read_plan(explain_text).nodes
     states = operator.states
     rules = [_rule_of(state) for state in states]
     kinds = _kinds(operator, rules)
@@ -427,9 +435,10 @@ def _namespace(state: StateDescriptor) -> str:
 
 
 def _rule_of(state: StateDescriptor) -> _Rule | None:
+    name = _NUMBERED.sub(r"\1N", state.name, count=1)
     for rule in _RULES:
         if (
-            re.fullmatch(rule.name, state.name)
+            rule.name == name
             and (rule.kind, rule.namespace) == (state.kind, _namespace(state))
             and _is_of(state.user_key_serializer, rule.user_key)
             and _is_of(state.value_serializer, rule.value)
@@ -574,6 +583,7 @@ _SAME_COLUMNS = {
     *("ChangelogNormalize", "Deduplicate", "DropUpdateBefore", "Exchange", "Limit"),
     *("MiniBatchAssigner", "Sort", "SortLimit", "TemporalSort", "WatermarkAssigner"),
 }
+_MOST_STEPS = 100
 _COLUMNS = {"TableSourceScan": "fields", "Union": "union"}
 _ATTRIBUTE_END = re.compile(r"\](?:, \w{1,99}=\[|$)")
 _SORTED = re.compile(r"(\S{1,999}) (?:ASC|DESC)\S{0,20}")
@@ -581,11 +591,10 @@ _SORTED = re.compile(r"(\S{1,999}) (?:ASC|DESC)\S{0,20}")
 
 def _output(node: PlanNode) -> Names | None:
     """Return the columns of what an operator emits, None where the plan does not say it."""
-    passed = set()
     node = _resolved(node)
-    while node.name in _SAME_COLUMNS and node not in passed:  # a plan may refer to itself
-        passed.add(node)
-        node = _resolved(node.inputs[0])
+    for _ in range(_MOST_STEPS):  # a plan may refer to itself
+        if node.name in _SAME_COLUMNS:
+            node = _resolved(node.inputs[0])
     pieces = _attribute(node, _COLUMNS.get(node.name, "select"))
     return None if pieces is None else tuple(name for _, name in pieces)
 

@@ -81,12 +81,7 @@ def operators(name: str) -> dict[str, Operator]:
 
 def described(job: str, vertex: str, plan: str) -> SqlOperatorDescription:
     """Describe an operator of a job with the plan of one, whose source comes after Exchange."""
-    [operator] = [
-        one
-        for one in operators(f"2.3.0-{job}-rocksdb-canonical").values()
-        if str(one.name) == vertex
-    ]
-    return describe_sql_state(operator, plan)
+    return describe_sql_state(operators(f"2.3.0-{job}-rocksdb-canonical")[vertex], plan)
 
 
 def of_input(node: str, keys: str, fields: str) -> str:
@@ -203,7 +198,7 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *("hash[id]", "id, k, v", "deduplicate-state", None, ("id", "k", "v")),
         ),
         (
-            *("sqlup", "SinkMaterializer[974]", ""),
+            *("sqlup", "SinkMaterializer[1006]", ""),
             *("hash[id]", "id, k, n", "values", None, ("id", "k", "n")),
         ),
         (
@@ -224,7 +219,7 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *("single", "v", "accState", None, ("n", "v.sum", "v.count")),
         ),
         (
-            *("sqlwin", "GlobalWindowAggregate[776]"),
+            *("sqlwin", "GlobalWindowAggregate[862]"),
             "GlobalWindowAggregate(groupBy=[k], window=[TUMBLE(slice_end=[$slice_end], "
             "size=[1 min])], select=[k, COUNT(count1$0) AS n, SUM(sum$1) AS v, MAX(max$2) AS m, "
             "start('w$) AS window_start, end('w$) AS window_end])",
@@ -288,7 +283,10 @@ def test_reused_and_endless_plans() -> None:
     one = described("sqlrank", "Deduplicate[644]", plan)
     assert (one.nodes, one.key_columns) == ((node,), ("k",))
     assert one.states[0].value_columns == ("id", "k", "x", "ts")
-    endless = f"{node}\n+- Exchange(distribution=[hash[k]])(reuse_id=[1])\n   +- Reused(reference_id=[1])"
+    endless = (
+        f"{node}\n+- Exchange(distribution=[hash[k]])(reuse_id=[1])\n"
+        "   +- Reused(reference_id=[1])"
+    )
     one = described("sqlrank", "Deduplicate[644]", endless)
     assert one.states[0].value_columns is None
 
@@ -304,5 +302,7 @@ def test_arguments() -> None:
 
 
 def test_names_do_not_break_lines() -> None:
-    [state, *_] = describe_sql_state(point("2.3.0-sqlheap-canonical").read().operators[0]).states
-    assert "\x1b" not in str(replace(state, value_columns=("a\x1b[2J",)))
+    plan = of_inputs(JOIN.format("leftInputSpec=[NoUniqueKey]"), "k", "id, k, v", "a AS k\x1b[2J")
+    join = described("sqljoin", "Join[173]", plan)
+    assert join.states[1].user_key_columns == ("k\x1b[2J",)
+    assert "\x1b" not in str(replace(join, operator="\x1b"))
