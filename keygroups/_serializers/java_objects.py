@@ -59,6 +59,30 @@ def read_java_object(cursor: Cursor) -> Any:
     return _Stream(cursor).content(0)
 
 
+def java_object_end(data: bytes, pos: int) -> int:
+    """Return where a stream with one object ends that is a value, and no part of a header."""
+    cursor = _ValueCursor(data, "a Java object")
+    cursor.pos = pos
+    read_java_object(cursor)
+    return cursor.pos
+
+
+class _ValueCursor(Cursor):
+    """A cursor in bytes that more may follow: where they end is an IndexError."""
+
+    def take(self, count: int) -> bytes:
+        if count > self.left:
+            raise IndexError("too few bytes")
+        return super().take(count)
+
+    def count(self, size: int = 1) -> int:
+        count = self.i32()
+        if count * size > self.left:
+            raise IndexError("too few bytes")
+        self.pos -= 4
+        return super().count(size)
+
+
 class _Stream:
     def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor

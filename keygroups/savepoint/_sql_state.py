@@ -92,8 +92,7 @@ class _Rule(NamedTuple):
     """What a state holds, in operators of some kinds, if its name, kind and types are these.
 
     An N in the name is a number. `namespace` is VOID, SLICE (the end of a window) or WINDOW.
-    `user_key` and `value` are types as
-    `_shape` has them, "" for any.
+    `user_key` and `value` are types as `_shape` has them, "" for any.
     """
 
     name: str

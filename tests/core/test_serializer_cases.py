@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 
 import pytest
-from flink_values import same, value_of
+from flink_values import local_value_of, same, value_of
 from serializer_cases import Case, Value, cases
 
 from keygroups.savepoint import Serializer
@@ -43,6 +43,8 @@ OTHER_SIZE = {
     "window.count-1.14.6": "0, and 8 bytes are written",
     "copyable.custom": "12, which only the job's own class tells",
 }
+LOCAL = ("py.Date", "py.Time")
+"""The cases of dates, times and timestamps in the zone of the JVM."""
 TWO_SPELLINGS = re.compile('"(bigint|decimal)": "(0|1|10)"')
 """Numbers that Flink writes in two ways, by which object of Java they are."""
 NONE = ({"void": True}, {"null_value": True})
@@ -57,6 +59,8 @@ def value_in_python(case: Case, value: Value) -> object:
     """Return what is to be read."""
     if value.json is not None and has_reason(case, AS_BYTES):
         return value.data
+    if case.name.startswith(LOCAL):
+        return local_value_of(value.json)
     return value_of(value.json)
 
 

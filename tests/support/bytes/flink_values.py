@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from keygroups._values import cep, java_values, sql, streaming
+from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import ROW_KINDS, GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups.savepoint import TimestampData
@@ -45,11 +46,13 @@ class Unknown:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, and of the same classes throughout."""
-    if isinstance(other, Unknown):
-        return other.accepts(one)
+    """Whether two values are equal, and of the same classes throughout; a bitmap is its list."""
+    if isinstance(one, Bitmap):
+        one = list(one)
+    if isinstance(other, Bitmap):
+        other = list(other)
     if type(one) is not type(other):
-        return False
+        return isinstance(other, Unknown) and other.accepts(one)
     if isinstance(one, float):
         return one.hex() == other.hex()
     if isinstance(one, Decimal):
@@ -119,6 +122,16 @@ def _local_date_time(numbers: list[int]) -> dt.datetime | java_values.LocalDateT
     if numbers[6] % 1000 or not 1 <= numbers[0] <= 9999:
         return java_values.LocalDateTime(*numbers)
     return dt.datetime(*numbers[:6], numbers[6] // 1000)
+
+
+def local_value_of(value: Mapping[str, Any]) -> dt.date | dt.time | TimestampData:
+    """Return a value of java.sql as PyFlink writes it: in the zone of the JVM, which was UTC."""
+    if "sql_timestamp" in value:
+        millis, nanos = value["sql_timestamp"]
+        return _timestamp(millis, nanos % 1_000_000)
+    [(tag, millis)] = value.items()
+    moment = EPOCH + dt.timedelta(milliseconds=millis)
+    return moment.date() if tag == "sql_date" else moment.time()
 
 
 def frozen(value: Any) -> Any:
@@ -191,6 +204,7 @@ BY_TAG: dict[str, Convert] = {
     "avro": lambda v: (v["avro"], value_of(v["value"])),
     "backlog": lambda v: streaming.RecordAttributes(v["backlog"]),
     "bigint": lambda v: int(v["bigint"]),
+    "bitmap": lambda v: v["bitmap"],
     "buffer_entry": lambda v: streaming.BufferEntry(value_of(v["buffer_entry"]), v["joined"]),
     "byte": lambda v: v["byte"],
     "bytes": lambda v: bytes.fromhex(v["bytes"]),

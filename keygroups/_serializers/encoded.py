@@ -1,0 +1,80 @@
+"""The serializers of what has an encoding of its own: Java objects, variants, bitmaps."""
+
+from __future__ import annotations
+
+from keygroups._checks import check_class, show
+from keygroups._serializers.base import BASE, STATE, TRUNCATED, Simple, class_of
+from keygroups._serializers.java_objects import java_object_end
+from keygroups._serializers.scalars import pack_int, read_bytes, read_int, write_bytes
+from keygroups._values.bitmaps import Bitmap
+from keygroups._values.java_values import Variant
+from keygroups.errors import InvalidValueError
+
+_NULL_OBJECT = b"\xac\xed\0\5p"
+
+
+class JavaSerializer(Simple):
+    """A stream of Java's own serialization, which is the value: no object is made of it."""
+
+    name, snapshot = "JAVA", f"{STATE}JavaSerializer$JavaSerializerSnapshot"
+    takes_null = True
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[bytes | None, int]:
+        end = java_object_end(data, pos)
+        stream = data[pos:end]
+        return None if stream == _NULL_OBJECT else stream, end
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        if value is None:
+            return _NULL_OBJECT
+        stream = check_class("JAVA", value, bytes, "the bytes of a Java object")
+        try:
+            end = java_object_end(stream, 0)
+        except (*TRUNCATED, ValueError) as error:
+            raise InvalidValueError(f"JAVA must be the bytes of a Java object: {error}") from None
+        if end != len(stream):
+            raise InvalidValueError(
+                f"JAVA must be one Java object, got {show(stream[end:])} after"
+            )
+        return stream
+
+
+class VariantSerializer(Simple):
+    """A VARIANT: how many bytes the value and the metadata take, then both."""
+
+    name, snapshot = "VARIANT", class_of(BASE, "Variant")
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[Variant, int]:
+        value_size, pos = read_int(data, pos)
+        metadata_size, pos = read_int(data, pos)
+        if value_size < 0 or metadata_size < 0:
+            raise ValueError(f"a variant of {value_size} and {metadata_size} bytes")
+        middle, end = pos + value_size, pos + value_size + metadata_size
+        if end > len(data):
+            raise IndexError("too few bytes")
+        return Variant(data[pos:middle], data[middle:end]), end
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        variant = check_class("VARIANT", value, Variant, "a Variant")
+        encoded = check_class("value of a Variant", variant.value, bytes, "bytes")
+        metadata = check_class("metadata of a Variant", variant.metadata, bytes, "bytes")
+        return pack_int(len(encoded)) + pack_int(len(metadata)) + encoded + metadata
+
+
+class BitmapSerializer(Simple):
+    """A BITMAP: how many bytes, then a RoaringBitmap."""
+
+    name, snapshot = "BITMAP", class_of(BASE, "Bitmap")
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[Bitmap, int]:
+        encoded, pos = read_bytes(data, pos)
+        return Bitmap(encoded), pos
+
+    @staticmethod
+    def write(value: object) -> bytes:
+        return write_bytes(check_class("BITMAP", value, Bitmap, "a Bitmap").data)
