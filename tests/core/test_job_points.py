@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from flink_values import Unknown, same
-from job_points import JOB_POINTS, job_point, place_of, rows_in, true_entries
+from job_points import JOB_POINTS, JobPoint, job_point, place_of, rows_in, true_entries
 
 from keygroups import assign_to_key_group
+from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._state.formats import format_of
@@ -26,6 +27,10 @@ QUICK = [
     "2.3.0-sqltjoin-rocksdb-native",
     "2.3.0-winjoin-hashmap-checkpoint",
 ]
+NEEDS_THE_JOB = {
+    ("1.20.5", "shop", "order"): "Kryo wrote a field that is a Map with objects of Shop$Item",
+}
+"""By version, job and state: why only the job's own classes read some of its values."""
 NAMES = [
     pytest.param(one.name, marks=[] if one.name in QUICK else pytest.mark.slow)
     for one in JOB_POINTS
@@ -73,7 +78,17 @@ def true_state(line: dict[str, Any]) -> tuple[object, ...]:
     )
 
 
-def differing(operator: Operator, expected: list[Any]) -> list[object]:
+def is_refused(one: JobPoint, operator: Operator) -> bool:
+    """Whether entries cannot be told from each other: no values that need the job have lengths."""
+    states = {state.name for state in operator.states}
+    return (
+        one.backend == "hashmap"
+        and one.kind != "canonical"
+        and any((one.flink, one.job, state) in NEEDS_THE_JOB for state in states)
+    )
+
+
+def differing(one: JobPoint, operator: Operator, expected: list[Any]) -> list[object]:
     """Return the entries of an operator that are not what Flink read, or that it did not read."""
     states = {state.name: state for state in operator.states}
     seen = {place_of(entry): entry for entry in operator.entries()}
@@ -88,6 +103,8 @@ def differing(operator: Operator, expected: list[Any]) -> list[object]:
         if isinstance(true.value, Unknown) and not isinstance(entry.value, bytes):
             assert serializer is not None
             is_same = serializer.encode(entry.value) == true.value.data
+        if isinstance(entry.value, bytes):
+            is_same = is_same or (one.flink, one.job, entry.state) in NEEDS_THE_JOB
         for row in rows_in(true.value):  # of which Flink's side tells the bytes alone
             assert serializer is not None
             is_same = is_same and row in serializer.encode(entry.value)
@@ -103,7 +120,12 @@ def test_entries(name: str) -> None:
     expected = true_entries(one.entries)
     operators = {operator.operator_id: operator for operator in one.read().operators}
     for operator_id, vertex in one.operators.items():
-        wrong = differing(operators[operator_id], expected.get(operator_id, []))
+        operator = operators[operator_id]
+        if is_refused(one, operator):
+            with pytest.raises(SavepointError, match="takes the job's own classes to read"):
+                list(operator.entries())
+            continue
+        wrong = differing(one, operator, expected.get(operator_id, []))
         assert not wrong, (vertex, len(wrong), wrong[0])
     print(f"{one}: {sum(map(len, expected.values())):,} entries")
 
@@ -111,7 +133,10 @@ def test_entries(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_key_groups(name: str) -> None:
     """For each key with a key type, the key group it was stored in is the one we compute."""
-    for operator in job_point(name).read().operators:
+    one = job_point(name)
+    for operator in one.read().operators:
+        if is_refused(one, operator):
+            continue
         key_types = {state.name: state.key_type for state in operator.states}
         for entry in operator.entries():
             key_type = key_types[entry.state]

@@ -31,6 +31,7 @@ class JobPoint(Point):
     """A point of a job; `operators` are the vertices with keyed state, by the operator's id."""
 
     job: str = ""
+    backend: str = ""
     operators: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -44,6 +45,7 @@ JOB_POINTS = [
         line["entries"],
         "jobs",
         line["job"],
+        line["backend"],
         line["operators"],
     )
     for line in lines("jobs")
