@@ -109,9 +109,14 @@ def hash_exchanges(explain_text: str) -> list[tuple[str, ...]]:
     ... ''')
     [('item', 'user_id')]
     """
+    return [columns for _, columns in read_plan(explain_text).exchanges]
+
+
+def read_plan(explain_text: str) -> Plan:
+    """Return the execution plan of a streaming job, else the physical one; raise if it is none."""
     sections = _parts(check_str("explain_text", explain_text))
     plans = {
-        title: _Plan(sections[title]) for title in (_PHYSICAL, _EXECUTION) if title in sections
+        title: Plan(sections[title]) for title in (_PHYSICAL, _EXECUTION) if title in sections
     }
     if not plans:
         raise InvalidValueError(
@@ -125,7 +130,7 @@ def hash_exchanges(explain_text: str) -> list[tuple[str, ...]]:
             "does: a batch job, whose exchanges hash rows in another way (BinaryHashPartitioner), "
             f"may have this plan too, got {plan.exchanges[0][0]}"
         )
-    return [columns for _, columns in plan.exchanges]
+    return plan
 
 
 @dataclass(frozen=True)
@@ -182,7 +187,7 @@ def _parts(text: str) -> dict[str, list[_Line]]:
     return sections if rank >= 0 else {_EXECUTION: lines}
 
 
-def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, _Plan]) -> None:
+def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, Plan]) -> None:
     """Raise where the parts of one text are not of one job, or tell of a comma in a name.
 
     Flink translates the physical plan node by node, so both plans have the same exchanges, except
@@ -216,32 +221,38 @@ def _check_agreement(sections: dict[str, list[_Line]], plans: dict[str, _Plan]) 
                 raise line.error("has a column with a comma and a space in its name")
 
 
-@dataclass
-class _Node:
-    """An operator whose inputs are being read."""
+@dataclass(eq=False)
+class PlanNode:
+    """An operator: its name, its attributes as they are printed, and its inputs.
+
+    `reused` is what a Reused refers to.
+    """
 
     line: _Line
     name: str
     is_last: bool
-    inputs: int = 0
+    attributes: str = ""
+    inputs: list[PlanNode] = field(default_factory=list)
+    reused: PlanNode | None = None
     is_closed: bool = False  # its last input has been seen
 
     def close(self) -> None:
         fewest, most = _INPUTS.get(self.name, (1, 1))
-        if not fewest <= self.inputs <= most or self.is_closed != (self.inputs > 0):
+        if not fewest <= len(self.inputs) <= most or self.is_closed != bool(self.inputs):
             raise self.line.error(f"is not followed by the inputs that {self.name} has")
 
 
 @dataclass
-class _Plan:
-    """What the lines of one plan say: its exchanges, and whether its job is a streaming one."""
+class Plan:
+    """What the lines of one plan say: its operators from the top down, and its exchanges."""
 
     lines: Sequence[_Line]
+    nodes: list[PlanNode] = field(default_factory=list)
     exchanges: list[tuple[_Line, tuple[str, ...]]] = field(default_factory=list)
     streaming: bool = False
     sinks: list[str] = field(default_factory=list)
-    reusable: dict[str, _Line] = field(default_factory=dict)  # by reuse_id
-    _open: list[_Node] = field(default_factory=list)  # from the root down to the last node
+    reusable: dict[str, PlanNode] = field(default_factory=dict)  # by reuse_id
+    _open: list[PlanNode] = field(default_factory=list)  # from the root down to the last node
     _roots: list[tuple[_Line, bool]] = field(default_factory=list)
     _references: dict[str, int] = field(default_factory=dict)  # by reuse_id; how many are missing
 
@@ -264,7 +275,7 @@ class _Plan:
                 raise line.error("is the tree of another job")
         for reuse_id, missing in self._references.items():
             if missing > 0:
-                raise self.reusable[reuse_id].error("is not reused below")
+                raise self.reusable[reuse_id].line.error("is not reused below")
 
     def _close(self, depth: int) -> None:
         """Close the nodes at this depth and below."""
@@ -281,15 +292,18 @@ class _Plan:
             raise line.batch(name)
         if name not in _STREAMING and name not in _EITHER:
             raise line.error("is no operator of a plan of Flink 1.16 to 2.3")
-        is_last = self._join(line, branches)
-        self._open.append(_Node(line, name, is_last))
+        node = PlanNode(line, name, is_last=not branches or branches[-1] == "+- ")
+        self._join(node, branches)
+        self._open.append(node)
+        self.nodes.append(node)
         self.streaming |= name in _STREAMING
-        self._read_node(line, name, line.text[start:], is_root=not branches)
+        self._read_node(node, line.text[start:], is_root=not branches)
 
-    def _join(self, line: _Line, branches: list[str]) -> bool:
-        """Count the line among its parent's inputs; return whether it is the last of them."""
+    def _join(self, node: PlanNode, branches: list[str]) -> None:
+        """Add an operator to its parent's inputs."""
+        line = node.line
         if not branches:
-            return True
+            return
         if len(branches) > len(self._open) or any(
             branch != ("   " if above.is_last else ":  ")
             for branch, above in zip(branches, self._open[1:])
@@ -298,12 +312,12 @@ class _Plan:
         parent = self._open[len(branches) - 1]
         if parent.is_closed:
             raise line.error("follows the last input of its operator")
-        parent.inputs += 1
-        parent.is_closed = branches[-1] == "+- "
-        return parent.is_closed
+        parent.inputs.append(node)
+        parent.is_closed = node.is_last
 
-    def _read_node(self, line: _Line, name: str, node: str, is_root: bool) -> None:
+    def _read_node(self, read: PlanNode, node: str, is_root: bool) -> None:
         """Read what a node says of exchanges, of batch or streaming, and of reuse."""
+        line, name = read.line, read.name
         cost = node.rfind(": rowcount = ")
         if cost >= 0 and _COST.fullmatch(node, cost):
             node = node[:cost]
@@ -315,7 +329,7 @@ class _Plan:
             node = node[: reuse.start()]
             if reuse[1] in self.reusable:
                 raise line.error(f"has the reuse_id {reuse[1]} of an operator above")
-            self.reusable[reuse[1]] = line
+            self.reusable[reuse[1]] = read
             self._references[reuse[1]] = 1 + is_root  # the tree of its own is not yet a use
         if is_root:
             self._roots.append((line, name in _SINKS or reuse is not None))
@@ -324,6 +338,7 @@ class _Plan:
             if reference is None or reference[1] not in self.reusable:
                 raise line.error("refers to no operator above")
             self._references[reference[1]] -= 1
+            read.reused = self.reusable[reference[1]]
             return
         if node == "DropUpdateBefore":  # the only one without attributes
             return
@@ -334,6 +349,7 @@ class _Plan:
         attributes = attributes[advice.end() :] if advice else attributes
         changes = _CHANGES.fullmatch(attributes, max(attributes.rfind(", changelogMode=["), 0))
         attributes = attributes[: changes.start()] if changes else attributes
+        read.attributes = attributes
         if name in _SINKS:
             self.sinks.append(_target(attributes))
         elif name == "Exchange":

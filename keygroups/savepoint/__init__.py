@@ -3,7 +3,8 @@
 Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
 state, each a `StateEntry`; `key_sizes` says which keys are heavy, and `operator_state` yields
-operator state. `operator_reports` says what to look at before a rescale.
+operator state. `operator_reports` says what to look at before a rescale, `describe_sql_state`
+what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
@@ -29,6 +30,11 @@ from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._sql_state import (
+    SqlOperatorDescription,
+    SqlStateDescription,
+    describe_sql_state,
+)
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.new_states import (
@@ -58,6 +64,8 @@ __all__ = [
     "Savepoint",
     "SavepointWriter",
     "Serializer",
+    "SqlOperatorDescription",
+    "SqlStateDescription",
     "StateDescriptor",
     "StateEntry",
     "Subtask",
@@ -67,6 +75,7 @@ __all__ = [
     "ValueStateDescriptor",
     "change_max_parallelism",
     "convert_to_canonical",
+    "describe_sql_state",
     "operator_reports",
     "read_savepoint",
 ]

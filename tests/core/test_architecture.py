@@ -50,7 +50,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._tasks.rewrite": {"RewriteTask"},
     "keygroups.savepoint._tasks.write": {"WriteTask"},
 }
-FILLED = {"_Node", "_Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
+FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 
 
 def imported(module: str) -> Iterator[str]:

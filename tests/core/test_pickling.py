@@ -175,6 +175,8 @@ MADE: list[Callable[[], object]] = [
     lambda: operator().key_sizes(1)[0],
     lambda: operator().tasks()[0],
     lambda: next(savepoint.operator_reports(read_savepoint(folder()))),
+    lambda: savepoint.describe_sql_state(operator()),
+    lambda: savepoint.describe_sql_state(operator()).states[0],
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
     lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
     rewritten,

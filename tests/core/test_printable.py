@@ -12,6 +12,7 @@ import pkgutil
 import struct
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ from keygroups.savepoint import (
     Row,
     ValueStateDescriptor,
     change_max_parallelism,
+    describe_sql_state,
     operator_reports,
     read_savepoint,
 )
@@ -204,6 +206,10 @@ def hostile_values(folder: Path) -> Iterator[object]:
         yield from (*operator.key_sizes(), *operator.operator_state())
         yield from (state.value_serializer for state in operator.states)
     yield from operator_reports(savepoint)
+    for operator in savepoint.operators:
+        about = describe_sql_state(operator)
+        yield from (replace(about, kinds=(NAME,), key_columns=(NAME,)), *about.states)
+        yield from (replace(one, value_columns=(NAME,)) for one in about.states)
     written = change_max_parallelism(savepoint, 256, folder / "new")
     yield from (written, *written.operators)
     job = hostile_job()

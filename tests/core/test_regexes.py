@@ -46,7 +46,7 @@ def regexes() -> Iterator[Regex]:
     """Yield every regular expression in the source of the library."""
     for path in sorted(ROOT.rglob("*.py")):
         source = path.read_text("utf-8")
-        if "import re" not in source and "from re" not in source:
+        if not re.search(r"\b(import|from) re\b", source):
             continue
         module = path.relative_to(ROOT).with_suffix("").as_posix()
         tree = ast.parse(source)

@@ -27,6 +27,7 @@ from keygroups.savepoint import (
     Savepoint,
     change_max_parallelism,
     convert_to_canonical,
+    describe_sql_state,
     operator_reports,
     read_savepoint,
 )
@@ -113,6 +114,7 @@ CALLS: dict[str, Callable[[Savepoint, Path], object]] = {
     "key_group_bytes": lambda savepoint, _: savepoint.operators[0].key_group_bytes(),
     "key_sizes": lambda savepoint, _: savepoint.operators[0].key_sizes(),
     "reports": lambda savepoint, _: list(map(str, operator_reports(savepoint, ["hostile"]))),
+    "sql": lambda savepoint, _: str(describe_sql_state(savepoint.operators[0])),
     "rewrite": lambda savepoint, new: change_max_parallelism(savepoint, 64, new),
     "convert": lambda savepoint, new: convert_to_canonical(savepoint, new),
 }

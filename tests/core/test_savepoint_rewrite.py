@@ -18,6 +18,7 @@ import pytest
 import savepoint_bytes as sb
 from damaged_files import digests
 from expected_savepoints import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
+from job_points import JOB_POINTS, job_point
 from real_savepoints import POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
@@ -166,6 +167,36 @@ def test_max_parallelisms(name: str, tmp_path: Path) -> None:
     counts = [change(one, number, tmp_path / str(number)) for number in wanted]
     assert len(set(counts)) == 1
     print(f"{one}: {sum(counts):,} entries of {len(counts)} max parallelisms")
+
+
+JOBS = [
+    (one.name, number)
+    for one in JOB_POINTS
+    for number in {"canonical": [64, 4096], "native": [64]}.get(one.kind, [])
+]
+QUICK_JOBS = [("2.3.0-wincep-hashmap-canonical", 4096), ("1.20.5-sqlup-rocksdb-native", 64)]
+OWN_KEYS = "keys"  # the job with keys of classes of its own, among others
+OWN_VALUES = "1.20.5-shop-hashmap-native"  # of Kryo, without lengths
+
+
+@pytest.mark.parametrize(
+    ("name", "max_parallelism"),
+    [pytest.param(*pair, marks=[] if pair in QUICK_JOBS else pytest.mark.slow) for pair in JOBS],
+)
+def test_jobs(name: str, max_parallelism: int, tmp_path: Path) -> None:
+    """Those of jobs as production has them; of keys that only the job hashes what can be."""
+    one = job_point(name)
+    assert len(JOBS) == 135
+    if one.job == OWN_KEYS and max_parallelism > 128:
+        with pytest.raises(SavepointError, match="hash"):
+            change_max_parallelism(one.read(), max_parallelism, tmp_path / "all")
+        return
+    if name == OWN_VALUES:
+        with pytest.raises(SavepointError, match="takes the job's own classes to read"):
+            change_max_parallelism(one.read(), max_parallelism, tmp_path / "all")
+        return
+    count = change(one, max_parallelism, tmp_path / "new")
+    print(f"{one}: {count:,} entries")
 
 
 QUICK_PARALLELISMS = list(zip(QUICK, [7, None, 7, 1, 2, 128, 1]))

@@ -51,6 +51,9 @@ AS_BYTES = {
     # case, or the group of cases: why its values are their bytes
     "java": "of a Java object only the end is told",
 }
+OLDER_SNAPSHOT = {
+    "cep.NFAState-1.14.6": "version 1 has no flag for the previous timestamp, version 2 has",
+}
 OTHER_SIZE = {
     # case: what Flink says of the size, and why it is otherwise here
     "ns.void": "0, and 1 byte is written",
@@ -99,7 +102,9 @@ def test_snapshots(group: str) -> None:
     for case in GROUPS[group]:
         serializer = serializer_of(case)
         assert serializer == serializer_of(case), case
-        if not has_reason(case, ONLY_READ):
+        if str(case) in OLDER_SNAPSHOT:
+            assert Serializer.from_snapshot(serializer.snapshot_bytes()) == serializer, case
+        elif not has_reason(case, ONLY_READ):
             assert serializer.snapshot_bytes() == VERSION_OF_SNAPSHOTS + case.snapshot, case
 
 

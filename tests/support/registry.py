@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import growing_savepoints as gs
 import pytest
+from real_savepoints import point
 from sample_savepoints import (
     NEW_STATES,
     NewPath,
@@ -52,6 +53,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     change_max_parallelism,
     convert_to_canonical,
+    describe_sql_state,
     operator_reports,
     read_savepoint,
 )
@@ -99,6 +101,25 @@ def plan_text(exchanges: int) -> str:
     union = "+- Union(all=[true], union=[a])\n" + exchange * (exchanges - 1) + last
     top = "GroupAggregate(groupBy=[a], select=[a])"
     return f"== Optimized Execution Plan ==\n{top}\n{union}"
+
+
+def plan_of_groups(count: int) -> str:
+    """Return the plan of so many aggregates, each with the state of `sql_operator`."""
+    select = "k, COUNT(*) AS n, SUM(i) AS i, MAX(s) AS s"
+    groups = f"""   :- GroupAggregate(groupBy=[k], select=[{select}])
+   :  +- Exchange(distribution=[hash[k]])
+   :     +- TableSourceScan(table=[[t]], fields=[k, i, s])
+"""
+    last = groups.replace(":-", "+-").replace(":", " ")
+    union = "+- Union(all=[true], union=[k, n, i, s])\n" + groups * (count - 1) + last
+    return f"Sink(table=[t], fields=[k, n, i, s])\n{union}"
+
+
+@lru_cache
+def sql_operator() -> Operator:
+    operators = point("2.3.0-sqlheap-canonical").read().operators
+    [aggregate] = [one for one in operators if one.name == "GroupAggregate[4]"]
+    return aggregate
 
 
 def row_type(fields: int) -> str:
@@ -173,6 +194,8 @@ RECORDS = {
     "Savepoint",
     "Serializer",
     "SkewReport",
+    "SqlOperatorDescription",
+    "SqlStateDescription",
     "StateDescriptor",
     "StateEntry",
     "StateKey",
@@ -413,6 +436,10 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.read_savepoint": Registered(
         lambda n: read_savepoint(savepoint_folder(n, n)),
         more={"of states": lambda n: str(gs.operator_of(gs.states, n // 10).states)},
+    ),
+    "savepoint.describe_sql_state": Registered(
+        lambda n: str(describe_sql_state(sql_operator(), plan_of_groups(n))),
+        arguments={"operator": [sql_operator()]},
     ),
     "savepoint.operator_reports": Registered(
         lambda n: list(map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n)))

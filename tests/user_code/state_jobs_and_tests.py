@@ -44,6 +44,9 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(states[0].mode, str)
     report: savepoint.OperatorReport = next(savepoint.operator_reports(found))
     assert_type(report.rescale.moved_weight_share, float)
+    sql: savepoint.SqlOperatorDescription = savepoint.describe_sql_state(operator, "a plan")
+    about: savepoint.SqlStateDescription = sql.states[0]
+    assert_type((sql.kinds, about.value_columns), tuple[tuple[str, ...], tuple[str, ...] | None])
 
 
 def a_new_savepoint(path: str) -> None:

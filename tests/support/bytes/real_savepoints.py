@@ -1,6 +1,7 @@
 """Real savepoints and checkpoints of Flink, with what Flink's own classes read in them.
 
-`tests/vectors/savepoints.jsonl` says which; the points are in `savepoints.tar.xz` beside it. What
+`tests/vectors/savepoints.jsonl` says which; the points are in `savepoints.tar.xz` beside it, and
+those of jobs as production has them in `jobs.jsonl` and `jobs.tar.xz` (`job_points`). What
 the library reads and what Flink read are both turned into hashable values of one form, in which
 an int and a long, or two rows of different kinds, are not the same.
 """
@@ -27,14 +28,14 @@ from keygroups.state_keys import Serializer
 
 
 @lru_cache
-def corpus() -> Path:
-    """Return the folder of the points, unpacked once in a run."""
-    folder = TemporaryDirectory(prefix="keygroups-savepoints-")
+def corpus(archive: str) -> Path:
+    """Return the folder of an archive's points, unpacked once in a run."""
+    folder = TemporaryDirectory(prefix=f"keygroups-{archive}-")
     atexit.register(folder.cleanup)
     root = Path(folder.name)
-    with tarfile.open(FOLDER / "savepoints.tar.xz") as archive:
-        for member in archive:
-            content = archive.extractfile(member)
+    with tarfile.open(FOLDER / f"{archive}.tar.xz") as packed:
+        for member in packed:
+            content = packed.extractfile(member)
             assert content is not None
             path = root / member.name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,6 +53,7 @@ class Point:
     point: str
     moved_folders: tuple[str, ...]
     entries: str
+    archive: str = "savepoints"
 
     def __str__(self) -> str:
         return self.name
@@ -59,7 +61,12 @@ class Point:
     @property
     def path(self) -> Path:
         """The directory of `_metadata`."""
-        return corpus() / self.point
+        return self.root / self.point
+
+    @property
+    def root(self) -> Path:
+        """The folder of all points of the archive."""
+        return corpus(self.archive)
 
     @property
     def moved(self) -> dict[str, str]:
@@ -67,7 +74,7 @@ class Point:
         named = re.findall(rb"file:(/[ -~]+)", (self.path / "_metadata").read_bytes())
         folders = {str(one) for path in named for one in PurePosixPath(path.decode()).parents}
         return {
-            old: str(corpus() / new)
+            old: str(self.root / new)
             for new in self.moved_folders
             for old in folders
             if old.replace("/", "_").endswith(f"_{PurePosixPath(new).name}")
@@ -89,11 +96,15 @@ class Point:
 
     def truth(self, what: str) -> Iterator[dict[str, Any]]:
         """Yield the lines of `metadata`, `states`, `operator_state` or `put`."""
-        return _lines(corpus() / self.name / f"{what}.jsonl")
+        return self.lines(f"{self.name}/{what}.jsonl")
+
+    def lines(self, file: str) -> Iterator[dict[str, Any]]:
+        """Yield the lines of a file of the archive."""
+        return _lines(self.root / file)
 
     def has(self, what: str) -> bool:
         """Whether there is such a file."""
-        return (corpus() / self.name / f"{what}.jsonl").exists()
+        return (self.root / self.name / f"{what}.jsonl").exists()
 
 
 POINTS = [
@@ -122,7 +133,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def true_lines(file: str) -> Iterator[dict[str, Any]]:
     """Yield the entries that Flink read, each as it wrote it down."""
-    return _lines(corpus() / file)
+    return _lines(corpus("savepoints") / file)
 
 
 @lru_cache
