@@ -8,8 +8,8 @@ from typing import Any
 from keygroups._serializers.base import TRUNCATED, Read
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import SavepointError
+from keygroups.savepoint._files.compression import decompress_chunk
 from keygroups.savepoint._files.files import CHUNK, OpenStream
-from keygroups.savepoint._files.snappy import decompress_chunk
 
 _SNAPPY, _PLAIN, _STREAM_START = 0, 1, 0xFF  # types of chunks
 
