@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from types import ModuleType
-from typing import cast
 
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.scalars import read_varint
@@ -82,4 +81,4 @@ def _cramjam(algorithm: str, name: str) -> ModuleType:
             f"{name}: state compressed with {algorithm} is read with cramjam: "
             "pip install 'keygroups[savepoint]'"
         ) from None
-    return cast("ModuleType", cramjam)
+    return cramjam

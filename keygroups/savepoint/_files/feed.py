@@ -29,6 +29,11 @@ class Feed:
         else:
             self._chunks = stream.chunks(start, end)
 
+    @property
+    def offset(self) -> int:
+        """How many bytes of the stream come before what is to be read, if it is not compressed."""
+        return self._base + self.pos
+
     def more(self) -> None:
         """Forget what was read and get as many bytes again as are left, or raise at the end."""
         rest = self.data[self.pos :]

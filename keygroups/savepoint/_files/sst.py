@@ -89,7 +89,9 @@ class SstFile:
             if place == self._index:
                 raise self._error(end, "the footer is damaged: its index is another block")
             if name == _DICTIONARY:
-                raise self._error(place[0], "blocks compressed with a dictionary are not read here")
+                raise self._error(
+                    place[0], "blocks compressed with a dictionary are not read here"
+                )
             if name in (_PROPERTIES, _RANGE_DELETIONS):
                 blocks[name] = place
         self._read_properties(blocks.get(_PROPERTIES))
@@ -131,7 +133,9 @@ class SstFile:
         properties = {name: value for name, value in entries if name in _KNOWN}
         index_type = int.from_bytes(properties.get(_INDEX_TYPE, b""), "little")
         if index_type not in (_BINARY_SEARCH, _TWO_LEVEL):
-            raise self._error(0, f"an SST file with an index of type {index_type} is not read here")
+            raise self._error(
+                0, f"an SST file with an index of type {index_type} is not read here"
+            )
         self._is_two_level = index_type == _TWO_LEVEL
         if any(properties.get(_GLOBAL_NUMBER, b"")):
             raise self._error(0, "an ingested SST file, with a global number, is not read here")

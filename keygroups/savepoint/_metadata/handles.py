@@ -53,12 +53,23 @@ class RocksDBHandle:
 
 
 @dataclass(frozen=True)
+class ChangesHandle:
+    """So many bytes of changes of keyed state, in streams, in each from an offset on.
+
+    Without streams they are in `_metadata` itself, where Flink's tests alone have them.
+    """
+
+    size: int
+    streams: tuple[tuple[int, StreamHandle], ...] = ()
+
+
+@dataclass(frozen=True)
 class ChangelogHandle:
-    """Keyed state of the changelog backend: `parts`, and `size` bytes of changes to replay."""
+    """Keyed state of the changelog backend: what was materialized, and the changes since."""
 
     key_groups: KeyGroupRange
-    size: int
-    parts: tuple[KeyedHandle, ...] = ()
+    materialized: tuple[KeyedHandle, ...]
+    changes: tuple[ChangesHandle, ...]
 
 
 KeyedHandle = KeyGroupsHandle | RawTimersHandle | RocksDBHandle | ChangelogHandle
