@@ -54,13 +54,15 @@ class RocksDBHandle:
 
 @dataclass(frozen=True)
 class ChangesHandle:
-    """So many bytes of changes of keyed state, in streams, in each from an offset on.
+    """So many bytes of changes of keyed state.
 
-    Without streams they are in `_metadata` itself, where Flink's tests alone have them.
+    They are in `streams`, in each from an offset on, or in `_metadata` itself: `changes`, each
+    with its key group.
     """
 
     size: int
     streams: tuple[tuple[int, StreamHandle], ...] = ()
+    changes: tuple[tuple[int, bytes], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -369,9 +369,9 @@ class _MetadataReader:
         self._key_groups(max_parallelism)
         if code == HandleCode.CHANGELOG_BYTE_INCREMENT_HANDLE:
             cursor.take(16)
-            size = sum(self._list(8, lambda: len(cursor.take(4) and cursor.take(cursor.i32()))))
+            changes = self._list(8, lambda: (cursor.i32(), cursor.take(cursor.i32())))
             cursor.utf()
-            return ChangesHandle(size)
+            return ChangesHandle(sum(len(change) for _, change in changes), changes=changes)
         streams = self._list(9, lambda: (self._size(), self._some_stream()))
         size = self._size()
         cursor.i64()  # how much was new

@@ -41,7 +41,7 @@ from keygroups.state_keys import composite_key_joiner
 # Flink: StateChangeOperation.
 _CLEAR, _SET, _SET_INTERNAL, _ADD, _MERGE_NAMESPACES = range(5)
 _ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT, _REMOVE_ELEMENT, _METADATA = range(5, 9)
-_METADATA_VERSION = 7
+_METADATA_VERSIONS = (6, 7)  # of what headers say of a state: Flink 1.17 and from 1.18 on
 _NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
 _NOT_NULL = b"\0"  # before a value in a MAP
 _INSTEAD = "take a canonical savepoint, which has no changes"
@@ -167,8 +167,7 @@ class Changelog(Format):
 
         Flink: StateChangelogHandleStreamHandleReader, ChangelogStreamWrapper.wrapAndSeek.
         """
-        if handle.size and not handle.streams:
-            raise self._error("which are in _metadata itself, are not read here")
+        yield from handle.changes
         seen = set()
         for stream, places in groupby(handle.streams, itemgetter(1)):
             if stream in seen:
@@ -224,7 +223,7 @@ def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None]:
     Flink: AbstractStateChangeLogger.logMetaIfNeeded.
     """
     cursor.expect("operation", cursor.u8(), _METADATA)
-    cursor.expect("version of a state's header", cursor.i32(), _METADATA_VERSION)
+    cursor.expect("version of a state's header", cursor.i32(), *_METADATA_VERSIONS)
     name, _, snapshots, _ = read_state(cursor)
     if cursor.left < 3:
         raise cursor.error("the number of a state is missing")
