@@ -1,6 +1,7 @@
 """Real savepoints and checkpoints of Flink, with what Flink's own classes read in them.
 
-`tests/vectors/savepoints.jsonl` says which; the points are in `savepoints.tar.xz` beside it. What
+`tests/vectors/savepoints.jsonl` and `formats.jsonl` say which; the points are in `savepoints.tar.xz`
+and `formats.tar.xz` beside them. What
 the library reads and what Flink read are both turned into hashable values of one form, in which
 an int and a long, or two rows of different kinds, are not the same.
 """
@@ -25,6 +26,8 @@ from keygroups.savepoint import Operator, Savepoint, StateDescriptor, StateEntry
 from keygroups.savepoint._files.files import Files
 from keygroups.state_keys import Serializer
 
+_ARCHIVES = ("savepoints", "formats")
+
 
 @lru_cache
 def corpus() -> Path:
@@ -32,13 +35,14 @@ def corpus() -> Path:
     folder = TemporaryDirectory(prefix="keygroups-savepoints-")
     atexit.register(folder.cleanup)
     root = Path(folder.name)
-    with tarfile.open(FOLDER / "savepoints.tar.xz") as archive:
-        for member in archive:
-            content = archive.extractfile(member)
-            assert content is not None
-            path = root / member.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content.read())
+    for name in _ARCHIVES:
+        with tarfile.open(FOLDER / f"{name}.tar.xz") as archive:
+            for member in archive:
+                content = archive.extractfile(member)
+                assert content is not None
+                path = root / member.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content.read())
     return root
 
 
@@ -74,11 +78,6 @@ class Point:
         }
 
     @property
-    def is_changelog_checkpoint(self) -> bool:
-        """Whether its entries are refused."""
-        return self.name.endswith("-changelog-checkpoint")
-
-    @property
     def files(self) -> Files:
         """What opens its streams."""
         return Files(str(self.path), self.moved)
@@ -96,22 +95,26 @@ class Point:
         return (corpus() / self.name / f"{what}.jsonl").exists()
 
 
-POINTS = [
-    Point(
-        line["name"],
-        line["flink"],
-        line["kind"],
-        line["point"],
-        tuple(line["moved"]),
-        line["entries"],
-    )
-    for line in lines("savepoints")
-]
+def _points(archive: str) -> list[Point]:
+    return [
+        Point(
+            line["name"],
+            line["flink"],
+            line["kind"],
+            line["point"],
+            tuple(line["moved"]),
+            line["entries"],
+        )
+        for line in lines(archive)
+    ]
+
+
+POINTS, FORMATS = map(_points, _ARCHIVES)
 
 
 def point(name: str) -> Point:
     """Return a point by its name."""
-    (found,) = (one for one in POINTS if one.name == name)
+    (found,) = (one for one in (*POINTS, *FORMATS) if one.name == name)
     return found
 
 
