@@ -43,10 +43,10 @@ class Cursor:
     def frame(self) -> Cursor:
         """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
         size = self.i32()
+        start = self.pos
+        self.take(size)  # of a stream this may get more bytes
         inside = Cursor(self.data, self.name, self._start)
-        inside.pos = self.pos
-        self.take(size)
-        inside._end = self.pos
+        inside.pos, inside._end = start, self.pos
         return inside
 
     def u8(self) -> int:

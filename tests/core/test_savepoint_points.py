@@ -21,7 +21,6 @@ from real_savepoints import (
 )
 
 from keygroups import assign_to_key_group
-from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,

@@ -37,9 +37,7 @@ from keygroups.savepoint._tasks.rewrite import RewriteTask
 
 RAW = "heaptimers-checkpoint"  # raw keyed state
 CHANNELS = "unaligned-checkpoint"  # in-flight data
-READABLE = [
-    one.name for one in (*POINTS, *FORMATS) if not one.name.endswith((RAW, CHANNELS))
-]
+READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith((RAW, CHANNELS))]
 UNKNOWN_KEYS = ("2.3.0-pojo-canonical", "1.20.5-pojo-canonical")
 QUICK = [
     "2.3.0-heap-native",

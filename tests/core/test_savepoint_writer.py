@@ -102,7 +102,7 @@ def test_headers() -> None:
             else:
                 assert written == data
                 states[state.kind] += 1
-    assert keys == {"written": 696, "SQL_ROW refused": 66, "POJO refused": 6}
+    assert keys == {"written": 702, "SQL_ROW refused": 66, "POJO refused": 6}
     assert states == {
         **{"VALUE": 1590 + 378, "LIST": 556 + 390, "MAP": 446 + 380, "REDUCING": 412},
         **{"AGGREGATING": 548, "SQL_ROW refused": 66, "POJO refused": 6, "KRYO refused": 6},

@@ -1,8 +1,8 @@
 """Real savepoints and checkpoints of Flink, with what Flink's own classes read in them.
 
-`tests/vectors/savepoints.jsonl` and `formats.jsonl` say which; the points are in `savepoints.tar.xz`
-and `formats.tar.xz` beside them. What
-the library reads and what Flink read are both turned into hashable values of one form, in which
+`tests/vectors/savepoints.jsonl` and `formats.jsonl` say which; the points are in the archives of
+those names beside them, `formats` those of less common formats. What the library reads and what
+Flink read are both turned into hashable values of one form, in which
 an int and a long, or two rows of different kinds, are not the same.
 """
 
