@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def test_these_are_all() -> None:
 
 
 def without_times(entries: Counter[Any]) -> Counter[Any]:
-    """Leave out when `clicks` were last accessed: ForSt's job was another one, of the same data."""
+    """Leave out when `clicks` were accessed: ForSt's job was another one, of the same data."""
     found: Counter[Any] = Counter()
     for entry, times in entries.items():
         if entry[2] == "clicks":
@@ -194,7 +195,7 @@ def test_sizes_that_no_block_has(kind: int) -> None:
     most = (16 << 20) if kind == 7 else RATIOS[kind] * (len(compressed) + 2)
     for size in (most + 300, 2**32, 2**34):
         refuse(size)
-        assert count_bytes(lambda: refuse(size)) < 50_000
+        assert count_bytes(partial(refuse, size)) < 50_000
 
 
 def test_small_blocks_of_much_the_same() -> None:

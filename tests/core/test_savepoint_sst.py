@@ -104,6 +104,7 @@ REAL = {
     "1.17.2-rocksinc-native": CRC32C,
     "1.20.5-rocksresc-checkpoint": CRC32C,
     "2.3.0-rockschurn-checkpoint": 4,
+    "2.3.0-plain-forst-forstc-checkpoint": 4,
 }
 
 
@@ -382,7 +383,7 @@ def test_long_keys_that_share_much() -> None:
 def test_an_index_of_two_levels(has_deltas: bool, user_key_index: bool, per_part: int) -> None:
     """Gives what one of one level does, whatever keys are asked for, and reads each byte once."""
     records = [(bytes([3, number]), 5, VALUE, b"v") for number in range(100)]
-    index = {"has_deltas": has_deltas, "user_key_index": user_key_index}
+    index: dict[str, Any] = {"has_deltas": has_deltas, "user_key_index": user_key_index}
     one_level = sst(records, "s", **index)
     two_levels = sst(records, "s", per_part=per_part, **index)
     for runs in (

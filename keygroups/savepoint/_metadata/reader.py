@@ -352,16 +352,15 @@ class _MetadataReader:
             changes = self._list(1, lambda: self._changes(max_parallelism))
             cursor.take(16 if code == HandleCode.CHANGELOG_HANDLE_V2 else 8)
             cursor.utf()
-            return ChangelogHandle(
-                key_groups,
-                tuple(handle for handle in materialized if handle is not None),
-                tuple(handle for handle in changes if handle is not None),
-            )
+            bases = tuple(handle for handle in materialized if handle is not None)
+            since = tuple(handle for handle in changes if handle is not None)
+            # Without either there is no state, and nothing that says what it would be.
+            return ChangelogHandle(key_groups, bases, since) if bases or since else None
         cursor.pos -= 1
         raise cursor.error(f"keyed state handle {code} is not known")
 
     def _changes(self, max_parallelism: int) -> ChangesHandle | None:
-        """Read a handle of changes. Flink: deserializeKeyedStateHandle."""
+        """Read a handle of changes, None if it has none. Flink: deserializeKeyedStateHandle."""
         cursor = self._cursor
         code = cursor.expect("handle of changes", cursor.u8(), *CHANGES_HANDLES)
         if code == HandleCode.NULL_HANDLE:
@@ -371,7 +370,8 @@ class _MetadataReader:
             cursor.take(16)
             changes = self._list(8, lambda: (cursor.i32(), cursor.take(cursor.i32())))
             cursor.utf()
-            return ChangesHandle(sum(len(change) for _, change in changes), changes=changes)
+            size = sum(len(change) for _, change in changes)
+            return ChangesHandle(size, changes=changes) if changes else None
         streams = self._list(9, lambda: (self._size(), self._some_stream()))
         size = self._size()
         cursor.i64()  # how much was new
@@ -379,7 +379,7 @@ class _MetadataReader:
         if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
             cursor.utf()
         self._check_apart({stream for _, stream in streams})
-        return ChangesHandle(size, streams)
+        return ChangesHandle(size, streams) if streams else None
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
         """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""

@@ -46,7 +46,6 @@ _NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMM
 _NOT_NULL = b"\0"  # before a value in a MAP
 _INSTEAD = "take a canonical savepoint, which has no changes"
 
-_STATE_START = 5  # of what a header says, after the operation and the version
 _CHANGE_START = 3  # of what a change is to, after the operation and the state's number
 
 _Bytes = bytes  # by another name where a property has that one
@@ -129,36 +128,43 @@ class Changelog(Format):
         """Read the headers, and the changes of some key groups."""
         headers = [keyed.header() for keyed in self._materialized]
         keys = {header.key_bytes for header in headers}
-        states = [
+        states = dict.fromkeys(
             (state.name, data)
             for header in headers
             for state, data in zip(header.states, header.state_bytes)
-        ]
+        )
         changes: _Changes = {}
         names: dict[int, str] = {}
+        said: dict[_Bytes, tuple[int, str, _Bytes | None, _Bytes]] = {}  # each is there many times
         for handle in self._changes:
             for key_group, change in self._changes_of(handle):
                 if key_group == _NO_KEY_GROUP:
-                    cursor = Cursor(change, f"{self._files.base}, the changes")
-                    number, name, key = _logged_state(cursor)
+                    if change not in said:
+                        cursor = Cursor(change, f"{self._files.base}, the changes")
+                        said[change] = _logged_state(cursor)
+                    number, name, key, data = said[change]
                     names[number] = name
-                    states.append((name, change[_STATE_START : cursor.pos]))
+                    states[name, data] = None
                     if key is not None:
                         keys.add(key)
                 elif key_group in key_groups:
                     state = names.get(int.from_bytes(change[1:3], "big"))
                     if state is None:
                         raise self._error(
-                            f"in key group {key_group}, of a state that no header has"
+                            f"in key group {key_group} are of a state that no header has"
                         )
                     changes.setdefault(key_group, []).append((state, change))
-        distinct = dict(states)
-        if len(set(states)) != len(distinct):
+        by_name = dict(states.keys())
+        if len(by_name) < len(states):
             raise self._error("that have other serializers than what came before")
         if len(keys) != 1:
-            said = "say of several types of keys" if keys else "do not say what its keys are"
-            raise self._error(f"{said}, as nothing is materialized and there are no timers")
-        header = write_keyed_header(keys.pop(), list(distinct.values()))
+            raise self._error(
+                "say of several types of keys"
+                if keys
+                else "do not say what the keys are, as there are no timers, and nothing that was "
+                "materialized"
+            )
+        header = write_keyed_header(keys.pop(), list(by_name.values()))
         stream = OpenStream(StreamHandle(len(header), header), None, self._files.base)
         return read_keyed_header(stream, len(header)), changes
 
@@ -177,7 +183,7 @@ class Changelog(Format):
                 stream = replace(stream, size=stream.size + 1)
             with self._files.open(stream) as opened:
                 if opened.read(0, 1) != b"\0":
-                    raise self._error("which are compressed, are not read here")
+                    raise self._error("are compressed, which is not read here")
                 end = 1
                 for offset, _ in places:
                     if offset + 1 < end:
@@ -215,26 +221,32 @@ def _read_framed(data: bytes, pos: int) -> tuple[bytes, int]:
     return data[pos : pos + size], pos + size
 
 
-def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None]:
-    """Read what a header says of a state: its number in changes, its name, of timers the key.
+def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None, bytes]:
+    """Read what a header says of a state.
 
-    Behind it are the time to live and a default value, as the job has them.
+    That is its number in changes, its name, of timers what a header says of the key, and what it
+    says of the state. Behind it are the time to live and a default value, as the job has them.
 
     Flink: AbstractStateChangeLogger.logMetaIfNeeded.
     """
     cursor.expect("operation", cursor.u8(), _METADATA)
     cursor.expect("version of a state's header", cursor.i32(), *_METADATA_VERSIONS)
+    start = cursor.pos
     name, _, snapshots, _ = read_state(cursor)
+    state = cursor.data[start : cursor.pos]
     if cursor.left < 3:
         raise cursor.error("the number of a state is missing")
     number = int.from_bytes(cursor.data[-3:-1], "big")
     timer = snapshots.get("VALUE_SERIALIZER")
     if not isinstance(timer, TimerSerializer):
-        return number, name, None
+        return number, name, None, state
+    key = timer.parts[0]
     try:
-        return number, name, timer.parts[0].snapshot_bytes()
-    except UnsupportedKeyTypeError as error:
-        raise cursor.error(str(error)) from None
+        return number, name, key.snapshot_bytes(), state
+    except UnsupportedKeyTypeError:
+        raise cursor.error(
+            f"keys of {key}, whose header cannot be written here: {_INSTEAD}"
+        ) from None
 
 
 class _Replay(ABC):

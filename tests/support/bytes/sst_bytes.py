@@ -89,7 +89,8 @@ def sst_of_blocks(
 ) -> bytes:
     """A file of blocks: each of data with its last key, range deletions, perhaps the index.
 
-    `between` are blocks behind the data. `per_part` is how many blocks each part of an index of two levels has, 0 for one of one level.
+    `between` are blocks behind the data; `per_part` is how many blocks each part of an index of
+    two levels has, 0 for one of one level.
     """
     out = bytearray()
 
