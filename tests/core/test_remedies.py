@@ -697,7 +697,7 @@ OF_EXTRAS = [
         ("fsspec",),
     ),
     Remedy(
-        "savepoint/_files/snappy",
+        "savepoint/_files/compression",
         "pip install 'keygroups[savepoint]'",
         lacking("cramjam")(lambda: entries("2.3.0-snappy-canonical")),
         lambda: entries("2.3.0-snappy-canonical"),

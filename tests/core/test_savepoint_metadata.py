@@ -8,6 +8,7 @@ from pathlib import Path
 import java_bytes as java
 import pytest
 import savepoint_bytes as sb
+from changelog_bytes import changelog, in_streams, inline
 from real_savepoints import POINTS
 
 from keygroups import KeyGroupRange
@@ -15,6 +16,7 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
+    ChangesHandle,
     KeyedHandle,
     KeyGroupsHandle,
     Metadata,
@@ -151,29 +153,21 @@ def test_no_key_groups() -> None:
     assert keyed(sb.canonical(0, [], STREAM)).key_groups == KeyGroupRange.EMPTY
 
 
-def changes(code: int) -> bytes:
-    """Changes of the changelog backend: in the file (9), in files (10, and 13 with a storage)."""
-    start = bytes([code]) + sb.i32(0, 1)
-    if code == 9:
-        return start + sb.i64(0, 5) + sb.i32(2) + (sb.i32(0, 3) + b"abc") * 2 + sb.utf("id")
-    listed = sb.i32(1) + sb.i64(0) + sb.absolute("f", 99)
-    return start + listed + sb.i64(6, 2) + sb.utf("id") + (sb.utf("fs") if code == 13 else b"")
-
-
-def changelog(materialized: Sequence[bytes], changed: Sequence[bytes], code: int = 14) -> bytes:
-    lists = b"".join(sb.i32(len(one)) + b"".join(one) for one in (materialized, changed))
-    numbers = sb.i64(0) + (sb.i64(1) if code == 14 else b"")
-    return bytes([code]) + sb.i32(0, 1) + sb.i64(0) + lists + numbers + sb.utf("id")
-
-
 @pytest.mark.parametrize("code", [8, 14])
 @pytest.mark.parametrize("change", [9, 10, 13])
 def test_changelog(code: int, change: int, tmp_path: Path) -> None:
     """How large the state is is known: six bytes of changes after four that were materialized."""
     materialized = sb.native(0, [1], sb.inline(b"abcd"))
-    handle = changelog([materialized, b"\0"], [changes(change)], code)
+    two = [(0, b"abc"), (5, b"def")]
+    changes = inline(two) if change == 9 else in_streams([(7, sb.absolute("f", 99))], change)
+    handle = changelog([materialized, b"\0"], [changes, b"\0"], code)
     found = keyed(handle)
     assert isinstance(found, ChangelogHandle)
+    assert found.materialized == (keyed(materialized),)
+    if change == 9:
+        assert found.changes == (ChangesHandle(6, (), tuple(two)),)
+    else:
+        assert found.changes == (ChangesHandle(6, ((7, StreamHandle(99, path="f")),)),)
     folder = sb.write(tmp_path, [sb.operator([sb.subtask(managed_keyed=handle)])])
     (operator,) = read_savepoint(folder).operators
     assert operator.subtasks[0].bytes == 10

@@ -22,7 +22,6 @@ from real_savepoints import (
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.data_input import ReadingContext
-from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
@@ -40,9 +39,6 @@ from keygroups.savepoint._state.operator_state import read_operator_state
 cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
 
 Record = Callable[[str, object], None]
-
-CHANGELOG = r"state\.changelog\.enabled"
-READABLE = [one for one in POINTS if not one.is_changelog_checkpoint]
 
 
 def report(record_property: Record, counts: dict[str, Counter[str]]) -> None:
@@ -129,7 +125,7 @@ def seen_keyed_handle(handle: KeyedHandle) -> dict[str, object]:
     key_groups = handle.key_groups
     found: dict[str, object] = {"start": key_groups[0], "end": key_groups[-1]}
     if isinstance(handle, ChangelogHandle):
-        size = sum(part.size for part in handle.parts if isinstance(part, ChangelogHandle))
+        size = sum(changes.size for changes in handle.changes)
         return found | {"class": "ChangelogStateBackendHandleImpl", "size": size}
     if isinstance(handle, RocksDBHandle):
         return found | {
@@ -366,7 +362,7 @@ def test_entries(record_property: Record) -> None:
     kinds: Counter[str] = Counter()
     formats: Counter[str] = Counter()
     kryo = 0
-    for one in READABLE:
+    for one in POINTS:
         seen = Counter(seen_entry(*found) for found in all_entries(one))
         true = Counter(true_entries(one.entries))
         assert not [*(seen - true), *(true - seen)], one
@@ -385,35 +381,15 @@ def test_entries(record_property: Record) -> None:
             "of them values of Kryo": Counter(KRYO=kryo),
         },
     )
-    assert sum(versions.values()) == 89_261
+    assert sum(versions.values()) == 90_159
     assert kryo == 46
-
-
-def test_changelog_checkpoints_are_refused() -> None:
-    """All but their metadata, naming what to do."""
-    refused = [one for one in POINTS if one.is_changelog_checkpoint]
-    assert [one.flink for one in refused] == ["2.3.0", "1.20.5"]
-    for one in refused:
-        savepoint = one.read()
-        assert "checkpoint" in str(savepoint)
-        keyed = [one for one in savepoint.operators if one.tasks()]
-        assert keyed
-        sizes = [line["size"] for line in one.truth("metadata") if "size" in line]
-        assert sorted(part.bytes for op in keyed for part in op.subtasks) == sorted(sizes)
-        for operator in keyed:
-            with pytest.raises(SavepointError, match=CHANGELOG):
-                _ = operator.states
-            with pytest.raises(SavepointError, match=CHANGELOG):
-                next(operator.entries())
-            with pytest.raises(SavepointError, match=CHANGELOG):
-                operator.key_group_bytes()
 
 
 def test_key_groups(record_property: Record) -> None:
     """For each key with a key type, the key group it was stored in is the one we compute."""
     computed: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
-    for one in READABLE:
+    for one in POINTS:
         for operator, state, entry in all_entries(one):
             key_type = state.key_type
             if key_type is None:
@@ -423,7 +399,7 @@ def test_key_groups(record_property: Record) -> None:
             assert key_group == entry.key_group, (one, entry)
             computed[repr(key_type)] += 1
     report(record_property, {"keys, by key type": computed, "without key type": unknown})
-    assert sum(computed.values()) + sum(unknown.values()) == 89_261
+    assert sum(computed.values()) + sum(unknown.values()) == 90_159
 
 
 def put_by(one: Point) -> dict[tuple[Any, ...], Any]:
@@ -494,7 +470,7 @@ def test_compressed_operator_state() -> None:
     """As Flink writes it: one framed stream of Snappy, and a new chunk where an element starts."""
     start_of_stream = len(cramjam.snappy.compress(b""))
     compared = 0
-    for one in READABLE:
+    for one in POINTS:
         for operator in metadata_of(one).operators:
             for subtask in operator.subtasks:
                 handle = subtask.managed_operator
@@ -529,7 +505,7 @@ def test_compressed_operator_state() -> None:
 
 def test_key_groups_in_use() -> None:
     """Key groups have bytes where there are entries, and no others do."""
-    for one in READABLE:
+    for one in POINTS:
         for operator in one.read().operators:
             weights = operator.key_group_bytes().weights
             in_use = {key_group for key_group, weight in enumerate(weights) if weight}

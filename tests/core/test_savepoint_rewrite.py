@@ -19,7 +19,7 @@ import savepoint_bytes as sb
 from damaged_files import digests
 from expected_savepoints import BY_STRING, COUNT, STRINGS, expected_files, keys_by_group, longs_by
 from job_points import JOB_POINTS, job_point
-from real_savepoints import POINTS, Point, point
+from real_savepoints import FORMATS, POINTS, Point, point
 
 from keygroups import assign_to_key_group, compute_operator_index_for_key_group
 from keygroups.errors import InvalidValueError, SavepointError
@@ -36,10 +36,9 @@ from keygroups.savepoint._rewriter import SavepointRewriter
 from keygroups.savepoint._state import spill
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 
-CHANGELOG = "changelog-checkpoint"  # what is not read
 RAW = "heaptimers-checkpoint"  # raw keyed state
 CHANNELS = "unaligned-checkpoint"  # in-flight data
-READABLE = [one.name for one in POINTS if not one.name.endswith((CHANGELOG, RAW, CHANNELS))]
+READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith((RAW, CHANNELS))]
 UNKNOWN_KEYS = ("2.3.0-pojo-canonical", "1.20.5-pojo-canonical")
 QUICK = [
     "2.3.0-heap-native",
@@ -49,6 +48,7 @@ QUICK = [
     "2.3.0-pyflink-canonical",
     "1.20.5-sqlrocks-canonical",
     "1.14.6-rocks-canonical",
+    "1.20.5-changelog-checkpoint",
 ]
 MAX_PARALLELISMS = [1, 2, 3, 64, 127, 128, 129, 200, 4096, 32767, 32768]
 

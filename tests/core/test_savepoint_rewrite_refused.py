@@ -54,8 +54,6 @@ def refused(source: Any, message: str, folder: Path, max_parallelism: int = 64) 
 @pytest.mark.parametrize(
     ("name", "max_parallelism", "message"),
     [
-        ("2.3.0-changelog-checkpoint", 64, r"state\.changelog\.enabled.*canonical savepoint"),
-        ("1.20.5-changelog-checkpoint", 256, r"state\.changelog\.enabled.*canonical savepoint"),
         (
             "2.3.0-heaptimers-checkpoint",
             64,

@@ -10,6 +10,7 @@ import struct
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import savepoint_bytes as sb
@@ -103,6 +104,7 @@ REAL = {
     "1.17.2-rocksinc-native": CRC32C,
     "1.20.5-rocksresc-checkpoint": CRC32C,
     "2.3.0-rockschurn-checkpoint": 4,
+    "2.3.0-plain-forst-forstc-checkpoint": 4,
 }
 
 
@@ -222,6 +224,26 @@ LONG_KEYS = [internal_key(b"k" * 20_000 + struct.pack(">H", i), 5, VALUE) for i 
 SHARING = block([(key, b"") for key in LONG_KEYS])
 BLOCKS = [(key, DATA) for key in LONG_KEYS]
 PLACES = [place(DATA, number * (len(DATA) + 5)) for number in range(len(BLOCKS))]
+TWO_LEVELS: dict[str, Any] = {
+    "has_deltas": False,
+    "properties": {"rocksdb.block.based.table.index.type": struct.pack("<I", 2)},
+}
+
+
+def with_parts(named: Sequence[tuple[bytes, int]], parts: int = 1) -> bytes:
+    """A file of one block, and an index of so many parts, of which it names some by number."""
+    part = block([(b"b", place(DATA))])
+    start = len(DATA) + 5
+    places = [place(part, start + number * (len(part) + 5)) for number in range(2)]
+    return sst_of_blocks(
+        [(KEY, DATA)],
+        "s",
+        between=[part] * parts,
+        index=block([(name, places[number]) for name, number in named]),
+        **TWO_LEVELS,
+    )
+
+
 HOSTILE = {
     "data whose keys share": (
         sst_of_blocks([(LONG_KEYS[-1], SHARING)], "s"),
@@ -291,6 +313,22 @@ HOSTILE = {
         sst_of_blocks([(KEY, DATA)], "s", index=b"\7\1a\0" + struct.pack("<II", 0, 1)),
         "the index is damaged: a key that shares 7 bytes",
     ),
+    "a part of an index in the data": (
+        sst_of_blocks([(KEY, DATA)], "s", index=block([(b"b", place(DATA))]), **TWO_LEVELS),
+        f"the index is damaged: a part of {len(DATA)} bytes at 0",
+    ),
+    "a part of an index again and again": (
+        with_parts([(b"b", 0), (b"c", 0)]),
+        "the index is damaged: a part of",
+    ),
+    "a part of an index that is all of it": (
+        with_parts([(b"b", 1)]),
+        "the index is damaged: a part of",
+    ),
+    "a block in two parts of an index": (
+        with_parts([(b"b", 0), (b"c", 1)], parts=2),
+        f"the index is damaged: a block of {len(DATA)} bytes at 0",
+    ),
     "keys that go down": (
         sst([(b"b", 5, VALUE, b""), (b"a", 5, VALUE, b"")], "s"),
         "the keys are not in order",
@@ -337,6 +375,43 @@ def test_long_keys_that_share_much() -> None:
         content = sst(records, "s", per_block=per_block)
         found = list(SstFile(opened(content)).records(ALL))
         assert [key for key, *_ in found] == [key for key, *_ in records]
+
+
+@pytest.mark.parametrize("has_deltas", [True, False])
+@pytest.mark.parametrize("user_key_index", [True, False])
+@pytest.mark.parametrize("per_part", [1, 2, 7, 100])
+def test_an_index_of_two_levels(has_deltas: bool, user_key_index: bool, per_part: int) -> None:
+    """Gives what one of one level does, whatever keys are asked for, and reads each byte once."""
+    records = [(bytes([3, number]), 5, VALUE, b"v") for number in range(100)]
+    index: dict[str, Any] = {"has_deltas": has_deltas, "user_key_index": user_key_index}
+    one_level = sst(records, "s", **index)
+    two_levels = sst(records, "s", per_part=per_part, **index)
+    for runs in (
+        ALL,
+        [(b"\3\x20", b"\3\x40")],
+        [(b"\3\x63", b"\4")],
+        [(b"\3", b"\3\1"), (b"\3\x50", b"\4")],
+        [(b"\2", b"\3")],
+        [(b"\5", b"\6")],
+        [],
+    ):
+        stream = CountedStream(StreamHandle(len(two_levels), two_levels), None, "a.sst")
+        found = list(SstFile(stream).records(runs))
+        assert found == list(SstFile(opened(one_level)).records(runs))
+        assert stream.count <= len(two_levels)
+
+
+def test_parts_of_an_index_that_are_not_read() -> None:
+    """Those of keys that are all lower, or higher, than the ones that are asked for."""
+    records = [(bytes([3, number]), 5, VALUE, b"v") for number in range(200)]
+    content = sst(records, "s", per_block=1, per_part=10)
+    counts = []
+    for runs in ([(b"\3\x64", b"\3\x65")], [(b"\3", b"\4")]):
+        stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
+        assert list(SstFile(stream).records(runs))
+        counts.append(stream.count)
+    assert counts[0] < 0.3 * counts[1]
+    assert counts[1] == len(content)
 
 
 class CountedStream(OpenStream):

@@ -68,8 +68,6 @@ def described(state: StateDescriptor) -> NewState | None:
 def headers() -> Iterator[KeyedHeader]:
     """Yield the headers of all managed keyed state of all points."""
     for one in POINTS:
-        if one.is_changelog_checkpoint:
-            continue
         for operator in one.read().operators:
             for task in operator.tasks():
                 yield from (

@@ -50,7 +50,6 @@ OWN: dict[str, int] = {line["name"]: line["maxParallelism"] for line in lines("s
 TARGETS = (64, 128, 129, 4096, 32768)
 # Of these points nothing is rewritten, and of POJOs, whose hash is the job's, what divides 128.
 REFUSED = {
-    "changelog-checkpoint": "changelog backend",
     "heaptimers-checkpoint": "raw keyed state",
     "unaligned-checkpoint": "in-flight data",
 }

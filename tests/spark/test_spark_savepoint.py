@@ -87,7 +87,6 @@ from keygroups.spark._savepoint.batches import layout_of
 from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 
-READABLE = [saved for saved in POINTS if not saved.is_changelog_checkpoint]
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
 HEAP = point("2.3.0-heap-canonical")
 QUERY_FAILS = (PySparkException, Py4JJavaError)
@@ -202,7 +201,7 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     if is_connect(spark):
         pytest.skip("the data source reads one operator at a time")
     alike: dict[str, list[Operator]] = {}
-    points = [saved for saved in READABLE if saved.flink == flink][::step]
+    points = [saved for saved in POINTS if saved.flink == flink][::step]
     for saved in points:
         for operator in keyed(saved):
             alike.setdefault(str(operator.states), []).append(operator)
@@ -224,7 +223,7 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
         "2.3.0-rocksinc-checkpoint",
         *(
             pytest.param(saved.name, marks=pytest.mark.slow)
-            for saved in READABLE
+            for saved in POINTS
             if saved.flink == "2.3.0" and saved.name != "2.3.0-rocksinc-checkpoint"
         ),
     ],
@@ -574,12 +573,6 @@ def test_refused_before_anything_runs(
 
 def read_heap(spark: SparkSession, operator: Any = "by-string", **arguments: Any) -> DataFrame:
     return read_keyed_state(spark, HEAP.path, operator, **arguments)
-
-
-def test_changelog_checkpoints_are_refused(spark: SparkSession) -> None:
-    saved = point("2.3.0-changelog-checkpoint")
-    with pytest.raises(SavepointError, match="changelog"):
-        read_keyed_state(spark, saved.path, "by-string", moved=saved.moved)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 from keygroups._serializers.base import TRUNCATED, Read
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
+from keygroups.savepoint._files.compression import decompress_chunk
 from keygroups.savepoint._files.files import CHUNK, OpenStream
-from keygroups.savepoint._files.snappy import decompress_chunk
 
 _SNAPPY, _PLAIN, _START = 0, 1, 0xFF  # types of chunks
 STREAM_START = b"\xff\6\0\0sNaPpY"
@@ -30,6 +30,11 @@ class Feed:
             self._chunks = decompressed(stream, start, end)
         else:
             self._chunks = stream.chunks(start, end)
+
+    @property
+    def offset(self) -> int:
+        """How many bytes of the stream come before what is to be read, if it is not compressed."""
+        return self._base + self.pos
 
     def more(self) -> None:
         """Forget what was read and get as many bytes again as are left, or raise at the end."""

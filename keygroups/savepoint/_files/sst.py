@@ -19,21 +19,22 @@ from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.scalars import read_varint
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.checksums import block_checksum
+from keygroups.savepoint._files.compression import decompress_block
 from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._files.snappy import decompress_block
 
 _MAGIC = 0x88E241B785F4CFF7
 _FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
 _PLACES = slice(1, 41)
 _TRAILER = 5  # of a block: its compression, its checksum
-_COMPRESSIONS = {0: "none", 1: "Snappy", 2: "zlib", 3: "bzip2", 4: "LZ4", 5: "LZ4HC", 7: "ZSTD"}
 _FORMAT_VERSIONS = range(2, 6)
 _PROPERTIES, _RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
+_DICTIONARY = b"rocksdb.compression_dict"
 _DATA_SIZE = b"rocksdb.data.size"
 _FAMILY = b"rocksdb.column.family.name"
 _INDEX_TYPE = b"rocksdb.block.based.table.index.type"
 _IS_DELTA_ENCODED = b"rocksdb.index.value.is.delta.encoded"
 _GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
+_BINARY_SEARCH, _TWO_LEVEL = 0, 2  # types of index; RocksDB: BlockBasedTableOptions
 _KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
 _MAX_SHARING = 256
 """How many times a block's bytes its keys may share: RocksDB lets 15 keys do so, if not told."""
@@ -87,6 +88,10 @@ class SstFile:
             place, _ = self._place(value, 0)
             if place == self._index:
                 raise self._error(end, "the footer is damaged: its index is another block")
+            if name == _DICTIONARY:
+                raise self._error(
+                    place[0], "blocks compressed with a dictionary are not read here"
+                )
             if name in (_PROPERTIES, _RANGE_DELETIONS):
                 blocks[name] = place
         self._read_properties(blocks.get(_PROPERTIES))
@@ -103,7 +108,7 @@ class SstFile:
         ahead = iter(runs)
         start, end = next(ahead, (b"", b""))
         last, last_order = b"", -(1 << 64)
-        for highest, offset, size in self._data_blocks():
+        for highest, offset, size in self._data_blocks(start):
             if highest < start:
                 continue
             for key, value in self._entries(offset, size):
@@ -126,8 +131,12 @@ class SstFile:
         """Read the properties. RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc."""
         entries = self._entries(*place) if place else ()
         properties = {name: value for name, value in entries if name in _KNOWN}
-        if any(properties.get(_INDEX_TYPE, b"")):
-            raise self._error(0, "an SST file with a partitioned or hashed index is not read here")
+        index_type = int.from_bytes(properties.get(_INDEX_TYPE, b""), "little")
+        if index_type not in (_BINARY_SEARCH, _TWO_LEVEL):
+            raise self._error(
+                0, f"an SST file with an index of type {index_type} is not read here"
+            )
+        self._is_two_level = index_type == _TWO_LEVEL
         if any(properties.get(_GLOBAL_NUMBER, b"")):
             raise self._error(0, "an ingested SST file, with a global number, is not read here")
         try:
@@ -150,31 +159,50 @@ class SstFile:
                 raise self._error(offset, f"a range deletion with a key of {len(key)} bytes")
             yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
 
-    def _data_blocks(self) -> Iterator[tuple[bytes, int, int]]:
+    def _data_blocks(self, lowest: bytes) -> Iterator[tuple[bytes, int, int]]:
         """Yield a key that is not below the last of each data block, and the block's place.
 
-        That is a user key, or has a mark behind it, which makes it no lower.
+        That is a user key, or has a mark behind it, which makes it no lower. Parts of an index of
+        two levels are left out where all keys are below `lowest`.
         """
+        index = self._index_entries(*self._index)
+        if self._is_two_level:
+            index = self._partition_entries(index, lowest)
         free = 0
-        for key, (offset, size) in (
-            self._delta_index() if self._has_deltas else self._plain_index()
-        ):
+        for key, (offset, size) in index:
             if offset < free or size < 0 or offset + size + _TRAILER > self._data_size:
-                message = f"the index is damaged: a block of {size} bytes at {offset}"
-                raise self._error(self._index[0], message)
+                raise self._damaged_index(f"a block of {size} bytes at {offset}")
             free = offset + size + _TRAILER
             yield key, offset, size
 
-    def _plain_index(self) -> Iterator[tuple[bytes, Place]]:
-        for key, value in self._entries(*self._index):
-            yield key, self._place(value, 0)[0]
+    def _partition_entries(
+        self, partitions: Iterator[tuple[bytes, Place]], lowest: bytes
+    ) -> Iterator[tuple[bytes, Place]]:
+        """Yield the entries of an index of two levels: those of the blocks that the first names.
 
-    def _delta_index(self) -> Iterator[tuple[bytes, Place]]:
+        These stand between the data and the first level.
+        RocksDB: PartitionedIndexBuilder in table/block_based/index_builder.cc.
+        """
+        free, end = self._data_size, self._index[0]
+        for key, (offset, size) in partitions:
+            if offset < free or size < 0 or offset + size + _TRAILER > end:
+                raise self._damaged_index(f"a part of {size} bytes at {offset}")
+            free = offset + size + _TRAILER
+            if key >= lowest:
+                yield from self._index_entries(offset, size)
+
+    def _index_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
+        """Return the entries of a block of the index."""
+        if self._has_deltas:
+            return self._delta_entries(offset, size)
+        return ((key, self._place(value, 0)[0]) for key, value in self._entries(offset, size))
+
+    def _delta_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
         """Yield the entries of an index whose values have no lengths, and differ from the last.
 
         RocksDB: IndexBlockIter::DecodeCurrentValue.
         """
-        block, end = self._block(*self._index)
+        block, end = self._block(offset, size)
         most = _MAX_SHARING * end
         pos, key, offset, size = 0, b"", 0, 0
         try:
@@ -197,7 +225,10 @@ class SstFile:
                     raise IndexError("an entry ends beyond its block")
                 yield key, (offset, size)
         except (*TRUNCATED, ValueError) as error:
-            raise self._error(self._index[0], f"the index is damaged: {error}") from None
+            raise self._damaged_index(str(error)) from None
+
+    def _damaged_index(self, message: str) -> SavepointError:
+        return self._error(self._index[0], f"the index is damaged: {message}")
 
     def _place(self, data: bytes, pos: int) -> tuple[Place, int]:
         """Read where a block is. RocksDB: BlockHandle::DecodeFrom in table/format.cc."""
@@ -217,12 +248,9 @@ class SstFile:
         if self._checksum(block[:-4]) != _u32(block, size + 1)[0]:
             raise self._error(offset, "the checksum of the block does not match")
         compression = block[size]
-        if compression == 1:
-            block = decompress_block(block[:size], self._stream.name, offset)
+        if compression:
+            block = decompress_block(compression, block[:size], self._stream.name, offset)
             size = len(block)
-        elif compression:
-            name = _COMPRESSIONS.get(compression, str(compression))
-            raise self._error(offset, f"blocks compressed with {name} are not read here")
         if size < 4:
             raise self._error(offset, f"a block of {size} bytes")
         (restarts,) = _u32(block, size - 4)

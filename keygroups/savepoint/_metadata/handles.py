@@ -53,12 +53,25 @@ class RocksDBHandle:
 
 
 @dataclass(frozen=True)
+class ChangesHandle:
+    """So many bytes of changes of keyed state.
+
+    They are in `streams`, in each from an offset on, or in `_metadata` itself: `changes`, each
+    with its key group.
+    """
+
+    size: int
+    streams: tuple[tuple[int, StreamHandle], ...] = ()
+    changes: tuple[tuple[int, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
 class ChangelogHandle:
-    """Keyed state of the changelog backend: `parts`, and `size` bytes of changes to replay."""
+    """Keyed state of the changelog backend: what was materialized, and the changes since."""
 
     key_groups: KeyGroupRange
-    size: int
-    parts: tuple[KeyedHandle, ...] = ()
+    materialized: tuple[KeyedHandle, ...]
+    changes: tuple[ChangesHandle, ...]
 
 
 KeyedHandle = KeyGroupsHandle | RawTimersHandle | RocksDBHandle | ChangelogHandle

@@ -18,8 +18,8 @@ from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._metadata.codes import (
     CHANGELOG_HANDLES,
+    CHANGES_HANDLES,
     FULLY_FINISHED,
-    INCREMENT_HANDLES,
     INCREMENTAL_HANDLES,
     KEY_GROUPS_HANDLES,
     MAGIC,
@@ -33,6 +33,7 @@ from keygroups.savepoint._metadata.codes import (
 )
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
+    ChangesHandle,
     KeyedHandle,
     KeyGroupsHandle,
     Metadata,
@@ -347,32 +348,38 @@ class _MetadataReader:
         if code in CHANGELOG_HANDLES:
             key_groups = self._key_groups(max_parallelism)
             cursor.i64()  # how much was new
-            handles = [  # what was materialized, then the changes
-                handle
-                for _ in range(2)
-                for handle in self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
-                if handle is not None
-            ]
+            materialized = self._list(1, lambda: self._keyed_state(max_parallelism, depth + 1))
+            changes = self._list(1, lambda: self._changes(max_parallelism))
             cursor.take(16 if code == HandleCode.CHANGELOG_HANDLE_V2 else 8)
             cursor.utf()
-            return ChangelogHandle(key_groups, 0, tuple(handles))
-        if code in INCREMENT_HANDLES:
-            key_groups = self._key_groups(max_parallelism)
-            if code == HandleCode.CHANGELOG_BYTE_INCREMENT_HANDLE:
-                cursor.take(16)
-                size = sum(
-                    self._list(8, lambda: len(cursor.take(4) and cursor.take(cursor.i32())))
-                )
-            else:
-                self._list(9, lambda: (cursor.i64(), self._stream()))
-                size = self._size()
-                cursor.i64()  # how much was new
-            cursor.utf()
-            if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
-                cursor.utf()
-            return ChangelogHandle(key_groups, size)
+            bases = tuple(handle for handle in materialized if handle is not None)
+            since = tuple(handle for handle in changes if handle is not None)
+            # Without either there is no state, and nothing that says what it would be.
+            return ChangelogHandle(key_groups, bases, since) if bases or since else None
         cursor.pos -= 1
         raise cursor.error(f"keyed state handle {code} is not known")
+
+    def _changes(self, max_parallelism: int) -> ChangesHandle | None:
+        """Read a handle of changes, None if it has none. Flink: deserializeKeyedStateHandle."""
+        cursor = self._cursor
+        code = cursor.expect("handle of changes", cursor.u8(), *CHANGES_HANDLES)
+        if code == HandleCode.NULL_HANDLE:
+            return None
+        self._key_groups(max_parallelism)
+        if code == HandleCode.CHANGELOG_BYTE_INCREMENT_HANDLE:
+            cursor.take(16)
+            changes = self._list(8, lambda: (cursor.i32(), cursor.take(cursor.i32())))
+            cursor.utf()
+            size = sum(len(change) for _, change in changes)
+            return ChangesHandle(size, changes=changes) if changes else None
+        streams = self._list(9, lambda: (self._size(), self._some_stream()))
+        size = self._size()
+        cursor.i64()  # how much was new
+        cursor.utf()
+        if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
+            cursor.utf()
+        self._check_apart({stream for _, stream in streams})
+        return ChangesHandle(size, streams) if streams else None
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
         """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""

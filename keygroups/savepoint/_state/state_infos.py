@@ -87,7 +87,7 @@ def read_state_infos(
     for number in range(count):
         start = cursor.pos
         try:
-            yield _read(cursor)
+            yield read_state_info(cursor)
         except UnknownSnapshotError as error:
             cursor.pos = start
             spans = _spans(cursor, backend_types, is_last)
@@ -141,7 +141,8 @@ def _names_before(data: bytes, start: int, end: int) -> list[int]:
     ]
 
 
-def _read(cursor: Cursor) -> StateInfo:
+def read_state_info(cursor: Cursor) -> StateInfo:
+    """Read a state whose serializers are all known; UnknownSnapshotError where one is not."""
     start = cursor.pos
     name, backend_type, options = _read_name(cursor)
     serializers = {cursor.utf(): read_serializer(cursor) for _ in range(cursor.count(8))}

@@ -1,9 +1,10 @@
 """Real savepoints and checkpoints of Flink, with what Flink's own classes read in them.
 
-`tests/vectors/savepoints.jsonl` says which; the points are in `savepoints.tar.xz` beside it, and
-those of jobs as production has them in `jobs.jsonl` and `jobs.tar.xz` (`job_points`). What
-the library reads and what Flink read are both turned into hashable values of one form, in which
-an int and a long, or two rows of different kinds, are not the same.
+`tests/vectors/savepoints.jsonl` and `formats.jsonl` say which; the points are in the archives of
+those names beside them, `formats` those of less common formats, `jobs` (`job_points`) those of
+jobs as production has them. What the library reads and what Flink read are both turned into
+hashable values of one form, in which an int and a long, or two rows of different kinds, are not
+the same.
 """
 
 from __future__ import annotations
@@ -81,11 +82,6 @@ class Point:
         }
 
     @property
-    def is_changelog_checkpoint(self) -> bool:
-        """Whether its entries are refused."""
-        return self.name.endswith("-changelog-checkpoint")
-
-    @property
     def files(self) -> Files:
         """What opens its streams."""
         return Files(str(self.path), self.moved)
@@ -107,22 +103,27 @@ class Point:
         return (self.root / self.name / f"{what}.jsonl").exists()
 
 
-POINTS = [
-    Point(
-        line["name"],
-        line["flink"],
-        line["kind"],
-        line["point"],
-        tuple(line["moved"]),
-        line["entries"],
-    )
-    for line in lines("savepoints")
-]
+def _points(archive: str) -> list[Point]:
+    return [
+        Point(
+            line["name"],
+            line["flink"],
+            line["kind"],
+            line["point"],
+            tuple(line["moved"]),
+            line["entries"],
+            archive,
+        )
+        for line in lines(archive)
+    ]
+
+
+POINTS, FORMATS = map(_points, ("savepoints", "formats"))
 
 
 def point(name: str) -> Point:
     """Return a point by its name."""
-    (found,) = (one for one in POINTS if one.name == name)
+    (found,) = (one for one in (*POINTS, *FORMATS) if one.name == name)
     return found
 
 

@@ -76,15 +76,22 @@ def sst_of_blocks(
     family: str,
     *,
     deletions: bytes = b"",
+    dictionary: bytes = b"",
+    between: Sequence[bytes] = (),
     index: bytes | None = None,
     properties: dict[str, bytes] | None = None,
     has_deltas: bool = True,
     user_key_index: bool = True,
+    per_part: int = 0,
     compression: int = 0,
     version: int = 5,
     checksum: int = CRC32C,
 ) -> bytes:
-    """A file of blocks: each of data with its last key, range deletions, perhaps the index."""
+    """A file of blocks: each of data with its last key, range deletions, perhaps the index.
+
+    `between` are blocks behind the data; `per_part` is how many blocks each part of an index of
+    two levels has, 0 for one of one level.
+    """
     out = bytearray()
 
     def add(content: bytes, compression: int = 0) -> tuple[int, int]:
@@ -94,16 +101,26 @@ def sst_of_blocks(
 
     places = [add(content, compression) for _, content in data]
     data_size = len(out)
+
+    def index_of(names: Sequence[bytes], places: Sequence[tuple[int, int]]) -> bytes:
+        if has_deltas:
+            return delta_index(names, places)
+        values = [varint(offset) + varint(size) for offset, size in places]
+        return block(list(zip(names, values)), share=False)
+
+    for content in between:
+        add(content)
     if index is None:
         names = [key[:-8] if user_key_index else key for key, _ in data]
-        if has_deltas:
-            index = delta_index(names, places)
-        else:
-            values = [varint(offset) + varint(size) for offset, size in places]
-            index = block(list(zip(names, values)), share=False)
+        if per_part:
+            starts = range(0, len(names), per_part)
+            ends = [start + per_part for start in starts]
+            places = [add(index_of(names[i:j], places[i:j])) for i, j in zip(starts, ends)]
+            names = [names[min(end, len(names)) - 1] for end in ends]
+        index = index_of(names, places)
     flags = {"key.is.user.key": user_key_index, "value.is.delta.encoded": has_deltas}
     found = {
-        "rocksdb.block.based.table.index.type": bytes(4),
+        "rocksdb.block.based.table.index.type": struct.pack("<I", 2 if per_part else 0),
         "rocksdb.column.family.name": family.encode(),
         "rocksdb.data.size": varint(data_size),
         # Format versions before 3 and 4 have no such indexes, and no properties that say so.
@@ -112,7 +129,8 @@ def sst_of_blocks(
     }
     named = [(name.encode(), value) for name, value in sorted(found.items())]
     index_place = add(index)
-    meta = {b"rocksdb.range_del": add(deletions)} if deletions else {}
+    meta_blocks = {b"rocksdb.range_del": deletions, b"rocksdb.compression_dict": dictionary}
+    meta = {name: add(content) for name, content in meta_blocks.items() if content}
     meta[b"rocksdb.properties"] = add(block(named, share=False))
     meta_entries = [(name, varint(at) + varint(size)) for name, (at, size) in sorted(meta.items())]
     meta_place = add(block(meta_entries, share=False))

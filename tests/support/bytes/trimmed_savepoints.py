@@ -9,12 +9,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 import savepoint_bytes as sb
+from changelog_bytes import change_set, changes_of, in_streams, write_log
+from changelog_bytes import changelog as changelog_handle
 from real_savepoints import Point, point
 
 from keygroups._serializers.base import read_serializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.savepoint._metadata.handles import (
+    ChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
     OperatorMetadata,
@@ -154,6 +157,29 @@ def snappy(folder: Path) -> Path:
     return sb.write(folder, [sb.operator(tasks, parallelism=3, uid="by-int")])
 
 
-SMALL = {"canonical": canonical, "rocksdb": rocksdb, "sql": sql, "snappy": snappy}
+def changelog(folder: Path) -> Path:
+    """Changes in a file: of a value, a list and a map, each with a time to live or not; timers."""
+    one = point("2.3.0-changelog-checkpoint")
+    handle = first_subtask(one, "by-string").managed_keyed
+    assert isinstance(handle, ChangelogHandle)
+    ((offset, stream),) = handle.changes[0].streams
+    changes = changes_of(Path(one.files.path_of(stream)).read_bytes()[1 + offset :])
+    kept = (b"count", b"visits", b"byCity", b"_timer_state/event_user-timers")
+    said = [data for group, data in changes if group == -1 and data[7:].startswith(kept)]
+    numbers = {data[-3:-1] for data in said}
+    made = [(group, data) for group, data in changes if group in (3, 5)]
+    made = [(group, data) for group, data in made if data[1:3] in numbers]
+    log = write_log(folder, change_set([*((-1, data) for data in said), *made]))
+    keyed = changelog_handle([], [in_streams(log)])
+    return sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
+
+
+SMALL = {
+    "canonical": canonical,
+    "rocksdb": rocksdb,
+    "sql": sql,
+    "snappy": snappy,
+    "changelog": changelog,
+}
 HEADERS = {"snappy": {"keyed": 5281}}
 """How much of a file is like what is in another savepoint here, and needs no second fuzz."""
