@@ -264,9 +264,9 @@ def change_max_parallelism(
 
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`,
     the others and what is raised those of `keygroups.savepoint.change_max_parallelism`. The
-    executors reach both folders, and need keygroups, its extra `savepoint`, PyArrow and the modules
-    of the serializers. Entries are moved once, to the task that writes the file of their new
-    subtask, and sorted there by Spark.
+    executors reach both folders, and need keygroups, its extra `savepoint`, PyArrow and the
+    modules of the serializers. Entries are moved once, to the task that writes the file of their
+    new subtask, and sorted there by Spark.
 
     >>> from tempfile import mkdtemp
     >>> report = change_max_parallelism(spark, savepoint, 4096, mkdtemp() + "/new")

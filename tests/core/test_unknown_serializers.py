@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import pytest
 import savepoint_bytes as sb
 import sst_bytes
@@ -271,7 +272,7 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
 
 def snappy_chunk(data: bytes) -> bytes:
     """A chunk that is not compressed, with the checksum of its data."""
-    checksum = sst_bytes.google_crc32c.value(data)
+    checksum: int = google_crc32c.value(data)
     masked = (checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
     size = (len(data) + 4).to_bytes(3, "little")
     return b"\1" + size + masked.to_bytes(4, "little") + data
@@ -425,9 +426,7 @@ def test_bad_arguments(
 def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
     """Flink 1 wrote versions up to 4 with Kryo 2, Flink 2 from 5 on with Kryo 5."""
     for version, kryo in ((3, 2), (4, 2), (5, 5), (6, 5)):
-        data = sb.metadata(
-            [sb.operator([sb.subtask(version=version)], version=version)], version=version
-        )
-        (tmp_path / "_metadata").write_bytes(data)
+        operators = [sb.operator([sb.subtask(version=version)], version=version)]
+        (tmp_path / "_metadata").write_bytes(sb.metadata(operators, version=version))
         (operator,) = read_savepoint(tmp_path).operators
         assert operator._context.kryo_version == kryo

@@ -163,7 +163,7 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
         return False
     (mark,) = _u16(stream.read(end - 2, end))
     (key_size,) = _i32(stream.read(start + 2, start + 6), 0)
-    return mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2
+    return bool(mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2)
 
 
 def _canonical_entries(

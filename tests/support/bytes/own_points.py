@@ -22,6 +22,7 @@ from typing import Any
 
 from flink_values import as_instant
 
+from keygroups._values.rows import ROW_KINDS
 from keygroups.errors import KeyGroupsError
 from keygroups.savepoint import Operator, Savepoint, StateEntry, read_savepoint
 from keygroups.state_keys import Row
@@ -91,9 +92,12 @@ def _pairs(true: list[list[Any]], seen: Any) -> bool:
 def _row(true: dict[str, Any], seen: Any) -> bool:
     if "fields" not in true:  # of no known types: its bytes alone
         return isinstance(seen, (Row, tuple, bytes))
-    if isinstance(seen, Row) and seen.row_kind != "+I" and not true.get("row_kind"):
-        return False
-    return _all([value for _, value in true["fields"]], seen)
+    return _has_kind(true, seen) and _all([value for _, value in true["fields"]], seen)
+
+
+def _has_kind(true: dict[str, Any], seen: Row) -> bool:
+    """Tell whether a row has its kind; a key of SQL has none, which is +I."""
+    return bool(seen.row_kind == ROW_KINDS[true.get("row_kind", 0)])
 
 
 def _object(true: dict[str, Any], seen: Any) -> bool:
@@ -107,8 +111,8 @@ def _moment(true: list[int], seen: Any) -> bool:
     millis, nanos = true
     if isinstance(seen, dt.datetime):
         micros = millis * 1000 + nanos // 1000
-        return seen.replace(tzinfo=None) == _EPOCH + dt.timedelta(microseconds=micros)
-    return tuple(seen) == (millis, nanos)
+        return bool(seen.replace(tzinfo=None) == _EPOCH + dt.timedelta(microseconds=micros))
+    return bool(tuple(seen) == (millis, nanos))
 
 
 def _decimal(text: str, seen: Any) -> bool:
@@ -136,7 +140,7 @@ _BY_TAG: dict[str, Any] = {
     "array": lambda t, s: isinstance(s, array) and _all(t["items"], s),
     "map": lambda t, s: _pairs(t["map"], s),
     "sorted_map": lambda t, s: _pairs(t["sorted_map"], s),
-    "row": lambda t, s: isinstance(s, Row) and _all(t["row"], s),
+    "row": lambda t, s: _has_kind(t, s) and _all(t["row"], s),
     "binary_row": _row,
     "window": lambda t, s: (s.start, s.end) == tuple(t["window"]),
     "some": lambda t, s: _of_class("Some", t["some"], s),
@@ -170,7 +174,7 @@ def _big(true: list[Any], seen: Any) -> bool:
 
 
 def _true_part(line: dict[str, Any], part: str) -> Any:
-    value = line.get(part)
+    value: Any = line.get(part)
     if f"{part}_fields" in line:
         return {"binary_row": value["binary_row"], "fields": line[f"{part}_fields"]}
     return {"void": True} if value is None else value
