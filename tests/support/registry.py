@@ -414,7 +414,10 @@ REGISTRY: dict[str, Registered] = {
     "CompositeKeySerializer.serialize": Registered(lambda n: LISTS.serialize(["a"] * n)),
     "savepoint.read_savepoint": Registered(
         lambda n: read_savepoint(savepoint_folder(n, n)),
-        more={"of states": lambda n: str(gs.operator_of(gs.states, n // 10).states)},
+        more={
+            "of states": lambda n: str(gs.operator_of(gs.states, n // 10).states),
+            "of unknown states": lambda n: str(gs.operator_of(gs.unknown_states, n // 10).states),
+        },
     ),
     "savepoint.operator_reports": Registered(
         lambda n: list(map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n)))
