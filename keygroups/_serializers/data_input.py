@@ -22,7 +22,7 @@ class ReadingContext:
     that of the Kryo that wrote the values: 2 in Flink 1, 5 in Flink 2.
     """
 
-    serializers: Mapping[str, type[Any]] = field(default_factory=dict)
+    serializers: Mapping[str, type[Any]] = field(default_factory=dict, hash=False)
     kryo_version: int = 5
 
 

@@ -112,7 +112,8 @@ class Operator:
     def states(self) -> tuple[StateDescriptor, ...]:
         """The keyed states, timers among them, of all subtasks.
 
-        Raises SavepointError where a header is damaged or names a serializer that is not known.
+        A serializer that is not known is UNKNOWN, with the class of its snapshot if that is known.
+        Raises SavepointError where a header is damaged, or it is not sure where such a state ends.
         """
         if self._states is None:
             states: dict[str, StateDescriptor] = {}

@@ -379,6 +379,7 @@ def test_a_serializer_of_the_users_own(tmp_path: Path) -> None:
         for way in (lambda task: task, lambda task: pickle.loads(pickle.dumps(task))):
             (task,) = map(way, operators[own].tasks())
             assert [entry.value for entry in task.entries()] == [money, (money, 4)]
+            assert hash(task) == hash(operators[own].tasks()[0])
     assert operators[Money] != operators[Other] != operators[None]
     values = [entry.value for entry in operators[None].entries()]
     assert values == [b"money", b"money" + sb.i32(4)]
