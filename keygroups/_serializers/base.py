@@ -5,7 +5,7 @@ too early is an IndexError or a struct.error, which whoever can fetch more bytes
 serializer can have written is another ValueError. All numbers are big endian.
 
 A snapshot, which tells how state was written, is the name of its class, a version and contents of
-no stated length, so a class that is not known here ends the reading of the header it stands in.
+no stated length, so where one of a class that is not known here ends only what is around it tells.
 """
 
 from __future__ import annotations

@@ -5,12 +5,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from keygroups.errors import SavepointError
-
-if TYPE_CHECKING:
-    from keygroups._serializers.base import Serializer
 
 _u16 = struct.Struct(">H").unpack_from
 _i32 = struct.Struct(">i").unpack_from
@@ -25,7 +22,7 @@ class ReadingContext:
     that of the Kryo that wrote the values: 2 in Flink 1, 5 in Flink 2.
     """
 
-    serializers: Mapping[str, type[Serializer]] = field(default_factory=dict)
+    serializers: Mapping[str, type[Any]] = field(default_factory=dict, hash=False)
     kryo_version: int = 5
 
 

@@ -12,6 +12,7 @@ from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, UnknownKeysError
+from keygroups.savepoint._state.key_group_streams import NotFramedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,8 @@ class OperatorReport:
 
     `key_group_bytes` is the load of the key groups in bytes, `heaviest_key_groups` and
     `heaviest_keys` are the heaviest first, `rescale` is the rescale of that load. Where the keys
-    cannot be told from the bytes there are none of them, and `unknown_keys` says why.
+    cannot be told from the bytes, or the entries from one another, there are none of them, and
+    `unknown_keys` says why.
     """
 
     operator: Operator
@@ -91,6 +93,6 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     rescale = RescaleReport(plan, load)
     try:
         keys = tuple(operator.key_sizes(top))
-    except UnknownKeysError as error:
+    except (UnknownKeysError, NotFramedError) as error:
         return OperatorReport(operator, load, tuple(heaviest), (), rescale, str(error))
     return OperatorReport(operator, load, tuple(heaviest), keys, rescale)

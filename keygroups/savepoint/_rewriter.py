@@ -364,4 +364,6 @@ def _has_operator_state(subtask: SubtaskState) -> bool:
 
 
 def _refused(operator: Operator, why: str) -> SavepointError:
-    return SavepointError(f"operator {operator.label} cannot be written anew: it {why}")
+    return SavepointError(
+        f"{operator._files.base}: operator {operator.label} cannot be written anew: it {why}"
+    )

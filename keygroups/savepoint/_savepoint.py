@@ -112,7 +112,8 @@ class Operator:
     def states(self) -> tuple[StateDescriptor, ...]:
         """The keyed states, timers among them, of all subtasks.
 
-        Raises SavepointError where a header is damaged or names a serializer that is not known.
+        A serializer that is not known is UNKNOWN, with the class of its snapshot if that is known.
+        Raises SavepointError where a header is damaged, or it is not sure where such a state ends.
         """
         if self._states is None:
             states: dict[str, StateDescriptor] = {}
@@ -337,7 +338,8 @@ def read_savepoint(
     `path` is its folder, the file `_metadata` in it, or the URL of either, which fsspec opens
     (extra `savepoint`). `moved` maps what the paths of a checkpoint's files start with to where
     these are now; the files of a savepoint need none. Canonical and native savepoints and
-    checkpoints of Flink 1.13 to 2.3 are read, of the hashmap and the RocksDB backend.
+    checkpoints of Flink 1.8 to 2.3 are read, of the hashmap and the RocksDB backend; of older ones
+    `_metadata` alone.
 
     `_metadata` names files, and may be anybody's: what it names is opened only in the folder of
     the savepoint, for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints

@@ -42,11 +42,13 @@ from keygroups import (
     keys_for_subtasks,
 )
 from keygroups._serializers.avro import AvroSerializer
+from keygroups._serializers.data_input import Cursor
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.savepoint import (
     SavepointWriter,
+    Serializer,
     ValueStateDescriptor,
     change_max_parallelism,
     convert_to_canonical,
@@ -94,6 +96,17 @@ class Seven:
 
 
 Pair = namedtuple("Pair", "text number")
+
+
+MONEY_SNAPSHOT = sb.i32(2) + sb.snapshot("a.Money", 1)
+
+
+class Money(Serializer):
+    name, versions = "MONEY", (1,)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        return cls()
 
 
 @contextmanager
@@ -638,6 +651,13 @@ OF_ARRAYS = [
         lambda: array_hashes(timestamps("UTC"), SQL_TIMESTAMP("UTC")),
         [5000],
         ARRAYS,
+    ),
+    Remedy(
+        "_serializers/base",
+        "is not known: pass serializers={{}: ...} to say how it is read",
+        lambda: Serializer.from_snapshot(MONEY_SNAPSHOT),
+        lambda: str(Serializer.from_snapshot(MONEY_SNAPSHOT, serializers={"a.Money": Money})),
+        "MONEY",
     ),
     Remedy(
         "arrays/_inputs",

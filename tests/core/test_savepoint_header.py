@@ -376,11 +376,19 @@ def test_refused_states(number: int) -> None:
         call()
 
 
-@pytest.mark.parametrize("version", [5, 7])
-def test_refused_version(version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (0, "version of keyed state 0 is not known"),
+        (1, "version 1, of Flink 1.6 or older, is not read here, but a savepoint of"),
+        (5, "version 5, of Flink 1.6 or older"),
+        (7, "version of keyed state 7 is not known"),
+    ],
+)
+def test_refused_version(version: int, message: str) -> None:
     data = sb.i32(version) + sb.keyed_header(INT, [])[4:]
     stream = OpenStream(StreamHandle(len(data), data), None, "a file")
-    with pytest.raises(SavepointError, match=f"version of keyed state {version} is not known"):
+    with pytest.raises(SavepointError, match=message):
         read_keyed_header(stream, len(data), ReadingContext())
 
 

@@ -6,16 +6,19 @@ A user's own serializers are known where the savepoint is opened with them.
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import pytest
 import savepoint_bytes as sb
 import sst_bytes
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.base import REGISTRY
+from keygroups._checks import MAX_DEPTH
+from keygroups._serializers.base import REGISTRY, Read
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
@@ -23,6 +26,7 @@ from keygroups.savepoint import (
     Serializer,
     change_max_parallelism,
     convert_to_canonical,
+    operator_reports,
     read_savepoint,
 )
 from keygroups.types import INT, STRING
@@ -167,13 +171,25 @@ def test_keys_that_are_not_known(tmp_path: Path) -> None:
         change_max_parallelism(tmp_path / "savepoint", 4096, tmp_path / "other")
 
 
-def test_lengths_that_a_namespace_may_have(tmp_path: Path) -> None:
+IN_STRINGS = sb.state("n", "VALUE", INT_SNAPSHOT, namespace=STRING_SNAPSHOT)
+NO_LENGTHS = [
+    (STRING_SNAPSHOT, STATES[2], b"\2a\2money", "a"),
+    (MONEY_SNAPSHOT, IN_STRINGS, b"money\2a\5\2", None),
+    (sb.pojo_of("a.P", {}), STATES[2], b"\4\0\5a.Sub", None),
+]
+
+
+@pytest.mark.parametrize(("key_snapshot", "state", "encoded", "key"), NO_LENGTHS)
+def test_lengths_that_there_may_be(
+    tmp_path: Path, key_snapshot: bytes, state: bytes, encoded: bytes, key: str | None
+) -> None:
     """Behind a key and a namespace of no fixed size are their lengths; of others not."""
-    header = sb.keyed_header(STRING_SNAPSHOT, [STATES[2]])
-    data = header + content(3, [(b"\2a\2money", sb.i32(2))])
+    header = sb.keyed_header(key_snapshot, [state])
+    data = header + content(3, [(encoded, sb.i32(2))])
     operator = operator_of(tmp_path, sb.canonical(3, [len(header)], sb.inline(data)))
     (entry,) = operator.entries()
-    assert (entry.key, entry.namespace, entry.key_bytes) == ("a", None, b"\2a\2money")
+    assert (entry.key, entry.namespace, entry.key_bytes) == (key, None, encoded)
+    assert entry.value == 2
 
 
 def native(states: Sequence[bytes], *written: bytes) -> bytes:
@@ -194,6 +210,11 @@ def test_the_hashmap_backends_own_format(tmp_path: Path) -> None:
         list(operator.entries())
     with pytest.raises(SavepointError, match=message):
         change_max_parallelism(tmp_path, 256, tmp_path.with_name("new"))
+    (report,) = operator_reports(read_savepoint(tmp_path))
+    assert (report.heaviest_keys, report.heaviest_key_groups[0]) == ((), KEY_GROUP)
+    assert report.unknown_keys is not None
+    assert re.search(message, report.unknown_keys)
+    assert f"price: VALUE <INT, {KNOWN}>" in str(report)
     empty = sb.i16(1) + sb.i32(0)
     operator = operator_of(tmp_path, native(STATES[:2], before, empty))
     assert [entry.value for entry in operator.entries()] == [1]
@@ -271,7 +292,7 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
 
 def snappy_chunk(data: bytes) -> bytes:
     """A chunk that is not compressed, with the checksum of its data."""
-    checksum = sst_bytes.google_crc32c.value(data)
+    checksum: int = google_crc32c.value(data)
     masked = (checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
     size = (len(data) + 4).to_bytes(3, "little")
     return b"\1" + size + masked.to_bytes(4, "little") + data
@@ -358,6 +379,7 @@ def test_a_serializer_of_the_users_own(tmp_path: Path) -> None:
         for way in (lambda task: task, lambda task: pickle.loads(pickle.dumps(task))):
             (task,) = map(way, operators[own].tasks())
             assert [entry.value for entry in task.entries()] == [money, (money, 4)]
+            assert hash(task) == hash(operators[own].tasks()[0])
     assert operators[Money] != operators[Other] != operators[None]
     values = [entry.value for entry in operators[None].entries()]
     assert values == [b"money", b"money" + sb.i32(4)]
@@ -367,6 +389,40 @@ def test_a_serializer_of_the_users_own(tmp_path: Path) -> None:
     assert (made.decode(b"money"), made.encode("money")) == ("money", b"money")
     with pytest.raises(SavepointError, match="is not known"):
         Serializer.from_snapshot(snapshot)
+
+
+class Box(Serializer):
+    """Whatever is in it, whose snapshot is in its own."""
+
+    name, versions = "BOX", (1,)
+
+    def __init__(self, content: Serializer) -> None:
+        self.parts = (content,)
+        super().__init__(content)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        return cls(cls.nested_in(cursor, depth))
+
+    def bind(self, reads: Sequence[Read]) -> None:
+        [self.read] = reads
+
+
+def test_serializers_in_one_of_the_users_own() -> None:
+    """Known ones and the user's own, as deep as Flink's own may nest."""
+    serializers = {"a.Box": Box, MONEY: Money}
+
+    def boxed(content: bytes, times: int) -> bytes:
+        for _ in range(times):
+            content = sb.snapshot("a.Box", 1, content)
+        return sb.i32(2) + content
+
+    box = Serializer.from_snapshot(boxed(MONEY_SNAPSHOT, 2), serializers=serializers)
+    assert (str(box), box.decode(b"money")) == ("BOX(BOX(MONEY(EUR)))", "money")
+    with pytest.raises(SavepointError, match=r"'com\.acme\.Money.*' is not known"):
+        Serializer.from_snapshot(boxed(MONEY_SNAPSHOT, 2), serializers={"a.Box": Box})
+    with pytest.raises(SavepointError, match=f"serializers nest more than {MAX_DEPTH} deep"):
+        Serializer.from_snapshot(boxed(LONG_SNAPSHOT, MAX_DEPTH + 1), serializers=serializers)
 
 
 def test_keys_of_the_users_own(tmp_path: Path) -> None:
@@ -425,9 +481,7 @@ def test_bad_arguments(
 def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
     """Flink 1 wrote versions up to 4 with Kryo 2, Flink 2 from 5 on with Kryo 5."""
     for version, kryo in ((3, 2), (4, 2), (5, 5), (6, 5)):
-        data = sb.metadata(
-            [sb.operator([sb.subtask(version=version)], version=version)], version=version
-        )
-        (tmp_path / "_metadata").write_bytes(data)
+        operators = [sb.operator([sb.subtask(version=version)], version=version)]
+        (tmp_path / "_metadata").write_bytes(sb.metadata(operators, version=version))
         (operator,) = read_savepoint(tmp_path).operators
         assert operator._context.kryo_version == kryo

@@ -275,6 +275,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "namespace": ["a", None],
     "namespace_type": [STRING, VOID_NAMESPACE],
     "next_int": [lambda high: 0],
+    "kryo_version": [2, 5],
     "nulls": ["raise", "mask"],
     "number_of_channels": [4],
     "observed": [[(number, number % 3) for number in range(20)]],
@@ -291,6 +292,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "savepoint": [read_savepoint(savepoint_folder())],
     "scramble": [abs],
     "separator": ["#"],
+    "serializers": [{"a.Money": type("Money", (Serializer,), {"name": "MONEY"})}, {}, None],
     "start": [0, 2],
     "start_key_group": [43],
     "state": ["cities", "count", "tags"],
@@ -435,7 +437,10 @@ REGISTRY: dict[str, Registered] = {
     "CompositeKeySerializer.serialize": Registered(lambda n: LISTS.serialize(["a"] * n)),
     "savepoint.read_savepoint": Registered(
         lambda n: read_savepoint(savepoint_folder(n, n)),
-        more={"of states": lambda n: str(gs.operator_of(gs.states, n // 10).states)},
+        more={
+            "of states": lambda n: str(gs.operator_of(gs.states, n // 10).states),
+            "of unknown states": lambda n: str(gs.operator_of(gs.unknown_states, n // 10).states),
+        },
     ),
     "savepoint.describe_sql_state": Registered(
         lambda n: str(describe_sql_state(sql_operator(), plan_of_groups(n))),

@@ -104,7 +104,13 @@ def read_keyed_header(stream: OpenStream, size: int, context: ReadingContext) ->
     Flink: KeyedBackendSerializationProxy.read.
     """
     cursor = header_cursor(stream, size, context)
-    cursor.expect("version of keyed state", cursor.i32(), *_VERSIONS)
+    version = cursor.i32()
+    if 1 <= version < _VERSIONS[0]:
+        raise cursor.error(
+            f"keyed state of version {version}, of Flink 1.6 or older, is not read here, but a "
+            "savepoint of a Flink 1.8 to 1.16 that restored it is"
+        )
+    cursor.expect("version of keyed state", version, *_VERSIONS)
     is_compressed = cursor.bool()
     start = cursor.pos
     try:

@@ -15,6 +15,7 @@ from typing import ClassVar
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import read_int
+from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RawTimersHandle
@@ -59,6 +60,10 @@ def key_group_spans(handle: KeyGroupsHandle) -> Iterator[tuple[int, int, int]]:
 def header_size(handle: KeyGroupsHandle) -> int:
     """Return how many bytes there are for the header: those before the first key group."""
     return min((start for _, start, _ in key_group_spans(handle)), default=handle.stream.size)
+
+
+class NotFramedError(SavepointError):
+    """Values that only the job can read, in a format that does not say where they end."""
 
 
 class OffsetFormat(Format):
@@ -163,7 +168,7 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
         return False
     (mark,) = _u16(stream.read(end - 2, end))
     (key_size,) = _i32(stream.read(start + 2, start + 6), 0)
-    return mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2
+    return bool(mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2)
 
 
 def _canonical_entries(
@@ -237,10 +242,11 @@ def _native_entries(
         if count:
             read = readers[number].native
             if read is None:
-                raise feed.error(
+                error = feed.error(
                     f"{states[number]} takes the job's own classes to read, and this format does "
                     "not say where such a value ends: take a savepoint in canonical format"
                 )
+                raise NotFramedError(str(error))
             entries = read(feed, key_group, count)
             if number in left:
                 yield from entries

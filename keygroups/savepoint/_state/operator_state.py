@@ -18,7 +18,7 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._state.state_infos import KEY, VALUE, read_state_infos
 
-_VERSIONS = (5, 6)  # Flink 1.13 to 2.3
+_VERSIONS = (5, 6)  # Flink 1.7 to 2.3
 
 
 class OperatorStateEntry(NamedTuple):

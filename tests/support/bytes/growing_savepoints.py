@@ -51,6 +51,13 @@ def states(count: int) -> bytes:
     return sb.operator([sb.subtask(managed_keyed=sb.rocksdb(0, 128, sb.inline(header)))])
 
 
+def unknown_states(count: int) -> bytes:
+    """States with a serializer that is not known, each with what is in the contents of others."""
+    value = sb.snapshot("a.B", 1, sb.utf("NAMESPACE_SERIALIZER") + sb.i32(2))
+    header = sb.keyed_header(INT, [sb.state(f"s{i}", "VALUE", value) for i in range(count)])
+    return sb.operator([sb.subtask(managed_keyed=sb.rocksdb(0, 128, sb.inline(header)))])
+
+
 def fields(count: int) -> bytes:
     """A SQL row of as many."""
     value = binary_row(tuple(range(count)), SQL_ROW(*["INT"] * count))
