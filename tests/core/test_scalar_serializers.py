@@ -129,7 +129,6 @@ SAME_BYTES: list[tuple[Serializer, Any, Any]] = [
     (TIMESTAMP_9, TimestampData(0, 1_000), dt.datetime(1970, 1, 1, microsecond=1)),
     (PYTHON_DECIMAL, Decimal(1), Decimal("1.00")),
     (PYTHON_BIG_DEC, Decimal("-0.0"), Decimal("0.0")),
-    (scalars.BOOLEAN, True, True),
 ]  # fmt: skip
 
 
