@@ -127,8 +127,9 @@ def hash_local_time(key: object) -> int:
 
 def hash_local_date_time(key: object) -> int:
     """LocalDateTime.hashCode: that of the date xor that of the time."""
-    fields = to_local_date_time("LOCAL_DATE_TIME", key)
-    return local_date_code(*fields[:3]) ^ local_time_code(nano_of_day(*fields[3:]))
+    year, month, day, hour, minute, second, nano = to_local_date_time("LOCAL_DATE_TIME", key)
+    time_code = local_time_code(nano_of_day(hour, minute, second, nano))
+    return local_date_code(year, month, day) ^ time_code
 
 
 def hash_instant(key: object) -> int:

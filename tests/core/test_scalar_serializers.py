@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from serializer_cases import cases
 
 from keygroups import assign_to_key_group, hash_code, types
 from keygroups._serializers import arrays, big_numbers, encoded, java_time, python_sql, scalars
@@ -66,6 +67,42 @@ COLORS = EnumSerializer("a.Color", ["RED", "GREEN"])
 SORTED_LONG, COUNT_WINDOW = scalars.SortedLongSerializer(), scalars.CountWindowSerializer()
 
 JAVA_A = b"\xac\xed\0\5t\0\1a"  # the String "a": JDK's object serialization, 6.4.2
+
+
+# --- names ----------------------------------------------------------------------------------
+
+NAMES = {
+    **{"base.BigInt": "BIG_INT", "base.BigDec": "BIG_DEC", "base.Date": "DATE"},
+    **{"base.SqlDate": "SQL_DATE", "base.SqlTime": "SQL_TIME"},
+    **{"base.SqlTimestamp": "SQL_TIMESTAMP", "base.LocalDate": "LOCAL_DATE"},
+    **{"base.LocalTime": "LOCAL_TIME", "base.LocalDateTime": "LOCAL_DATE_TIME"},
+    **{"base.Instant": "INSTANT", "base.boolean[]": "BOOLEAN_ARRAY", "base.byte[]": "BYTES"},
+    **{"base.char[]": "CHAR_ARRAY", "base.short[]": "SHORT_ARRAY", "base.int[]": "INT_ARRAY"},
+    **{"base.long[]": "LONG_ARRAY", "base.float[]": "FLOAT_ARRAY"},
+    **{"base.double[]": "DOUBLE_ARRAY", "base.String[]": "STRING_ARRAY", "base.Void": "VOID"},
+    **{"base.Variant": "VARIANT", "base.Bitmap": "BITMAP", "java.String": "JAVA"},
+    **{"base.Enum": "ENUM(P$Color)", "value.custom": "VALUE(P$Val)"},
+    **{"value.Boolean": "BOOLEAN_VALUE", "value.Byte": "BYTE_VALUE"},
+    **{"value.Short": "SHORT_VALUE", "value.Int": "INT_VALUE", "value.Long": "LONG_VALUE"},
+    **{"value.Float": "FLOAT_VALUE", "value.Double": "DOUBLE_VALUE"},
+    **{"value.Char": "CHAR_VALUE", "value.String": "STRING_VALUE", "value.Null": "NULL_VALUE"},
+    "copyable.Int": "COPYABLE_VALUE(org.apache.flink.types.IntValue)",
+    **{"ns.void": "VOID_NAMESPACE", "ns.queryable": "VOID_NAMESPACE"},
+    **{"ns.window": "TIME_WINDOW", "window.time": "TIME_WINDOW"},
+    **{"ns.global": "GLOBAL_WINDOW", "window.global": "GLOBAL_WINDOW"},
+    **{"window.count": "COUNT_WINDOW", "sortedlong": "SORTED_LONG", "bytearraywrapper": "BYTES"},
+    **{"py.BigDec": "PYTHON_BIG_DEC", "py.Date": "PYTHON_DATE", "py.Time": "PYTHON_TIME"},
+    **{"py.String": "PYTHON_STRING", "py.Timestamp.9": "PYTHON_TIMESTAMP(TIMESTAMP(9))"},
+    "py.Decimal.10": "PYTHON_DECIMAL(DECIMAL(10, 2))",
+}
+
+
+def test_names() -> None:
+    assert {
+        case.name: str(Serializer.from_snapshot(sb.i32(2) + case.snapshot))
+        for case in cases()
+        if case.name in NAMES
+    } == NAMES
 
 
 # --- values that none of Flink's cases has --------------------------------------------------
