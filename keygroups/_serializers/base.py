@@ -69,14 +69,26 @@ class UnknownSnapshotError(SavepointError):
 class Serializer:
     r"""The type of a key, a namespace or a value in Flink's state; `str()` says it.
 
-    `name` is BOOLEAN to DOUBLE, STRING, TUPLE, ROW, LIST, MAP or SQL_ROW as in
-    `keygroups.types`, or VOID_NAMESPACE, TIME_WINDOW, GLOBAL_WINDOW, BYTES, SQL_STRING, RAW,
-    NULL, ENUM, POJO, KRYO, TIMER, TTL or UNKNOWN. `parts` are the types that it is made of,
-    `names` those of a POJO's fields, `fields` the logical types of a SQL_ROW, `java_class` the
-    class of a POJO, an ENUM or what KRYO wrote. `key_type` is the key type for the same values,
+    `name` is as in `keygroups.types` where the type is there: BOOLEAN to INSTANT, TUPLE, ROW,
+    LIST, MAP, SQL_ROW. Other names are
+
+    - of Java's types DATE, SQL_DATE, SQL_TIME, SQL_TIMESTAMP, VOID, BYTES, BOOLEAN_ARRAY,
+      CHAR_ARRAY to DOUBLE_ARRAY, STRING_ARRAY, ARRAY, SET, SORTED_MAP, OPTION, EITHER, TRY,
+      ENUM, POJO, JAVA, KRYO, AVRO;
+    - of Flink's BOOLEAN_VALUE to STRING_VALUE, NULL_VALUE, VALUE, COPYABLE_VALUE, NULLABLE,
+      VARIANT, BITMAP, TTL, TIMER, and of namespaces VOID_NAMESPACE, TIME_WINDOW, GLOBAL_WINDOW,
+      COUNT_WINDOW;
+    - of SQL's SQL_STRING, SORTED_LONG, RAW, NULL, and PYTHON_STRING, PYTHON_BIG_DEC,
+      PYTHON_DECIMAL, PYTHON_DATE, PYTHON_TIME, PYTHON_TIMESTAMP;
+    - UNKNOWN.
+
+    `parts` are the types that it is made of, `names` those of a POJO's fields, `fields` the
+    logical types of SQL_ROW, PYTHON_DECIMAL and PYTHON_TIMESTAMP, `java_class` the class of a
+    POJO, an ENUM, a VALUE or what KRYO wrote. `key_type` is the key type for the same values,
     None where there is none. `size` is how many bytes every value takes, None where they differ.
-    `takes_null` says whether a null can be written. `snapshot` is the class of the snapshots in
-    headers, and `versions` are those that are read, of which the last is written.
+    `takes_null` says whether a None can be written, `none_is_value` that it is no null then, but
+    an OPTION without a value. `snapshot` is the class of the snapshots in headers, and `versions`
+    are those that are read, of which the last is written.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `decode` and `encode` do too, and check what they are given.

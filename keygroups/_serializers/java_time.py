@@ -91,7 +91,10 @@ class SqlTimestampSerializer(Simple):
         pos += 12
         if millis == LONG_MIN:
             return None, pos
-        return _instant_value(millis // 1_000, nanos), pos
+        second = millis // 1_000
+        return _datetime(second, nanos) or check_instant(
+            "SQL_TIMESTAMP", Instant(second, nanos)
+        ), pos
 
     @staticmethod
     def write(value: object) -> bytes:
@@ -101,14 +104,14 @@ class SqlTimestampSerializer(Simple):
         return _moment.pack(check_int(name, millis, LONG_MIN + 1, LONG_MAX), nano)
 
 
-def _instant_value(second: int, nano: int) -> dt.datetime | Instant:
-    instant = Instant(second, check_int("nano of an Instant", nano, 0, 999_999_999))
-    if nano % 1_000:
-        return instant
+def _datetime(second: int, nano: int) -> dt.datetime | None:
+    """Return the datetime that an instant is, None if it is none."""
+    if nano % 1_000 or not 0 <= nano < 1_000_000_000:
+        return None
     try:
         return UTC_EPOCH + dt.timedelta(seconds=second, microseconds=nano // 1_000)
     except OverflowError:
-        return instant
+        return None
 
 
 class InstantSerializer(Simple):
@@ -121,8 +124,7 @@ class InstantSerializer(Simple):
         pos += 12
         if second == LONG_MIN and nano == _INT_NULL:
             return None, pos
-        check_instant("INSTANT", Instant(second, nano))
-        return _instant_value(second, nano), pos
+        return _datetime(second, nano) or check_instant("INSTANT", Instant(second, nano)), pos
 
     @staticmethod
     def write(value: object) -> bytes:
@@ -162,8 +164,9 @@ class LocalTimeSerializer(Simple):
         pos += 7
         if hour == _BYTE_NULL:
             return None, pos
-        time = check_local_time("LOCAL_TIME", LocalTime(hour, minute, second, nano))
-        return time if nano % 1_000 else dt.time(hour, minute, second, nano // 1_000), pos
+        if not nano % 1_000:
+            return dt.time(hour, minute, second, nano // 1_000), pos
+        return check_local_time("LOCAL_TIME", LocalTime(hour, minute, second, nano)), pos
 
     @staticmethod
     def write(value: object) -> bytes:

@@ -139,6 +139,8 @@ class PythonDecimalSerializer(Serializer):
         unit = Decimal((0, (1,), -(field.scale or 0)))
 
         def fitted(number: Decimal) -> Decimal:
+            if not number.is_finite():
+                raise InvalidValueError(f"{field} must be finite, got {show(number)}")
             try:
                 return context.quantize(number, unit)
             except (Inexact, InvalidOperation):

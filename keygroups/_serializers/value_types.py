@@ -97,7 +97,7 @@ class ValueSerializer(Serializer):
     def bind(self, reads: Sequence[Read]) -> None:
         known = _OF_FLINK.get(self.java_class)
         if known is not None:
-            self.read, self.write = known.read, known.write
+            self.read, self.write, self.takes_null = known.read, known.write, known.takes_null
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

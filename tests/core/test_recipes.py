@@ -140,13 +140,13 @@ def test_a_forgotten_place_of_a_scalar_key_type(checkout: Path, table: str) -> N
     check_tables(checkout, table)
 
 
-# --- a serializer: of java.time.LocalDate ---------------------------------------------------
+# --- a serializer: of a job's own class of dates ---------------------------------------------
 
-# Flink: LocalDateSerializer, which writes a year, a month and a day, and null as two minima.
-LOCAL_DATE = """
+# It writes a year, a month and a day, and null as two minima.
+SERIALIZER = """
 
-class LocalDateSerializer(Simple):
-    name, snapshot, size = "LOCAL_DATE", class_of(BASE, "LocalDate"), 6
+class OwnDateSerializer(Simple):
+    name, snapshot, size = "OWN_DATE", class_of("org.example.", "OwnDate"), 6
     takes_null = True
 
     @staticmethod
@@ -182,9 +182,10 @@ def test_a_serializer(tmp_path: Path) -> None:
         ROOT / "keygroups", tmp_path / "keygroups", ignore=shutil.ignore_patterns("__pycache__")
     )
     with (tmp_path / folder / "scalars.py").open("a", encoding="utf-8") as file:
-        file.write(LOCAL_DATE)
-    snapshot = sb.i32(2) + sb.simple("LocalDate")
-    states = [sb.state("born", "VALUE", sb.simple("LocalDate"))]
+        file.write(SERIALIZER)
+    dates = sb.snapshot("org.example.OwnDateSerializer$OwnDateSerializerSnapshot", 3)
+    snapshot = sb.i32(2) + dates
+    states = [sb.state("born", "VALUE", dates)]
     header = sb.keyed_header(sb.simple("Int"), states)
     entries = [(b"\3" + sb.i32(7) + b"\0", bytes.fromhex("000007e8021d"))]
     content = sb.canonical_key_group([(0, entries)])
@@ -193,11 +194,11 @@ def test_a_serializer(tmp_path: Path) -> None:
     command = [sys.executable, "-c", USE, snapshot.hex(), str(path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == [
-        "LOCAL_DATE True",
+        "OWN_DATE True",
         "True",
         "000007e8021d 800000008000",
         "(2024, 2, 29)",
-        "born: VALUE <INT, LOCAL_DATE> [(7, (2024, 2, 29))]",
+        "born: VALUE <INT, OWN_DATE> [(7, (2024, 2, 29))]",
     ], done.stderr
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import keygroups
 from keygroups import types
-from keygroups._values.java_time import instant_code, local_date_code, local_time_code
+from keygroups._values.java_time import instant_code
+from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, LocalTime
 
 Typed = tuple[types.KeyType, Any]
 
@@ -195,20 +196,23 @@ def by_formula(java_type: str, value: Any) -> int | None:
     """Return the hash of a value beyond Python's classes, from the parts that Java hashes."""
 
     def date(v: dict[str, int]) -> int:
-        return local_date_code(v["year"], v["month"], v["day"])
+        return keygroups.hash_code(LocalDate(**v), types.LOCAL_DATE)
 
     def time(v: dict[str, int]) -> int:
-        seconds = (v["hour"] * 60 + v["minute"]) * 60 + v["second"]
-        return local_time_code(seconds * 10**9 + v["nano"])
+        return keygroups.hash_code(LocalTime(**v), types.LOCAL_TIME)
 
-    if java_type in ("Instant", "Duration"):  # one formula in the JDK
+    if java_type == "Duration":  # by Instant's formula in the JDK, and with more seconds
         return instant_code(int(value["seconds"]), value["nanos"])
+    if java_type == "Instant":
+        instant = Instant(int(value["seconds"]), value["nanos"])
+        return keygroups.hash_code(instant, types.INSTANT)
     if java_type == "LocalDate":
         return date(value)
     if java_type == "LocalTime":
         return time(value)
     if java_type == "LocalDateTime":
-        return date(value["date"]) ^ time(value["time"])
+        key = LocalDateTime(**value["date"], **value["time"])
+        return keygroups.hash_code(key, types.LOCAL_DATE_TIME)
     if java_type == "OffsetDateTime":  # LocalDateTime's xor the offset in seconds
         local = value["local"]
         return date(local["date"]) ^ time(local["time"]) ^ int(value["offset_seconds"])

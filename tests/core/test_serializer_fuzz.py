@@ -1,0 +1,151 @@
+"""Damaged snapshots and values of every serializer: whatever byte is another or missing.
+
+Of what Flink wrote (`serializer_cases.py`) each byte is changed in three ways, and the bytes are
+cut at each place; the default suite takes some of them. A reader may then raise what
+`keygroups/_serializers/base.py` says and nothing else, and what is cut must end too early, so
+that whoever has more bytes fetches them. `pytest -rP` shows what came of how many.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+
+import pytest
+from serializer_cases import Case, cases
+
+from keygroups._serializers.base import TRUNCATED, UnreadableError
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.savepoint import Serializer
+
+VERSION_OF_SNAPSHOTS = b"\0\0\0\2"
+FLIPS = (0x01, 0x80, 0xFF)
+FEW = 50  # damages of a group, of each kind of test
+LONGEST = 2_000  # bytes of a value that is damaged, as longer ones are like these
+FLOOR = 1 << 20  # bytes of memory that may be taken for however few there are
+TIMES = 400  # bytes in memory that one byte may take: a list's of empty lists are the most
+
+GROUPS: dict[str, list[Case]] = defaultdict(list)
+for case in cases():
+    GROUPS[case.group].append(case)
+
+all_or_few = pytest.mark.parametrize(
+    "most", [FEW, pytest.param(10**9, marks=pytest.mark.slow)], ids=["few", "all"]
+)
+each_group = pytest.mark.parametrize("group", GROUPS)
+
+Sample = tuple[Case, Serializer, bytes]
+
+
+def snapshots(group: str) -> Iterator[Sample]:
+    """Yield the snapshots that are known, and what they are of."""
+    for case in GROUPS[group]:
+        snapshot = VERSION_OF_SNAPSHOTS + case.snapshot
+        try:
+            yield case, Serializer.from_snapshot(snapshot), snapshot
+        except SavepointError:
+            continue
+
+
+def values(group: str) -> Iterator[Sample]:
+    """Yield the values that are read."""
+    for case, serializer, _ in snapshots(group):
+        for value in case.values:
+            data = value.data
+            if serializer.read is None or not 0 < len(data) <= LONGEST:
+                continue
+            if outcome(serializer, data) == "a value":
+                yield case, serializer, data
+
+
+def damages(samples: Iterable[Sample], most: int) -> Iterator[tuple[Sample, str, bytes]]:
+    """Yield so many damages, of all samples alike: what was done, and the bytes then."""
+    ways = len(FLIPS) + 1
+    samples = list(samples)
+    step = max(1, sum(len(data) for *_, data in samples) * ways // most)
+    step += step % 2 == 0  # so that every way has a turn
+    skip = 0
+    for sample in samples:
+        *_, data = sample
+        for number in range(skip, ways * len(data), step):
+            pos, way = divmod(number, ways)
+            if way == len(FLIPS):
+                yield sample, f"cut at {pos}", data[:pos]
+            else:
+                flipped = bytes([data[pos] ^ FLIPS[way]])
+                yield sample, f"{pos} ^ {FLIPS[way]:#x}", data[:pos] + flipped + data[pos + 1 :]
+        skip = (skip - ways * len(data)) % step
+
+
+def outcome(serializer: Serializer, data: bytes) -> str:
+    """Read a value, and say what came of it."""
+    assert serializer.read is not None
+    try:
+        _, end = serializer.read(data, 0)
+    except TRUNCATED:
+        return "too few bytes"
+    except UnreadableError:
+        return "not readable"
+    except ValueError:
+        return "an error"
+    assert 0 <= end <= len(data)
+    return "a value"
+
+
+@all_or_few
+@each_group
+def test_snapshots(group: str, most: int) -> None:
+    counts: Counter[str] = Counter()
+    for (case, serializer, _), damage, damaged in damages(snapshots(group), most):
+        try:
+            other = Serializer.from_snapshot(damaged)
+            counts["the same" if other == serializer else "another"] += 1
+            for value in case.values[:1]:
+                other.decode(value.data)
+        except KeyGroupsError:
+            counts["an error"] += 1
+        except Exception as error:
+            raise AssertionError(f"{case}, {damage}: {error!r}") from error
+    print(group, dict(counts))
+
+
+@all_or_few
+@each_group
+def test_values(group: str, most: int) -> None:
+    counts: Counter[str] = Counter()
+    for (case, serializer, data), damage, damaged in damages(values(group), most):
+        place = f"{case}, {damage} of {data.hex()}"
+        try:
+            came = outcome(serializer, damaged)
+        except Exception as error:
+            raise AssertionError(f"{place}: {error!r}") from error
+        counts[came] += 1
+        assert came == "too few bytes" or not damage.startswith("cut"), place
+        if came == "a value":
+            continue
+        with pytest.raises(KeyGroupsError):
+            serializer.decode(damaged)
+    print(group, dict(counts))
+
+
+@all_or_few
+@each_group
+def test_memory(group: str, most: int) -> None:
+    """A count that is too high, wherever, makes no more room than there are bytes."""
+    highest = 0.0
+    for (case, serializer, data), damage, _ in damages(values(group), most):
+        if not damage.startswith("cut"):
+            continue
+        pos = int(damage.split()[-1])
+        for count in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\x7f", b"\x00\x00\xff\xff"):
+            damaged = data[:pos] + count + data[pos + 4 :]
+            tracemalloc.start()
+            try:
+                outcome(serializer, damaged)
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert peak <= FLOOR + TIMES * len(data), (str(case), pos, peak)
+            highest = max(highest, peak / len(data))
+    print(group, f"{highest:.0f} bytes for each")
