@@ -88,6 +88,7 @@ VALUES: list[tuple[Serializer, Any, str]] = [
     # In the order of their bytes, so that each Python writes the same.
     (SetSerializer(STRING), {"b", "a", None}, "00000003 000261 000262 01"),
     (SetSerializer(SetSerializer(BYTE)), {frozenset({1})}, "00000001 00 00000001 0001"),
+    (SetSerializer(BYTE), {1, 8}, "00000002 0001 0008"),
     # Two arrays are two elements in Java, whatever is in them.
     (SetSerializer(BYTES), [b"", b""], "00000002 00 00000000 00 00000000"),
     (SetSerializer(ListSerializer(BYTE)), [[2], [1]], "00000002 00 0000000102 00 0000000101"),
@@ -508,6 +509,9 @@ def test_options_in_new_states(tmp_path: Path) -> None:
         "list": [None, Some(2)],
         "map": None,
     }
+    tasks = (entry for task in read.tasks() for entry in task.framed_entries())
+    framed = {entry.state: entry.encoded_value for entry in tasks}
+    assert framed == {"value": b"\0", "list": b"\0,\1\2", "map": b"\0\0"}
 
 
 def test_key_types() -> None:
