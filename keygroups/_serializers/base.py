@@ -95,8 +95,9 @@ class Serializer:
     logical types of SQL_ROW, PYTHON_DECIMAL and PYTHON_TIMESTAMP, `java_class` the class of a
     POJO, an ENUM, a VALUE or what KRYO wrote. `key_type` is the key type for the same values,
     None where there is none. `size` is how many bytes every value takes, None where they differ.
-    `takes_null` says whether a None can be written. `snapshot` is the class of the snapshots in
-    headers, and `versions` are those that are read, of which the last is written.
+    `takes_null` says whether a None can be written, `none_is_value` that it is no null then, but
+    an OPTION without a value. `snapshot` is the class of the snapshots in headers, and `versions`
+    are those that are read, of which the last is written.
 
     `read` and `write` turn bytes into a value and back; None where that takes the job's classes.
     `write_key` is there if Flink writes a key in another way than the same as a value.

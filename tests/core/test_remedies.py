@@ -43,6 +43,7 @@ from keygroups import (
 )
 from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
@@ -595,6 +596,13 @@ OF_STATE = [
         elsewhere,
         lambda: elsewhere(moved=lambda folder: {folder: folder}),
         [7],
+    ),
+    Remedy(
+        "savepoint/_state/new_states",
+        "{} must be the type without its last access, got {}: pass has_ttl=True",
+        lambda: ValueStateDescriptor("seen", TtlSerializer(BYTES)),
+        lambda: last_access(1_700_000_000_000, allow_any=False),  # of a state with has_ttl=True
+        1_700_000_000_000,
     ),
     Remedy(
         "savepoint/_state/values",

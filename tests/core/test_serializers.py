@@ -173,6 +173,10 @@ class OnlyRead(Simple):
         return data[pos], pos + 1
 
 
+class OnlyReadKey(OnlyRead):
+    key_type = LONG
+
+
 NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (serializer_of(LONG), 2**63, InvalidValueError, "^value: .*9223372036854775808"),
     (serializer_of(LIST(LONG)), (1,), InvalidTypeError, "^value: .*a list"),
@@ -183,11 +187,14 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (POJO, Pojo("a.P", {"n": 2**31}), InvalidValueError, "^value: field 'n': .*2147483648"),
     (POJO, Pojo("a.Q", {"n": 1}), InvalidValueError, "or of a subclass .* got a Pojo of 'a.Q'"),
     (NULL, 0, InvalidTypeError, "^value: NULL must be None, got 0"),
-    (
-        ListSerializer(OnlyRead()),
-        [1],
-        UnsupportedKeyTypeError,
-        r"^value: a value of ONLY_READ cannot be written here",
+    *(
+        (
+            ListSerializer(element),
+            [1],
+            UnsupportedKeyTypeError,
+            r"^value: a value of ONLY_READ cannot be written here",
+        )
+        for element in (OnlyRead(), OnlyReadKey())
     ),
     *(
         (serializer, None, InvalidValueError, "^value: .* must not be None")

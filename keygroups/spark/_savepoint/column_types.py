@@ -344,7 +344,11 @@ COLUMNS: dict[
     compounds.EnumSerializer: _STRING,
     collections.ListSerializer: lambda made: array_of(_part(made.parts[0])),
     collections.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
+    collections.ArrayListSerializer: lambda made: array_of(_part(made.parts[0])),
+    collections.GenericArraySerializer: lambda made: array_of(_part(made.parts[0])),
+    compounds.NullableSerializer: lambda made: _part(made.parts[0]),
     streaming.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
+    streaming.AsyncTtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
     compounds.RowSerializer: lambda made: _row_of([*map(_part, made.parts)]),
     compounds.TupleSerializer: lambda made: _struct_of(
         _numbered(made.parts), [*map(_part, made.parts)]

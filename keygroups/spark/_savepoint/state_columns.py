@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups import types
-from keygroups.errors import InvalidTypeError
+from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
 from keygroups.spark._columns.arguments import check_column
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
@@ -161,7 +161,7 @@ def _holds(spark_type: T.DataType, key_type: KeyType) -> bool:
             _holds(field.dataType, field_type)
             for field, field_type in zip(fields, key_type.fields)
         )
-    return simple_type(spark_type) == _SCALARS[key_type]
+    return simple_type(spark_type) == _SCALARS.get(key_type)
 
 
 def _text(key_type: KeyType) -> str:
@@ -173,4 +173,6 @@ def _text(key_type: KeyType) -> str:
             f"f{number}:{_text(field_type)}" for number, field_type in enumerate(key_type.fields)
         )
         return f"struct<{','.join(fields)}>"
+    if key_type not in _SCALARS:
+        raise UnsupportedKeyTypeError(f"no column here holds values of type {key_type!r}")
     return _SCALARS[key_type]
