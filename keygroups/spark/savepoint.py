@@ -94,7 +94,7 @@ def read_keyed_state(
     - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
       `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds
-    - what takes the job's classes to read, RAW, and MAP and MULTISET in an SQL_ROW: binary
+    - what takes the job's classes to read, and RAW: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
     Each task reads some key groups of one subtask as a stream. A classic session takes any Spark
