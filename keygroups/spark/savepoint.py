@@ -94,6 +94,8 @@ def read_keyed_state(
     - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
       `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds
+    - ARRAY, MAP and MULTISET: arrays and maps; VARIANT: a struct of `value` and `metadata`;
+      BITMAP: binary, in RoaringBitmap's portable format
     - what takes the job's classes to read, and RAW: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
