@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
-from typing import ClassVar
+from typing import Any, ClassVar, Union
 
 from keygroups import types as kt
 from keygroups._checks import check_class, show
@@ -25,8 +25,13 @@ from keygroups._serializers.value_checks import check_value
 from keygroups._values.checks import each, expect_bool
 from keygroups.errors import InvalidTypeError
 
+AnyArray = Union["array[int]", "array[float]"]
+
 _ARRAY = f"{BASE}array."
-_IS_LITTLE = sys.byteorder == "little"
+
+_swap: Callable[[Any], None] = (
+    array.byteswap if sys.byteorder == "little" else lambda numbers: None
+)
 
 
 class NumberArray(Simple):
@@ -39,14 +44,13 @@ class NumberArray(Simple):
         size = array(typecode).itemsize
         is_floating = typecode in "fd"
 
-        def read_array(data: bytes, pos: int) -> tuple[array[int] | array[float], int]:
+        def read_array(data: bytes, pos: int) -> tuple[AnyArray, int]:
             count, pos = read_count(data, pos)
             end = pos + count * size
             if end > len(data):
                 raise IndexError("too few bytes")
             numbers = array(typecode, data[pos:end])
-            if _IS_LITTLE:
-                numbers.byteswap()
+            _swap(numbers)
             return numbers, end
 
         def write_array(value: object) -> bytes:
@@ -59,8 +63,7 @@ class NumberArray(Simple):
                 for index, number in enumerate(value):
                     if number != number:
                         numbers[index] = float("nan")
-            if _IS_LITTLE:
-                numbers.byteswap()
+            _swap(numbers)
             return pack_int(len(value)) + numbers.tobytes()
 
         self.read, self.write = read_array, write_array

@@ -286,7 +286,7 @@ BAD_VALUES: list[tuple[Serializer, bytes, str]] = [
     (VARIANT, sb.i32(-1) + sb.i32(1), "a variant of -1 and 1 bytes"),
     (VARIANT, sb.i32(1) + sb.i32(1) + b"a", "too few bytes"),
     (BITMAP, sb.i32(3) + b"\x3a\x30\0", "data must be a bitmap"),
-    (PYTHON_BIG_DEC, sb.i32(1) + b"a", "b'a' is no text of a BigDecimal"),
+    (PYTHON_BIG_DEC, sb.i32(1) + b"a", "'a' is no text of a BigDecimal"),
     (PYTHON_BIG_DEC, sb.i32(2) + b"-0", "-0, which Java has not"),
     (PYTHON_BIG_DEC, sb.i32(14) + b"1E+99999999999", "is no text of a BigDecimal"),
     (PYTHON_DECIMAL, sb.i32(3) + b"1.0", r"a DECIMAL\(4, 2\) of Decimal\('1.0'\)"),
