@@ -46,7 +46,7 @@ from keygroups.savepoint._metadata.handles import RawTimersHandle
 from keygroups.savepoint._state.header import KeyedHeader, write_state
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
-from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, SQL_ROW, STRING
+from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, STRING
 
 NULLS = "nulls"  # a MAP of nulls for Longs, which RocksDB keeps: the hashmap backend cannot
 
