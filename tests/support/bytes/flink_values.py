@@ -188,8 +188,8 @@ def _sql_value(logical_type: str, value: Any) -> Any:
 def internal_value(value: Any) -> Any:
     """Return the value of SQL's internal classes for JSON of an external type."""
     if isinstance(value, dict) and "local_date_time" in value:
-        *day, hour, minute, second, nano = value["local_date_time"]
-        moment = dt.datetime(*day, hour, minute, second) - EPOCH
+        year, month, day, hour, minute, second, nano = value["local_date_time"]
+        moment = dt.datetime(year, month, day, hour, minute, second) - EPOCH
         return _timestamp((moment // dt.timedelta(seconds=1)) * 1000 + nano // 10**6, nano % 10**6)
     if isinstance(value, dict) and "local_date" in value:
         return (dt.date(*value["local_date"]) - dt.date(1970, 1, 1)).days
@@ -260,7 +260,7 @@ BY_TAG: dict[str, Convert] = {
     "sql_array": lambda v: [_sql_value(v["of"], one) for one in v["sql_array"]],
     "sql_date": lambda v: _epoch_millis(v["sql_date"]),
     "sql_map": lambda v: _mapping(
-        [tuple(map(_sql_value, v["of"], pair)) for pair in v["sql_map"]]  # type: ignore[misc]
+        [tuple(map(_sql_value, v["of"], pair)) for pair in v["sql_map"]]
     ),
     "sql_time": lambda v: _epoch_millis(v["sql_time"]),
     "sql_timestamp": lambda v: as_instant(v["sql_timestamp"][0] // 1000, v["sql_timestamp"][1]),
