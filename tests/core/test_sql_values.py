@@ -223,9 +223,9 @@ def test_snapshots_that_are_none(data: bytes, message: str) -> None:
 
 
 def test_a_null_takes_no_room_but_in_a_key() -> None:
-    """The planner's code keeps room for it; RowDataSerializer does not (WRITE2 of the points).
+    """The planner's code keeps room for it; RowDataSerializer, also of user keys, does not.
 
-    JDK and Flink: BinaryRowWriter.setNullAt, against writeDecimal and writeTimestamp of null.
+    Flink: BinaryRowWriter.setNullAt, against writeDecimal and writeTimestamp of null.
     """
     key_type = SQL_ROW("DECIMAL(20, 2)", "TIMESTAMP(6)")
     serializer = serializer_of(key_type)
@@ -234,6 +234,8 @@ def test_a_null_takes_no_room_but_in_a_key() -> None:
     key = CompositeKeySerializer(128, serializer).serialize(null)[1:-1]
     assert key == sb.i32(48) + b"\0\3" + bytes(6) + struct.pack("<IIII", 0, 24, 0, 40) + bytes(24)
     assert serializer.decode(key) == null
+    by_int = CompositeKeySerializer(128, INT, user_key_type=serializer)
+    assert by_int.serialize(5, user_key=null)[6:] == serializer.encode(null)
 
 
 def test_what_a_key_may_not_be() -> None:
