@@ -87,12 +87,14 @@ class Serializer:
     - of Flink's BOOLEAN_VALUE to STRING_VALUE, NULL_VALUE, VALUE, COPYABLE_VALUE, NULLABLE,
       VARIANT, BITMAP, TTL, TIMER, and of namespaces VOID_NAMESPACE, TIME_WINDOW, GLOBAL_WINDOW,
       COUNT_WINDOW;
-    - of SQL's SQL_STRING, SORTED_LONG, RAW, NULL, and PYTHON_STRING, PYTHON_BIG_DEC,
-      PYTHON_DECIMAL, PYTHON_DATE, PYTHON_TIME, PYTHON_TIMESTAMP;
+    - of SQL's SQL_STRING, SQL_DECIMAL, SQL_TIMESTAMP, SQL_ARRAY, SQL_MAP, BINARY_ROW, RAW,
+      EXTERNAL, SORTED_LONG, NULL, LINKED_LIST, LIST_VIEW, MAP_VIEW, NULL_AWARE_MAP, WINDOW_KEY,
+      MULTISET_NODE, MULTISET_KEY, and PYTHON_STRING, PYTHON_BIG_DEC, PYTHON_DECIMAL,
+      PYTHON_DATE, PYTHON_TIME, PYTHON_TIMESTAMP, PYTHON_ARRAY, PYTHON_MAP, PYTHON_ROW;
     - UNKNOWN.
 
     `parts` are the types that it is made of, `names` those of a POJO's fields, `fields` the
-    logical types of SQL_ROW, PYTHON_DECIMAL and PYTHON_TIMESTAMP, `java_class` the class of a
+    logical types of SQL_ROW, SQL_ARRAY and other types of SQL, `java_class` the class of a
     POJO, an ENUM, a VALUE or what KRYO wrote. `key_type` is the key type for the same values,
     None where there is none. `size` is how many bytes every value takes, None where they differ.
     `takes_null` says whether a None can be written, `none_is_value` that it is no null then, but
@@ -185,8 +187,8 @@ class Serializer:
         r"""Return the serializer that a snapshot tells of.
 
         `data` is all of it as the header of an operator's state has it: the version of all
-        snapshots, which is 2, then class, version and contents. That of an external type of SQL
-        gives the serializer within it. `serializers` are those of `read_savepoint`;
+        snapshots, which is 2, then class, version and contents. `serializers` are those of
+        `read_savepoint`;
         `kryo_version` is 2 for what Flink 1 wrote, 5 for Flink 2, and matters to Kryo's values
         alone. Raises SavepointError where it is none or of a class that is not known,
         InvalidTypeError or InvalidValueError for what is no argument.

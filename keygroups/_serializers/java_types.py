@@ -1,12 +1,13 @@
-"""Logical types of Flink SQL from the Java objects that a serializer's snapshot keeps of them."""
+"""Logical types of Flink SQL as the Java objects that a serializer's snapshot keeps of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import i32, i64, u16, utf
 from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
 from keygroups.logical_types import LogicalType
 
@@ -55,6 +56,83 @@ _BOUNDS = {
 }
 _MAX_DEPTH = 100  # as of a type's text
 _MAX_WRAPPERS = 10  # lists in one another, of the JDK's own; it nests two
+
+
+_LOGICAL = "org.apache.flink.table.types.logical."
+_NO_PARENT = b"\x70"
+_FIRST_HANDLE = 0x7E0000
+_SERIALIZABLE, _ENUM = b"\2", b"\x12"
+# The classes of the types that are written, by our name. Flink's own names are in `_ROOTS`.
+_CLASSES = {
+    "CHAR": "CharType",
+    "VARCHAR": "VarCharType",
+    "BOOLEAN": "BooleanType",
+    "BINARY": "BinaryType",
+    "VARBINARY": "VarBinaryType",
+    "DECIMAL": "DecimalType",
+    "TINYINT": "TinyIntType",
+    "SMALLINT": "SmallIntType",
+    "INT": "IntType",
+    "BIGINT": "BigIntType",
+    "FLOAT": "FloatType",
+    "DOUBLE": "DoubleType",
+    "DATE": "DateType",
+    "TIME": "TimeType",
+    "TIMESTAMP": "TimestampType",
+    "TIMESTAMP_LTZ": "LocalZonedTimestampType",
+}
+
+
+def write_logical_type(field: LogicalType) -> bytes | None:
+    """Return the Java object that a logical type is in Flink; None of one that is not written.
+
+    That is all that is nested: a ROW's fields have names there, which they have not here, and of
+    an ARRAY or a MAP the snapshot has serializers too, which only Flink writes.
+
+    The bytes are the same in Flink 1.14 to 2.3.
+    """
+    if field.name not in _CLASSES:
+        return None
+    root, numbers = next(
+        (root, numbers) for root, (name, *numbers) in _ROOTS.items() if name == field.name
+    )
+    fields = [_field("I", number) for number in numbers]
+    values = [i32(getattr(field, number)) for number in numbers]
+    if field.name.startswith("TIMESTAMP"):
+        fields.append(_field("L", "kind", "TimestampKind"))
+        # Handles count classes, texts and objects: that of java.lang.Enum is the seventh.
+        values.append(_constant("TimestampKind", b"\x71" + i32(_FIRST_HANDLE + 6), "REGULAR"))
+    of_all = [_field("Z", "isNullable"), _field("L", "typeRoot", "LogicalTypeRoot")]
+    enum = _class("java.lang.Enum", 0, _ENUM) + _NO_PARENT
+    return b"".join(
+        (
+            b"\xac\xed\0\5\x73",
+            _class(_LOGICAL + _CLASSES[field.name], 1, _SERIALIZABLE, fields),
+            _class(f"{_LOGICAL}LogicalType", 1, _SERIALIZABLE, of_all),
+            _NO_PARENT,
+            bytes([field.nullable]),
+            _constant("LogicalTypeRoot", enum, root),
+            *values,
+        )
+    )
+
+
+def _class(name: str, version: int, flags: bytes, fields: Sequence[bytes] = ()) -> bytes:
+    """Return the description of a class, after which that of its parent is to come."""
+    described = b"\x72" + utf("class", name) + i64(version) + flags + u16(len(fields))
+    return described + b"".join(fields) + b"\x78"
+
+
+def _field(code: str, name: str, java_class: str = "") -> bytes:
+    described = code.encode() + utf("field", name)
+    if not java_class:
+        return described
+    return described + b"\x74" + utf("class", f"L{_LOGICAL}{java_class};".replace(".", "/"))
+
+
+def _constant(enum: str, parent: bytes, constant: str) -> bytes:
+    described = _class(_LOGICAL + enum, 0, _ENUM) + parent
+    return b"\x7e" + described + b"\x74" + utf("constant", constant)
 
 
 def read_logical_type(cursor: Cursor) -> LogicalType:

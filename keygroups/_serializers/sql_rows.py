@@ -31,7 +31,7 @@ from keygroups._serializers.base import (
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
 from keygroups._serializers.java_objects import read_java_object
-from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.java_types import read_logical_type, write_logical_type
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -157,7 +157,16 @@ class RowDataSerializer(WithStreams):
         return cls([field for field, _ in read], nested, tuple(stream for _, stream in read))
 
     def contents(self) -> bytes:
-        return i32(len(self.fields)) + self.written_streams() + nested_contents(self._nested)
+        streams = self.written_streams()
+        return i32(len(self.fields)) + streams + nested_contents(self._nested)
+
+    def written_streams(self) -> bytes:
+        """Return the streams, which can be made of types that have none in them."""
+        if self.streams is None:
+            made = [*map(write_logical_type, self.fields)]
+            if None not in made:
+                return b"".join(filter(None, made))
+        return super().written_streams()
 
 
 class ArrayDataSerializer(WithStreams):

@@ -99,7 +99,9 @@ def read_keyed_state(
       `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds
     - what Kryo or Avro wrote, and what has such within: string, as Python prints the value
-    - what takes the job's classes to read, RAW, and MAP and MULTISET in an SQL_ROW: binary
+    - ARRAY, MAP and MULTISET: arrays and maps; VARIANT: a struct of `value` and `metadata`;
+      BITMAP: binary, in RoaringBitmap's portable format
+    - what takes the job's classes to read, and RAW: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
     Each task reads some key groups of one subtask as a stream. A classic session takes any Spark

@@ -243,8 +243,8 @@ def _sql_value(logical_type: str, value: Any) -> Any:
 def internal_value(value: Any) -> Any:
     """Return the value of SQL's internal classes for JSON of an external type."""
     if isinstance(value, dict) and "local_date_time" in value:
-        *fields, nano = value["local_date_time"]
-        moment = dt.datetime(*fields) - EPOCH
+        year, month, day, hour, minute, second, nano = value["local_date_time"]
+        moment = dt.datetime(year, month, day, hour, minute, second) - EPOCH
         return _timestamp((moment // dt.timedelta(seconds=1)) * 1000 + nano // 10**6, nano % 10**6)
     if isinstance(value, dict) and "local_date" in value:
         return (dt.date(*value["local_date"]) - dt.date(1970, 1, 1)).days

@@ -205,6 +205,8 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         assert len(parts) == len(value)
         inner = tuple(map(seen_value, parts, value))
         return ("tuple", inner) if name == "TUPLE" else ("row", _kind(value), inner)
+    if name == "EXTERNAL":
+        return seen_value(parts[0], value)
     if name == "LIST":
         return "list", tuple(seen_value(parts[0], one) for one in value)
     if name == "MAP":
@@ -212,7 +214,8 @@ def seen_value(serializer: Serializer, value: Any) -> Any:
         key, of = parts
         return "map", frozenset((seen_value(key, k), seen_value(of, v)) for k, v in pairs)
     if name == "SQL_ROW":
-        row = serializer.write(value)[4:].hex() if serializer.write else None  # with its kind
+        has_raw = "RAW" in str(serializer.fields)  # of which Flink does not tell the bytes
+        row = None if has_raw else serializer.encode(value)[4:].hex()  # with its kind
         return "sql_row", row, tuple(map(_seen_field, serializer.fields, value))
     if name == "POJO":
         members = dict(zip(serializer.names, parts))
