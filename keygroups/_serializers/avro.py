@@ -30,7 +30,7 @@ from keygroups._serializers.scalars import (
     write_varint,
 )
 from keygroups._values.checks import expect
-from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
 _MAX_JSON_DEPTH = 4 * MAX_DEPTH
 _MAX_EMPTY = 100
@@ -59,7 +59,10 @@ class AvroSerializer(Serializer):
             return _codec(schema).read(data, pos, 0)
 
         def write_avro(value: Any) -> bytes:
-            return _codec(schema).write(value, 0)
+            try:
+                return _codec(schema).write(value, 0)
+            except UnreadableError as error:
+                raise UnsupportedKeyTypeError(str(error)) from None
 
         # The schema is parsed with the first value, so that all else is read without fastavro.
         self.read, self.write = read_avro, write_avro
@@ -111,7 +114,7 @@ def _codec(schema: str) -> _Codec:
         UnknownType,
         *(AttributeError, LookupError, TypeError, ValueError),  # of what is no schema at all
     ) as error:
-        raise ValueError(f"no schema of Avro: {show(str(error))}") from None
+        raise InvalidValueError(f"no schema of Avro: {show(str(error))}") from None
 
 
 def _check_depth(parsed: Any) -> None:

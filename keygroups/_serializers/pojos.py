@@ -63,7 +63,9 @@ class PojoSerializer(Serializer):
         self.names, self.parts = tuple(names), tuple(parts)
         self.keys = tuple(keys) or (None,) * len(self.names)
         self.registered, self.met = tuple(registered), tuple(met)
-        self.read, self.write = self._reader(), self._writer()
+        self.read = self._reader()
+        if all(part.write is not None for part in self.parts):
+            self.write = self._writer()
         super().__init__(java_class, self.names, self.parts, self.keys, self.registered, self.met)
 
     def _reader(self) -> Read:

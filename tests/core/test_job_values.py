@@ -1,0 +1,447 @@
+"""Values of a job's own classes: POJOs, what Kryo wrote, Avro's records.
+
+What Flink wrote of them is in `test_serializer_cases.py`; here is what no Flink writes, and what
+Kryo's and Avro's formats say of what those cases have not.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime as dt
+import json
+import pickle
+import tracemalloc
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+
+from keygroups._checks import MAX_DEPTH
+from keygroups._serializers.avro import AvroSerializer
+from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.optional_maps import OptionalItem
+from keygroups._serializers.pojos import Member, PojoSerializer
+from keygroups._serializers.scalars import INT, LONG
+from keygroups._values.java_values import Left, LocalDateTime, Pojo
+from keygroups._values.kryo import Duration, ZonedDateTime
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import Serializer
+
+ORDER = Pojo("x.Order", {"id": 5, "total": None})
+
+
+# --- POJOs ----------------------------------------------------------------------------------
+
+
+def test_a_pojo_is_a_value() -> None:
+    assert (ORDER.id, ORDER["total"], list(ORDER), len(ORDER)) == (5, None, ["id", "total"], 2)
+    assert "id" in ORDER
+    assert "java_class" not in ORDER
+    assert Pojo("x.Order", {"total": None, "id": 5}) == ORDER
+    assert Pojo("x.Other", {"id": 5, "total": None}) != ORDER
+    assert Pojo("x.Order", {"id": 6, "total": None}) != ORDER
+    assert ORDER != {"id": 5, "total": None}
+    assert len({ORDER, Pojo("x.Order", {"total": None, "id": 5})}) == 1
+    assert repr(ORDER) == "Pojo('x.Order', {'id': 5, 'total': None})"
+    for same in (copy.copy(ORDER), copy.deepcopy(ORDER), pickle.loads(pickle.dumps(ORDER))):
+        assert same == ORDER
+        assert type(same) is Pojo
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(Pojo("a.P", {"list": []}))
+
+
+def test_fields_with_the_names_of_others_are_items() -> None:
+    names = ("java_class", "_asdict", "__class__", "__deepcopy__", "_Pojo__values", "keys")
+    pojo = Pojo("a.P", {name: place for place, name in enumerate(names)})
+    assert [pojo[name] for name in names] == [*range(len(names))]
+    assert (pojo.java_class, pojo.keys) == ("a.P", 5)
+    assert pojo._asdict() == dict(zip(names, range(len(names))))
+    assert copy.deepcopy(pojo) == pojo
+    with pytest.raises(AttributeError, match=r"a Pojo of 'a\.P' has no field 'items'"):
+        _ = pojo.items
+
+
+def test_a_pojo_cannot_be_changed() -> None:
+    values = {"id": 5}
+    pojo = Pojo("a.P", values)
+    values["id"] = 6
+    pojo._asdict()["id"] = 7
+    assert pojo.id == 5
+    with pytest.raises(AttributeError, match="cannot assign to field 'id'"):
+        pojo.id = 6
+    with pytest.raises(AttributeError, match="cannot delete field 'id'"):
+        del pojo.id
+
+
+@pytest.mark.parametrize(
+    ("java_class", "fields", "message"),
+    [
+        (5, {}, "java_class must be a str, got 5"),
+        ("a.P", [("id", 5)], r"fields must be a mapping, got \[\('id', 5\)\]"),
+        ("a.P", {5: 5}, "names of fields must be str, got 5"),
+    ],
+)
+def test_what_makes_no_pojo(java_class: Any, fields: Any, message: str) -> None:
+    with pytest.raises(InvalidTypeError, match=message):
+        Pojo(java_class, fields)
+
+
+def test_subclasses_that_no_snapshot_tells_of() -> None:
+    """A place of a signed byte is the last; a subclass may have no snapshot."""
+    plain = PojoSerializer("a.Q", ["n"], [INT])
+    registered = [Member(f"a.R{place}", None, plain) for place in range(129)]
+    pojo = PojoSerializer("a.P", registered=registered)
+    assert pojo.decode(b"\x08\x01\2\0\0\0\0\7") == Pojo("a.Q", {"n": 7})
+    with pytest.raises(InvalidValueError, match=r"subclass 129 of the 129 of a\.P"):
+        pojo.decode(b"\x08\x81")
+    many = [Member("a.Q", None, PojoSerializer("a.Q", ["n"], [LONG]))]
+    of_place = PojoSerializer("a.P", registered=[*registered[:127], *many])
+    assert of_place.encode(Pojo("a.Q", {"n": 7})) == b"\x08\x7f\2\0" + sb.i64(7)
+    beyond = PojoSerializer("a.P", registered=[*registered[:128], *many])
+    with pytest.raises(InvalidValueError, match=r"got a Pojo of 'a\.Q'"):
+        beyond.encode(Pojo("a.Q", {"n": 7}))
+
+
+def test_a_field_without_a_serializer_may_be_null() -> None:
+    snapshot = sb.i32(2) + sb.pojo_of("a.P", {"n": sb.simple("Int"), "u": None})
+    pojo = Serializer.from_snapshot(snapshot)
+    assert pojo.decode(b"\2\0\0\0\0\7\1") == Pojo("a.P", {"n": 7, "u": None})
+    with pytest.raises(UnsupportedKeyTypeError, match=r"field 'u' of a\.P has the serializer UNK"):
+        pojo.decode(b"\2\0\0\0\0\7\0")
+    with pytest.raises(UnsupportedKeyTypeError, match="cannot be written here"):
+        pojo.encode(Pojo("a.P", {"n": 7, "u": None}))
+    assert pojo.snapshot_bytes() == snapshot
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        (sb.optional_map({"n": sb.simple("Int") + b"\0"}), "number of bytes after a snapshot 1 "),
+        (
+            sb.optional_map({"n": None}).replace(sb.i32(1), sb.i32(2), 1) + sb.utf("n") + b"\0\0",
+            "a map of a serializer has 'n' twice",
+        ),
+    ],
+)
+def test_what_is_no_snapshot_of_a_pojo(contents: bytes, message: str) -> None:
+    contents = sb.utf("a.P") + contents + sb.optional_map({}) * 2
+    snapshot = sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, contents)
+    with pytest.raises(SavepointError, match=message):
+        Serializer.from_snapshot(sb.i32(2) + snapshot)
+
+
+# --- Kryo -----------------------------------------------------------------------------------
+
+ANY = KryoSerializer("java.lang.Object")
+ANY_2 = KryoSerializer("java.lang.Object", 2)
+LIST = b"\1\0java.util.ArrayLis\xf4"  # by its name, which is the first of a value
+LIST_AGAIN = b"\1\0"
+DATE_TIME_2 = b"\1\0java.time.LocalDateTim\xe5\1"
+
+
+def by_name(java_class: str) -> bytes:
+    return b"\1\0" + java_class[:-1].encode() + bytes([ord(java_class[-1]) | 0x80])
+
+
+def kryo_of(*items: tuple[str, bytes | None], defaults: Sequence[str] = ()) -> KryoSerializer:
+    maps = [OptionalItem(name, None, value) for name, value in items]
+    return KryoSerializer(
+        "java.lang.Object", 5, (maps, [OptionalItem(name, None, None) for name in defaults], ())
+    )
+
+
+def test_references_give_the_same_object() -> None:
+    value = ANY.decode(LIST + b"\1\3" + LIST_AGAIN + b"\1\1" + LIST_AGAIN + b"\3")
+    assert value == [[], []]
+    assert value[0] is value[1]
+
+
+# Of Kryo 5, but for those of ANY_2; 3 is the class String, 2 Integer.
+UNREADABLE = [
+    (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\2", "an object is in itself"),
+    (ANY, b"\x5e", "the class that Kryo knows as 92 is not known"),
+    (ANY, by_name("a.B") + b"\1", "an object of 'a.B' takes the job's own classes"),
+    (ANY, by_name("java.util.TreeSet") + b"\1\1\1\1a\xe2", "the comparator 'ab' is not known"),
+    (ANY, by_name("java.util.TreeMap") + b"\1\1\3", "the comparator 'java.lang.String' is not"),
+    (ANY_2, by_name("java.util.TreeMap") + b"\1\3", "the comparator 'java.lang.String' is not"),
+    (ANY, LIST + b"\1\xff\xff\xff\xff\x0f\0", "more than 100000 objects take no bytes"),
+    (ANY, LIST + (b"\1\2" + LIST_AGAIN) * MAX_DEPTH + b"\1\1", f"nest more than {MAX_DEPTH} deep"),
+    (ANY, by_name("org.apache.flink.types.Row") + b"\1\3", "a Row that has names"),
+    (
+        ANY,
+        by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\1\1\3",
+        "a Row that has names of positions",
+    ),
+    (ANY_2, by_name("java.net.URL") + b"\1\0", "Flink 1 does not read its own URLs"),
+    (ANY_2, by_name("java.util.ImmutableCollections$ListN") + b"\1\0", "lists and sets that are"),
+    (ANY_2, by_name("java.util.ImmutableCollections$MapN") + b"\1\0", "maps that are immutable"),
+    (kryo_of(defaults=["java.util.List"]), b"\3\1\x81", "the job has its own .* java.util.List"),
+    (kryo_of(("java.util.ArrayList", b"own")), LIST + b"\1\1", "'java.util.ArrayList' takes"),
+]
+
+
+@pytest.mark.parametrize(("kryo", "data", "message"), UNREADABLE)
+def test_what_kryo_cannot_read_here(kryo: KryoSerializer, data: bytes, message: str) -> None:
+    with pytest.raises(UnsupportedKeyTypeError, match=message):
+        kryo.decode(data)
+
+
+DAMAGED = [
+    (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\7", "object 5 of 1"),
+    (ANY, b"\1\1", "class 1 of 0 names"),
+    (ANY, b"\1\0\x80", "a text that is null"),
+    (ANY, by_name("java.lang.Class") + b"\1\0", "a class that is null"),
+    (ANY, b"\5\2", "2 is neither true nor false"),
+    (ANY, b"\x80" * 5 + b"\1", "a number of more than 32 bits"),
+    (ANY, b"\xff\xff\xff\xff\x7f", "a number of more than 32 bits"),
+    (ANY, LIST + b"\1\0", "a count of -1"),
+    (ANY, LIST + b"\1\x80\0", "a count of -1"),
+    (ANY, LIST + b"\1\5", "too few bytes"),
+    (ANY, b"\x0a\0", "too few bytes"),
+    (ANY, b"\3\1\x82\xff", "0xff starts no character"),
+    (ANY, b"\3\1\x82\xc3\x29", "0x29 continues no character"),
+    (ANY, by_name("java.math.BigInteger") + b"\1\1", "a BigInteger of no bytes"),
+    (ANY, by_name("java.time.Duration") + b"\1" + bytes(8) + b"\xff\xff\xff\xff\x07", "nanosec"),
+    (ANY, by_name("java.time.LocalDate") + b"\1\xe5\x0f\x02\x1e", "day"),
+    (ANY, by_name("java.time.LocalDate") + b"\1\xe5\xff\xff\x07\x02\x1e", "day"),
+    (ANY_2, DATE_TIME_2 + b"\0", "an object of java.time.LocalDate was to come"),
+    (ANY_2, by_name("java.util.Locale") + b"\1\xac\xed\0\5\x70", "that has no Locale"),
+    (
+        ANY_2,
+        by_name("java.time.ZonedDateTime") + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\0\0",
+        "a ZonedDateTime without a zone",
+    ),
+    (ANY, by_name("org.apache.flink.types.Row") + b"\1\0\3", "a Row without an array of fields"),
+    (
+        ANY,
+        by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\0",
+        "a Row without a kind",
+    ),
+    (
+        ANY,
+        by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\1\5",
+        "row kind 4",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kryo", "data", "message"), DAMAGED)
+def test_damaged_values_of_kryo(kryo: KryoSerializer, data: bytes, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        kryo.decode(data)
+
+
+# As Kryo's serializers of these classes write them, which are in no case.
+OTHERS = [
+    (ANY, LIST + b"\1\x83\0", [None, None]),
+    (ANY, by_name("java.util.HashSet") + b"\1\2\1\1java.util.ArrayLis\xf4\1\1", [[]]),
+    (
+        ANY,
+        by_name("java.time.LocalDateTime") + b"\1\xe0\x5d\1\2\3\xfb",
+        LocalDateTime(12000, 1, 2, 3, 4, 0, 0),
+    ),
+    (
+        ANY_2,
+        by_name("java.time.ZonedDateTime")
+        + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\0\1\1java.time.ZoneOffse\xf4\6",
+        ZonedDateTime(dt.datetime(2000, 1, 1), 0, "Z"),
+    ),
+    (ANY, by_name("java.lang.Class") + b"\1\2\1", "int"),
+    (ANY, by_name("java.lang.Class") + b"\1\2\0", "java.lang.Integer"),
+    (ANY_2, by_name("java.lang.Class") + b"\1\3\0", "java.lang.String"),
+    (ANY, b"\x4e\1\x82a\2", ("a", 2)),
+    (ANY, by_name("org.apache.flink.types.Either$Left") + b"\1\0\3\1\x82a", Left("a")),
+    (ANY, by_name("[S") + b"\1\2\1\2", array("h", [0x201])),
+    (ANY_2, by_name("[S") + b"\1\2\1\2", array("h", [0x102])),
+    (ANY, by_name("java.time.Duration") + b"\1\1" + bytes(7) + b"\1", Duration(1, 1)),
+    (
+        ANY,
+        by_name("java.time.Duration") + b"\1" + b"\xff" * 7 + b"\x7f\0",
+        Duration(2**63 - 1, 0),
+    ),
+    (
+        ANY_2,
+        by_name("java.time.ZonedDateTime")
+        + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\xa0\x38\1\1java.time.ZoneOffse\xf4\6",
+        ZonedDateTime(dt.datetime(2000, 1, 1), 3600, "+01:00"),
+    ),
+    (kryo_of(("a.B", None), ("java.util.UUID", None)), b"\3\1\x81", ""),
+]
+
+
+@pytest.mark.parametrize(("kryo", "data", "value"), OTHERS)
+def test_values_of_kryo(kryo: KryoSerializer, data: bytes, value: Any) -> None:
+    assert kryo.decode(data) == value
+    assert type(kryo.decode(data)) is type(value)
+
+
+def test_references_do_not_explode() -> None:
+    """Lists of two references to the list before, which printed would be 2 ** 40 of them."""
+    data, last = LIST + b"\1", 41
+    data += bytes([last + 1])
+    data += LIST_AGAIN + b"\1\1"
+    for place in range(1, last):
+        reference = bytes([place + 2])
+        data += LIST_AGAIN + b"\1\3" + (LIST_AGAIN + reference) * 2
+    tracemalloc.start()
+    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
+        ANY.decode(data)
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_kryo_version_of_a_snapshot() -> None:
+    short = sb.utf("java.lang.Short")
+    maps = sb.optional_map({"java.lang.Short": short + sb.i32(0)}) + sb.optional_map({}) * 2
+    snapshot = sb.i32(2) + sb.snapshot(f"{sb.JAVA}kryo.KryoSerializerSnapshot", 2, short + maps)
+    two, five = (Serializer.from_snapshot(snapshot, kryo_version=version) for version in (2, 5))
+    assert (two.decode(b"\x08\1\2"), five.decode(b"\x08\1\2")) == (0x102, 0x201)
+    assert two != five
+    assert two.snapshot_bytes() == five.snapshot_bytes() == snapshot
+
+
+# --- Avro -----------------------------------------------------------------------------------
+
+
+def avro(schema: Any) -> AvroSerializer:
+    return AvroSerializer("a.R", schema if isinstance(schema, str) else json.dumps(schema))
+
+
+def record(name: str, **fields: Any) -> dict[str, Any]:
+    members = [{"name": field, "type": of} for field, of in fields.items()]
+    return {"type": "record", "name": name, "fields": members}
+
+
+NODE = record("N", next=["null", "N"])
+FLAT = record("F", n="int")
+ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+FIXED = {"type": "fixed", "name": "X", "size": 2}
+
+
+def chain(depth: int) -> bytes:
+    return sb.i32(1) * depth + sb.i32(0)
+
+
+def doubled(count: int) -> dict[str, Any]:
+    """Records, each with two of the one before, which take no bytes however many they are."""
+    schema: Any = record("R0")
+    for number in range(1, count):
+        schema = record(f"R{number}", a=schema, b=f"R{number - 1}")
+    return dict(schema)
+
+
+def test_records_in_themselves() -> None:
+    node = avro(NODE)
+    value: Any = {"next": None}
+    for _ in range(MAX_DEPTH - 1):
+        value = {"next": ("N", value)}
+    assert node.decode(chain(MAX_DEPTH - 1)) == value
+    assert node.encode(value) == chain(MAX_DEPTH - 1)
+    with pytest.raises(UnsupportedKeyTypeError, match=f"nests more than {MAX_DEPTH} deep"):
+        node.decode(chain(MAX_DEPTH))
+    with pytest.raises(UnsupportedKeyTypeError, match=r"^value: a value of Avro that"):
+        node.encode({"next": ("N", value)})
+
+
+@pytest.mark.parametrize(
+    ("schema", "data", "message"),
+    [
+        (record("R", r="R"), b"", "'R' has too many fields that take no bytes"),
+        (doubled(20), b"", "too many fields that take no bytes"),
+        ({"type": "array", "items": "null"}, b"\xff\xff\xff\x7f", "items that take no bytes"),
+        ("[" * 900 + "]" * 900, b"", "nests more than 200 deep"),
+        ("[" * 60_000, b"", "nests too deep"),
+    ],
+)
+def test_schemas_that_are_too_much(schema: Any, data: bytes, message: str) -> None:
+    with pytest.raises(UnsupportedKeyTypeError, match=message):
+        avro(schema).decode(data)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        *("", "{", "5", "null", '"N"', "{}", '{"type":"record"}', '["null","N"]', '{"type":[]}'),
+        '{"type":"record","name":"R","fields":5}',
+        '{"type":"record","name":"R","fields":[5]}',
+        '{"type":"record","name":"R","fields":[{"name":"n","type":"a.Missing"}]}',
+        '{"type":"record","name":"R","fields":[{"name":"n","type":"int"},{"name":"n","type":"int"}]}',
+        '{"type":"array"}',
+        '{"type":"array","items":{"type":"map"}}',
+        '{"type":"fixed","name":"F","size":-1}',
+        '{"type":"fixed","name":"F","size":true}',
+        '{"type":"enum","name":"E"}',
+    ],
+)
+def test_what_is_no_schema(schema: str) -> None:
+    for call in (lambda: avro(schema).decode(b""), lambda: avro(schema).encode({})):
+        with pytest.raises(KeyGroupsError):
+            call()
+
+
+AVRO_DAMAGED = [
+    (["null", "int"], sb.i32(2), "branch 2 of the 2 of a union"),
+    (ENUM, sb.i32(2), "symbol 2 of the 2 of E"),
+    (FIXED, b"\0", "too few bytes"),
+    ({"type": "array", "items": "int"}, b"\x7f\0\0\0\1", "too few bytes"),
+    ("string", sb.i32(1) + b"\xff", "codec can't decode"),
+]
+
+
+@pytest.mark.parametrize(("schema", "data", "message"), AVRO_DAMAGED)
+def test_damaged_values_of_avro(schema: Any, data: bytes, message: str) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        avro(schema if isinstance(schema, dict | list) else json.dumps(schema)).decode(data)
+
+
+AVRO_VALUES = [
+    (["int"], 5, sb.i32(0) + sb.i32(5)),
+    (record("R", n=["null", "int"]), {"n": None}, sb.i32(0)),
+    (["null", "int"], ("int", 5), sb.i32(1) + sb.i32(5)),
+    (FIXED, b"ab", b"ab"),
+    (record("R", f={"type": "fixed", "name": "F", "size": 0}), {"f": b""}, b""),
+    ({"type": "map", "values": FIXED}, {"a": b"bc"}, b"\1" + sb.i32(1) + b"abc\0"),
+    ({"type": "array", "items": ENUM}, ["B"], b"\1" + sb.i32(1) + b"\0"),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "data"), AVRO_VALUES)
+def test_values_of_avro(schema: Any, value: Any, data: bytes) -> None:
+    assert avro(schema).encode(value) == data
+    assert avro(schema).decode(data) == value
+
+
+def test_blocks_of_avro() -> None:
+    """An array may come in several."""
+    assert avro({"type": "array", "items": FIXED}).decode(b"\1ab\2cdef\0") == [b"ab", b"cd", b"ef"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "error", "message"),
+    [
+        (FLAT, {"m": 5}, InvalidValueError, "F must have the fields n, got {'m': 5}"),
+        (FLAT, [5], InvalidTypeError, "F must be a dict"),
+        (FLAT, {"n": 2**31}, InvalidValueError, "2147483648"),
+        (["null", "int"], 5, InvalidTypeError, "union of null, int must be a pair of branch and"),
+        (["null", "int"], ("long", 5), InvalidValueError, "must be a branch and its value"),
+        (["null", "int"], ("null", None), InvalidValueError, "must be a branch and its value"),
+        (["int", "long"], ("int",), InvalidValueError, "must be a branch and its value"),
+        (ENUM, "C", InvalidValueError, "E must be of A, B, got 'C'"),
+        (FIXED, b"abc", InvalidValueError, "X must take 2 bytes, got 3"),
+        (record("R", s="string"), {"s": "\ud800"}, InvalidValueError, "half of a surrogate pair"),
+        (record("R", n="null"), {"n": 0}, InvalidTypeError, "null must be None"),
+    ],
+)
+def test_what_avro_does_not_write(
+    schema: Any, value: Any, error: type[KeyGroupsError], message: str
+) -> None:
+    with pytest.raises(error, match=f"^value: .*{message}"):
+        avro(schema).encode(value)
