@@ -48,7 +48,7 @@ _pack_long = struct.Struct(">q").pack
 
 def _expect(name: str, value: object, cls: type[T]) -> T:
     if not isinstance(value, cls):
-        raise InvalidTypeError(f"{name} must be a {cls.__name__}, got {show(value)}")
+        raise InvalidTypeError(f"{name} must be of class {cls.__name__}, got {show(value)}")
     return value
 
 

@@ -623,8 +623,7 @@ def _pieces(text: str) -> Iterator[str]:
         elif char == "," and not depth and text.startswith(" ", index + 1):
             yield text[start:index]
             start = index + 2
-    if text:
-        yield text[start:]
+    yield text[start:]
 
 
 def _named(piece: str) -> tuple[str, str]:
@@ -674,6 +673,8 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
     ]
     if not all(function in _ACCUMULATORS_OF for function, _, _ in aggregates):
         return None
+    # What leaves the frame of an OVER is retracted, but no key goes with it.
+    has_count = node.name == "OverAggregate" or "COUNT(*)" in {text for _, text, _ in aggregates}
     layouts = set()
     for retracts in (False, True):
         columns = [
@@ -681,7 +682,7 @@ def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[N
             for function, _, name in aggregates
             for column in _ACCUMULATORS_OF[function][retracts]
         ]
-        if retracts and "COUNT(*)" not in {expression for _, expression, _ in aggregates}:
+        if retracts and not has_count:
             columns.append(("count of rows", "", "BIGINT"))
         views = fields[len(columns) :]
         if (

@@ -139,6 +139,7 @@ def test_a_join_with_unique_keys() -> None:
     left, right = described("sqljoin", "Join[133]", plan).states
     assert (left.value_columns, right.value_columns) == (("id", "v"), ("a", "b"))
     assert "at most" in left.text
+    assert str(left).endswith("  columns of the row: id, v")
 
 
 def test_one_plan_of_many_operators() -> None:
@@ -219,6 +220,27 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *("single", "v", "accState", None, ("n", "v.sum", "v.count")),
         ),
         (
+            *("sqlover", "OverAggregate[761]"),
+            "OverAggregate(partitionBy=[k], orderBy=[pt ASC], window=[ ROWS BETWEEN 2 PRECEDING "
+            "AND CURRENT ROW], select=[id, k, v, pt, COUNT(v) AS w0$o0, SUM(v) AS w0$o1])",
+            *("hash[k]", "id, k, v, pt", "accState", None),
+            ("w0$o0", "w0$o1.sum", "w0$o1.count"),
+        ),
+        (
+            *("sqlrank", "Rank[594]"),
+            "Rank(strategy=[AppendFastStrategy], partitionBy=[k])",  # as no Flink prints it
+            *("hash[k]", "id, k, n, price, ts", "data-state-with-append"),
+            *(None, ("id", "k", "n", "price", "ts")),
+        ),
+        (
+            *("sqlagg", "GroupAggregate[392]", "GroupAggregate(groups=[k])"),  # nor this
+            *("single", "v", "accState", None, None),
+        ),
+        (
+            *("sqlagg", "GroupAggregate[378]", "GroupAggregate(groupBy=[k, d], select=[k, d])"),
+            *("hash[k, d]", "k, d", "accState", None, ()),
+        ),
+        (
             *("sqlwin", "GlobalWindowAggregate[862]"),
             "GlobalWindowAggregate(groupBy=[k], window=[TUMBLE(slice_end=[$slice_end], "
             "size=[1 min])], select=[k, COUNT(count1$0) AS n, SUM(sum$1) AS v, MAX(max$2) AS m, "
@@ -251,7 +273,9 @@ def test_columns(
     one = described(job, vertex, plan)
     [about] = [one for one in one.states if one.state == state]
     assert (about.user_key_columns, about.value_columns) == (user_key, value)
-    expected = tuple(keys.partition("[")[2].strip("]").split()) if node else None
+    expected = tuple(keys.partition("[")[2].strip("]").split(", ")) if node else None
+    if keys == "single":
+        expected = ()
     assert one.key_columns == expected
 
 

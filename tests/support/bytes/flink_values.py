@@ -29,26 +29,19 @@ class AnyOrder(list[Any]):
 
 
 class Unknown:
-    """A value of which Flink's side tells nothing, or only bytes: of Kryo, or of a SQL row.
+    """A value of which Flink's side tells nothing, or only the bytes of a SQL row.
 
-    A value is the `same` as this if it is bytes, these ones where they are told; of Kryo also
-    whatever the library makes of them, and of a row one that is not empty.
+    A value is the `same` as this if it is bytes, or a row of the kind in the bytes.
     """
 
-    def __init__(
-        self, data: bytes | None = None, *, is_kryo: bool = False, row: bytes | None = None
-    ) -> None:
-        self.data = data
-        self.is_kryo = is_kryo
+    def __init__(self, row: bytes | None = None) -> None:
         self.row = row
 
     def accepts(self, value: Any) -> bool:
         """Whether this may be a value."""
-        if self.row is not None:
-            return isinstance(value, Row) and ROW_KINDS[self.row[0]] == value.row_kind
-        if not isinstance(value, bytes):
-            return self.is_kryo
-        return self.data is None or value == self.data
+        if self.row is None:
+            return isinstance(value, bytes)
+        return isinstance(value, Row) and ROW_KINDS[self.row[0]] == value.row_kind
 
 
 def same(one: Any, other: Any) -> bool:

@@ -77,6 +77,12 @@ def _local_date_time(iso: str, nanos: int) -> Any:
     return fv.value_of({"local_date_time": date + _time_of_day(nanos)})
 
 
+def _optional(java_class: str, text: str) -> java_values.Some | None:
+    """Return what Kryo wrote, of which there is the text; it is nothing but Optionals of text."""
+    assert java_class == "java.util.Optional"
+    return None if text == "Optional.empty" else java_values.Some(text[len("Optional[") : -1])
+
+
 def _array(component: str, items: list[Any]) -> Any:
     values = list(map(value_of, items))
     code = {"short": "h", "int": "i", "long": "q", "float": "f", "double": "d", "char": "H"}
@@ -146,7 +152,7 @@ BY_TAG: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "array_data": lambda v: list(map(value_of, v["array_data"])),
     "big_decimal": lambda v: fv.value_of(dict(zip(("decimal", "scale"), v["big_decimal"]))),
     "big_integer": lambda v: int(v["big_integer"]),
-    "class": lambda v: fv.Unknown(is_kryo=True),
+    "class": lambda v: _optional(v["class"], v["text"]),
     "decimal": lambda v: Decimal(v["decimal"]),
     "enum": lambda v: v["name"],
     "left": lambda v: java_values.Left(value_of(v["left"])),
@@ -177,7 +183,7 @@ def value_of(value: Any) -> Any:
         return value
     if "binary_row" in value:
         if "fields" not in value:
-            return fv.Unknown(row=bytes.fromhex(value["binary_row"]))
+            return fv.Unknown(bytes.fromhex(value["binary_row"]))
         return _row(value["fields"], value["row_kind"])
     for tag in value:
         if tag in BY_TAG:
@@ -248,9 +254,6 @@ def _part(line: Mapping[str, Any], name: str) -> Any:
 
 
 def _true_entry(line: Mapping[str, Any]) -> TrueEntry:
-    value = _part(line, "value")
-    if "value_bytes" in line:
-        value = fv.Unknown(bytes.fromhex(line["value_bytes"]), is_kryo=True)
     place = _place(
         line["state"],
         line["kind"],
@@ -259,4 +262,4 @@ def _true_entry(line: Mapping[str, Any]) -> TrueEntry:
         line.get("timestamp"),
         [_part(line, name) for name in ("key", "namespace", "user_key")],
     )
-    return TrueEntry(place, value, line.get("ttl_timestamp"))
+    return TrueEntry(place, _part(line, "value"), line.get("ttl_timestamp"))

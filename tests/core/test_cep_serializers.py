@@ -1,0 +1,122 @@
+"""The serializers of CEP refuse what is no value of theirs; Flink's own are in the cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keygroups._serializers.cep import (
+    DeweyNumberSerializer,
+    EventIdSerializer,
+    LockableTypeSerializer,
+    NFAStateSerializer,
+    NodeIdSerializer,
+    SharedBufferEdgeSerializer,
+    SharedBufferNodeSerializer,
+    SharedBufferNodeV1Serializer,
+)
+from keygroups._serializers.scalars import LONG
+from keygroups._values.cep import (
+    ComputationState,
+    DeweyNumber,
+    EventId,
+    Lockable,
+    NFAState,
+    NodeId,
+    SharedBufferEdge,
+    SharedBufferNode,
+)
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint import Serializer
+
+EVENT_ID = EventIdSerializer()
+DEWEY_NUMBER = DeweyNumberSerializer()
+NODE_ID = NodeIdSerializer(EVENT_ID)
+EDGE = SharedBufferEdgeSerializer(NODE_ID, DEWEY_NUMBER)
+NODE = SharedBufferNodeSerializer(EDGE)
+LOCKABLE = LockableTypeSerializer(LONG)
+STATE = NFAStateSerializer(DEWEY_NUMBER, NODE_ID, EVENT_ID)
+OLD_STATE = NFAStateSerializer(DEWEY_NUMBER, NODE_ID, EVENT_ID, has_previous_timestamp=False)
+
+EVENT = EventId(1, 5)
+VERSION = DeweyNumber((1, 0))
+MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
+
+
+@pytest.mark.parametrize(
+    ("serializer", "value", "error", "message"),
+    [
+        (EVENT_ID, (1, 5), InvalidTypeError, "EVENT_ID must be of class EventId, got"),
+        (EVENT_ID, EventId(2**31, 5), InvalidValueError, "id of an EventId must be from"),
+        (EVENT_ID, EventId(1, 2**63), InvalidValueError, "timestamp of an EventId must be from"),
+        (EVENT_ID, EventId(True, 5), InvalidTypeError, "id of an EventId"),
+        (DEWEY_NUMBER, (1, 0), InvalidTypeError, "must be of class DeweyNumber"),
+        (
+            DEWEY_NUMBER,
+            DeweyNumber([1]),
+            InvalidTypeError,
+            "digits of a DeweyNumber must be of class tu",
+        ),
+        (DEWEY_NUMBER, DeweyNumber((2**31,)), InvalidValueError, "digits of a DeweyNumber"),
+        (NODE_ID, (EVENT, "a"), InvalidTypeError, "must be of class NodeId"),
+        (NODE_ID, NodeId(None, "a"), InvalidValueError, "EVENT_ID must not be None"),
+        (NODE_ID, NodeId(EVENT, 5), InvalidTypeError, "page_name of a NodeId must be a str"),
+        (EDGE, (None, VERSION), InvalidTypeError, "must be of class SharedBufferEdge"),
+        (EDGE, SharedBufferEdge(None, None), InvalidValueError, "DEWEY_NUMBER must not be None"),
+        (NODE, [], InvalidTypeError, "must be of class SharedBufferNode"),
+        (
+            NODE,
+            SharedBufferNode(()),
+            InvalidTypeError,
+            "edges of a SharedBufferNode must be of class list",
+        ),
+        (NODE, SharedBufferNode([5]), InvalidTypeError, "LOCKABLE must be of class Lockable"),
+        (LOCKABLE, Lockable("1", 5), InvalidTypeError, "reference_count of a Lockable"),
+        (LOCKABLE, Lockable(1, 2**63), InvalidValueError, "LONG must be from"),
+        (STATE, ([], []), InvalidTypeError, "must be of class NFAState"),
+        (STATE, NFAState(None, []), InvalidTypeError, "partial_matches of an NFAState must be"),
+        (STATE, NFAState([], [5]), InvalidTypeError, "must be of class ComputationState"),
+        (STATE, NFAState([MATCH._replace(state_name=5)], []), InvalidTypeError, "state_name"),
+        (STATE, NFAState([MATCH._replace(version=None)], []), InvalidValueError, "DEWEY_NUMBER"),
+        (
+            *(STATE, NFAState([MATCH._replace(previous_timestamp=None)], [])),
+            *(InvalidTypeError, "previous_timestamp of a ComputationState must be"),
+        ),
+        (
+            *(OLD_STATE, NFAState([], [MATCH])),
+            *(InvalidValueError, "previous_timestamp of a ComputationState must be None before"),
+        ),
+    ],
+)
+def test_what_is_no_value_is_refused(
+    serializer: Serializer, value: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        serializer.encode(value)
+
+
+def test_a_state_name_and_a_page_may_be_null() -> None:
+    """StringValue.writeString writes a null as 00."""
+    node_id = NodeId(EVENT, None)
+    assert NODE_ID.encode(node_id) == bytes.fromhex("01 00000001 0000000000000005 00")
+    assert NODE_ID.decode(NODE_ID.encode(node_id)) == node_id
+    state = NFAState([], [MATCH._replace(state_name=None)])
+    assert STATE.decode(STATE.encode(state)) == state
+
+
+@pytest.mark.parametrize(
+    ("serializer", "data"),
+    [(DEWEY_NUMBER, "7fffffff"), (NODE, "7fffffff"), (STATE, "7fffffff"), (NODE, "ffffffff")],
+)
+def test_a_count_makes_no_more_than_there_are_bytes(serializer: Serializer, data: str) -> None:
+    with pytest.raises(InvalidValueError, match="data must be a"):
+        serializer.decode(bytes.fromhex(data))
+
+
+def test_a_node_before_flink_1_13_is_told_and_not_read() -> None:
+    node = SharedBufferNodeV1Serializer(LONG)
+    with pytest.raises(UnsupportedKeyTypeError, match="cannot be read here"):
+        node.decode(b"")
+    with pytest.raises(UnsupportedKeyTypeError, match="cannot be written here"):
+        node.encode([])
