@@ -173,6 +173,7 @@ def test_damaged_blocks(kind: int) -> None:
         varint(len(ROW)) + good[:-1],
         varint(len(ROW)) + good[: len(good) // 2],
         varint(len(ROW)) + good + b"x",
+        varint(len(ROW)) + b"\xff" * 20,
         varint(len(ROW)),
         b"",
         b"\x80",

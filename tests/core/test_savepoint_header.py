@@ -32,7 +32,7 @@ from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_
 from keygroups._serializers.java_types import read_logical_type
 from keygroups.errors import SavepointError
 from keygroups.savepoint import StateDescriptor
-from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.savepoint._state.header import read_keyed_header
 from keygroups.state_keys import Serializer
@@ -397,3 +397,18 @@ def test_no_key_type() -> None:
     for key in (sb.tuple_of(INT, java_class="a.Pair"), sb.pojo_of("a.P", {"id": INT}), ENUM):
         (state,) = states_of(sb.state("v", "VALUE", LONG), key=key)
         assert state.key_type is None
+
+
+def test_a_header_of_several_chunks() -> None:
+    """What is framed in it, as a POJO's fields are, is read over the end of a chunk too."""
+    fields = {f"field {number}": STRING for number in range(40)}
+    pojos = [sb.pojo_of(f"a.P{number}", fields) for number in range(60)]
+    states = [sb.state(f"s{i}", "VALUE", pojo) for i, pojo in enumerate(pojos)]
+    data = sb.keyed_header(STRING, states)
+    assert len(data) > CHUNK
+    stream = OpenStream(StreamHandle(len(data), data), None, "x")
+    header = read_keyed_header(stream, len(data))
+    assert header.size == len(data)
+    assert [state.value_serializer for state in header.states] == [
+        read_versioned_snapshot(Cursor(pojo, "x")) for pojo in pojos
+    ]

@@ -158,16 +158,16 @@ def snappy(folder: Path) -> Path:
 
 
 def changelog(folder: Path) -> Path:
-    """Changes in a file: of a value, a list and a map, each with a time to live or not; timers."""
+    """Changes of a value, a list, a map and timers, in a file."""
     one = point("2.3.0-changelog-checkpoint")
     handle = first_subtask(one, "by-string").managed_keyed
     assert isinstance(handle, ChangelogHandle)
     ((offset, stream),) = handle.changes[0].streams
     changes = changes_of(Path(one.files.path_of(stream)).read_bytes()[1 + offset :])
-    kept = (b"count", b"visits", b"byCity", b"_timer_state/event_user-timers")
+    kept = (b"count", b"history", b"byCity", b"_timer_state/event_user-timers")
     said = [data for group, data in changes if group == -1 and data[7:].startswith(kept)]
     numbers = {data[-3:-1] for data in said}
-    made = [(group, data) for group, data in changes if group in (3, 5)]
+    made = [(group, data) for group, data in changes if group == 3]
     made = [(group, data) for group, data in made if data[1:3] in numbers]
     log = write_log(folder, change_set([*((-1, data) for data in said), *made]))
     keyed = changelog_handle([], [in_streams(log)])
