@@ -9,7 +9,7 @@ import pytest
 import savepoint_bytes as sb
 from flink_values import same
 from serializer_cases import cases
-from snapshot_bytes import MULTISET, NULLABLE, RUNTIME
+from snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 
 from keygroups import assign_to_key_group
 from keygroups._serializers import compounds, scala, scalars, streaming
@@ -22,11 +22,11 @@ from keygroups._serializers.collections import (
 )
 from keygroups._serializers.compounds import (
     EitherSerializer,
-    KryoSerializer,
     NullableSerializer,
     RowSerializer,
     TupleSerializer,
 )
+from keygroups._serializers.kryo import KryoSerializer
 from keygroups._serializers.scalars import BOOLEAN, BYTE, BYTES, DOUBLE, STRING
 from keygroups._serializers.streaming import (
     BufferEntrySerializer,
@@ -338,7 +338,7 @@ BAD_SNAPSHOTS: list[tuple[bytes, str]] = [
     ),
     (
         sb.composite(
-            f"{MULTISET}MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot",
+            f"{MULTISETS}MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot",
             0,
             [sb.simple("Long"), sb.simple("Int")],
         ),
