@@ -111,6 +111,10 @@ def test_bitmaps_are_equal_if_their_numbers_are() -> None:
     gaps = [Bitmap(bitmap_of((0, "array", [3, 5, last]))) for last in (7, 7, 8)]
     assert gaps[0] == gaps[1] != gaps[2]
     assert hash(gaps[0]) == hash(gaps[1]) != hash(gaps[2])
+    in_second = [
+        Bitmap(bitmap_of((0, "array", [SPAN - 1]), (1, "array", [middle, 6]))) for middle in (4, 5)
+    ]
+    assert in_second[0] != in_second[1]
     assert Bitmap(bitmap_of((0, "array", [0]))) != Bitmap(bitmap_of())
     assert Bitmap(bitmap_of()) == Bitmap(bitmap_of())
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import tracemalloc
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 import pytest
 from serializer_cases import Case, cases
@@ -21,7 +22,7 @@ from keygroups.savepoint import Serializer
 
 VERSION_OF_SNAPSHOTS = b"\0\0\0\2"
 FLIPS = (0x01, 0x80, 0xFF)
-FEW = 50  # damages of a group, of each kind of test
+FEW = 20  # damages of a group, of each kind of test
 LONGEST = 2_000  # bytes of a value that is damaged, as longer ones are like these
 FLOOR = 1 << 20  # bytes of memory that may be taken for however few there are
 TIMES = 400  # bytes in memory that one byte may take: a list's of empty lists are the most
@@ -52,15 +53,16 @@ def snapshots(group: str) -> Iterator[Sample]:
             continue
 
 
-def values(group: str) -> Iterator[Sample]:
-    """Yield the values that are read."""
-    for case, serializer, _ in snapshots(group):
-        for value in case.values:
-            data = value.data
-            if serializer.read is None or not 0 < len(data) <= LONGEST:
-                continue
-            if outcome(serializer, data) == "a value":
-                yield case, serializer, data
+@cache
+def values(group: str) -> list[Sample]:
+    """Return the values that are read."""
+    return [
+        (case, serializer, value.data)
+        for case, serializer, _ in snapshots(group)
+        for value in case.values
+        if serializer.read is not None and 0 < len(value.data) <= LONGEST
+        if outcome(serializer, value.data) == "a value"
+    ]
 
 
 def damages(samples: Iterable[Sample], most: int) -> Iterator[tuple[Sample, str, bytes]]:
