@@ -22,6 +22,8 @@ from keygroups._serializers.scalars import pack_int, read_count
 from keygroups._values.checks import elements_of, expect, items_of
 from keygroups.errors import InvalidValueError
 
+_MOST_OF_A_HASH = 100  # values, on average
+
 
 class ListSerializer(Composite):
     """A List: a count, then the elements."""
@@ -161,23 +163,29 @@ def _check_distinct(name: str, place: str, written: list[bytes]) -> None:
 def as_dict(items: list[tuple[Any, Any]]) -> Any:
     """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
     try:
-        mapping = {_hashable(key): value for key, value in items}
+        keys = _hashable([key for key, _ in items])
     except TypeError:
         return items
+    mapping = dict(zip(keys, (value for _, value in items)))
     return mapping if len(mapping) == len(items) else items
 
 
 def as_set(elements: list[Any]) -> Any:
     """Return a set, or the elements where Python takes some for one, or cannot hash them."""
     try:
-        members = set(map(_hashable, elements))
+        members = set(_hashable(elements))
     except TypeError:
         return elements
     return members if len(members) == len(elements) else elements
 
 
-def _hashable(value: Any) -> Any:
-    return frozenset(value) if type(value) is set else value
+def _hashable(values: list[Any]) -> list[Any]:
+    """Return values that can be hashed, or raise TypeError, as for many of a few hashes."""
+    values = [frozenset(value) if type(value) is set else value for value in values]
+    # Such are made on purpose, of BigIntegers for instance: each is compared with all of its hash.
+    if len(set(map(hash, values))) * _MOST_OF_A_HASH < len(values):
+        raise TypeError("values of few hashes")
+    return values
 
 
 class GenericArraySerializer(Composite):

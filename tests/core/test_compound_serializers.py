@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 from keygroups import assign_to_key_group
 from keygroups._serializers import compounds, scala, scalars, streaming
 from keygroups._serializers.base import TRUNCATED, Serializer
+from keygroups._serializers.big_numbers import BigIntSerializer
 from keygroups._serializers.collections import (
     GenericArraySerializer,
     ListSerializer,
@@ -72,6 +74,7 @@ from keygroups.types import BIG_DEC, INSTANT, LIST, LONG, MAP, SET, TUPLE
 from keygroups.types import BYTE as BYTE_KEY
 from keygroups.types import STRING as STRING_KEY
 
+BIG_INT = BigIntSerializer()
 OPTION = scala.OptionSerializer(BYTE)
 ARRAY = GenericArraySerializer("java.lang.Byte", BYTE)
 TRANSACTIONS = TwoPhaseCommitSerializer(BYTE, STRING)
@@ -152,6 +155,20 @@ def test_values(serializer: Serializer, value: Any, encoded: str) -> None:
 def test_a_null_in_the_place_of_an_option() -> None:
     """As of a class of the job's own in Java; it is None too."""
     assert GenericArraySerializer("scala.Option", OPTION).decode(sb.i32(1) + b"\0") == [None]
+
+
+@pytest.mark.parametrize(("times", "is_hashed"), [(1, True), (sys.hash_info.modulus, False)])
+def test_numbers_of_one_hash(times: int, is_hashed: bool) -> None:
+    """A thousand numbers that Python would compare each with each are a list."""
+    numbers = [times * number for number in range(1, 1_000)]
+    for serializer, value in (
+        (SetSerializer(BIG_INT), set(numbers)),
+        (MapSerializer(BIG_INT, BYTE), dict.fromkeys(numbers, 1)),
+    ):
+        read = serializer.decode(serializer.encode(value))
+        assert type(read) is (type(value) if is_hashed else list)
+        assert len(read) == 999
+        assert serializer.decode(serializer.encode(read)) == read
 
 
 BAD_VALUES: list[tuple[Serializer, str, str]] = [
