@@ -10,6 +10,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
 from keygroups._serializers.kryo_bodies import BODIES
 from keygroups._serializers.kryo_input import KryoInput, Registrations
+from keygroups._serializers.kryo_output import WRITE_BODIES
 from keygroups._serializers.optional_maps import (
     OptionalItem,
     read_optional_map,
@@ -57,6 +58,14 @@ class KryoSerializer(Serializer):
 
         if java_class.startswith(_READ_HERE):  # values of the job's classes, and so none of these
             self.read = read_kryo
+        write = WRITE_BODIES.get(java_class)
+        head = registrations.head_of(java_class)
+        if write is not None and head is not None and not of_job:
+
+            def write_kryo(value: Any) -> bytes:
+                return b"\0" if value is None else head + write(value, kryo_version)
+
+            self.write = write_kryo
         super().__init__(java_class, kryo_version, self.maps)
 
     @classmethod

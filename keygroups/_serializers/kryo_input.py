@@ -12,6 +12,7 @@ from typing import Any
 
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.scalars import write_varint
 
 _MAX_REPEATED = 100_000
 """How many objects a value has at most that take no bytes of their own."""
@@ -63,6 +64,13 @@ class Registrations:
         others = [name for name in registered if name not in _NUMBERED]
         self.classes: dict[int, str] = {**_CLASSES, **dict(enumerate(others, _FIRST_OF_JOB))}
         self.bodies = {name: body for name, body in bodies.items() if name not in own}
+
+    def head_of(self, name: str) -> bytes | None:
+        """Return what stands before an object of a class that is all of a value, if known."""
+        numbers = [number for number, known in self.classes.items() if known == name]
+        if not numbers or name not in self.bodies:
+            return None
+        return write_varint(numbers[0] + 2) + (b"" if name in _WRAPPERS else b"\1")
 
 
 class KryoInput:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from serializer_cases import cases
 
 from keygroups._checks import MAX_DEPTH
 from keygroups._serializers.avro import AvroSerializer
@@ -306,6 +307,36 @@ def test_kryo_version_of_a_snapshot() -> None:
     assert (two.decode(b"\x08\1\2"), five.decode(b"\x08\1\2")) == (0x102, 0x201)
     assert two != five
     assert two.snapshot_bytes() == five.snapshot_bytes() == snapshot
+
+
+WRITTEN = (
+    *("Boolean", "Byte", "Character", "Double", "Float", "Integer", "Long", "Short", "String"),
+    "UUID",
+)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_kryo_writes_here(name: str) -> None:
+    """The very bytes, of both versions of Kryo."""
+    versions = set()
+    for case in cases():
+        if case.name == f"kryo.{name}":
+            data = sb.i32(2) + case.snapshot
+            kryo = Serializer.from_snapshot(data, kryo_version=case.kryo_version)
+            versions.add(case.kryo_version)
+            for value in case.values:
+                assert kryo.encode(kryo.decode(value.data)) == value.data
+    assert versions == {2, 5}
+
+
+@pytest.mark.parametrize("value", [True, "5", 5.0, 2**31])
+def test_what_kryo_does_not_write(value: Any) -> None:
+    with pytest.raises(KeyGroupsError, match=r"^value: "):
+        KryoSerializer("java.lang.Integer").encode(value)
+    own = [OptionalItem("java.lang.Integer", None, b"own")]
+    for kryo in (ANY, KryoSerializer("java.lang.Integer", maps=(own, (), ()))):
+        with pytest.raises(UnsupportedKeyTypeError, match="cannot be written here"):
+            kryo.encode(value)
 
 
 # --- Avro -----------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ NOT_ALL_READ = {
 }
 VALUES_ONLY_READ = {
     # case, or the group of cases: why its values cannot be written here
-    "kryo": "Flink's class of a value is not told by a value of Python",
+    "kryo": "the class is not told by a value of Python; others: test_job_values.py",
     "pojo.Colls": "it has fields that Kryo writes",
     "pojo.Deep": "it has fields that Kryo writes",
     "pojo.Wide": "it has fields that Kryo writes",
