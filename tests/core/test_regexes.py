@@ -9,7 +9,6 @@ import ast
 import random
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,9 +86,8 @@ def constants(tree: ast.Module) -> dict[str, Any]:
     names: dict[str, Any] = {"re": re}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.JoinedStr)):
-            with suppress(NameError):  # of what is made of imported names, as no pattern is
-                value = evaluated(node.value, names)
-                names.update((ast.unparse(target), value) for target in node.targets)
+            value = evaluated(node.value, names)
+            names.update((ast.unparse(target), value) for target in node.targets)
     return names
 
 
