@@ -36,7 +36,7 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
 _NANOS = 1_000_000  # of a millisecond
 _COMPACT_PRECISION = 3
-_IN_TEXT = re.compile(rb"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
+_IN_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
 _AS_JAVA = Context(capitals=1)  # whatever the caller's context is
 
 _long = struct.Struct(">q")
@@ -45,10 +45,11 @@ _timestamp = struct.Struct(">qi")
 
 def read_decimal(data: bytes, pos: int) -> tuple[Decimal, int]:
     """Read a BigDecimal as its text."""
-    text, pos = read_bytes(data, pos)
+    encoded, pos = read_bytes(data, pos)
+    text = encoded.decode("ascii")
     if _IN_TEXT.fullmatch(text) is None:
         raise ValueError(f"{show(text)} is no text of a BigDecimal")
-    number = Decimal(text.decode())
+    number = Decimal(text)
     if number.is_zero() and number.is_signed():
         raise ValueError("a BigDecimal of -0, which Java has not")
     return number, pos

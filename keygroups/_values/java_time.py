@@ -57,12 +57,12 @@ def instant_code(seconds: int, nanos: int) -> int:
     return signed(long_bits(seconds) + 51 * nanos)
 
 
-def to_local_date(name: str, key: object) -> LocalDate:
+def to_local_date(name: str, key: object) -> tuple[int, int, int]:
     """Return the fields of a date, or of a LocalDate that Java has."""
     if isinstance(key, LocalDate):
         return check_local_date(name, key)
     date = check_date(name, key)
-    return LocalDate(date.year, date.month, date.day)
+    return date.year, date.month, date.day
 
 
 def check_local_date(name: str, date: LocalDate) -> LocalDate:
@@ -73,37 +73,38 @@ def check_local_date(name: str, date: LocalDate) -> LocalDate:
     return LocalDate(year, month, check_int(f"the day of a {name}", date.day, 1, days))
 
 
-def to_local_time(name: str, key: object) -> LocalTime:
+def to_local_time(name: str, key: object) -> tuple[int, int, int, int]:
     """Return the fields of a time, or of a LocalTime that Java has."""
     if isinstance(key, LocalTime):
         return check_local_time(name, key)
     time = check_time(name, key)
-    return LocalTime(time.hour, time.minute, time.second, time.microsecond * 1_000)
+    return time.hour, time.minute, time.second, time.microsecond * 1_000
 
 
 def check_local_time(name: str, time: LocalTime) -> LocalTime:
     """Return a time if Java has it."""
-    for field, value, most in zip(LocalTime._fields, time, _LAST):
-        check_int(f"the {field} of a {name}", value, 0, most)
-    return time
+    fields = zip(LocalTime._fields, time, _LAST)
+    return LocalTime(
+        *(check_int(f"the {field} of a {name}", value, 0, most) for field, value, most in fields)
+    )
 
 
-def to_local_date_time(name: str, key: object) -> LocalDateTime:
-    """Return the fields of a naive datetime, or of a LocalDateTime that Java has."""
+def to_local_date_time(name: str, key: object) -> tuple[int, ...]:
+    """Return the seven fields of a naive datetime, or of a LocalDateTime that Java has."""
     if isinstance(key, LocalDateTime):
         date = check_local_date(name, LocalDate(*key[:3]))
-        return LocalDateTime(*date, *check_local_time(name, LocalTime(*key[3:])))
+        return *date, *check_local_time(name, LocalTime(*key[3:]))
     local = check_naive(name, key)
-    date = LocalDate(local.year, local.month, local.day)
-    return LocalDateTime(*date, *to_local_time(name, local.time()))
+    nano = local.microsecond * 1_000
+    return local.year, local.month, local.day, local.hour, local.minute, local.second, nano
 
 
-def to_instant(name: str, key: object) -> Instant:
-    """Return the numbers of an aware datetime, or of an Instant that Java has."""
+def to_instant(name: str, key: object) -> tuple[int, int]:
+    """Return the seconds and nanoseconds of an aware datetime, or of an Instant that Java has."""
     if isinstance(key, Instant):
         return check_instant(name, key)
     since = instant_since_epoch(name, key)
-    return Instant(since.days * 86_400 + since.seconds, since.microseconds * 1_000)
+    return since.days * 86_400 + since.seconds, since.microseconds * 1_000
 
 
 def check_instant(name: str, instant: Instant) -> Instant:
@@ -126,8 +127,9 @@ def hash_local_time(key: object) -> int:
 
 def hash_local_date_time(key: object) -> int:
     """LocalDateTime.hashCode: that of the date xor that of the time."""
-    fields = to_local_date_time("LOCAL_DATE_TIME", key)
-    return local_date_code(*fields[:3]) ^ local_time_code(nano_of_day(*fields[3:]))
+    year, month, day, hour, minute, second, nano = to_local_date_time("LOCAL_DATE_TIME", key)
+    time_code = local_time_code(nano_of_day(hour, minute, second, nano))
+    return local_date_code(year, month, day) ^ time_code
 
 
 def hash_instant(key: object) -> int:

@@ -9,6 +9,7 @@ import ast
 import random
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +47,7 @@ def regexes() -> Iterator[Regex]:
     """Yield every regular expression in the source of the library."""
     for path in sorted(ROOT.rglob("*.py")):
         source = path.read_text("utf-8")
-        if "import re" not in source and "from re" not in source:
+        if re.search("^(import|from) re\\b", source, re.MULTILINE) is None:
             continue
         module = path.relative_to(ROOT).with_suffix("").as_posix()
         tree = ast.parse(source)
@@ -86,8 +87,9 @@ def constants(tree: ast.Module) -> dict[str, Any]:
     names: dict[str, Any] = {"re": re}
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Constant, ast.JoinedStr)):
-            value = evaluated(node.value, names)
-            names.update((ast.unparse(target), value) for target in node.targets)
+            with suppress(NameError):  # of one that builds on a text of another module
+                value = evaluated(node.value, names)
+                names.update((ast.unparse(target), value) for target in node.targets)
     return names
 
 
