@@ -106,8 +106,8 @@ def read_unknown_key(cursor: Cursor, error: UnknownSnapshotError) -> Serializer:
     """
     spans = _spans(cursor, KEYED, is_last=True)
     end = spans[0][0] if spans else cursor.pos + cursor.left
-    count = cursor.data[max(end - 2, cursor.pos) : end]
-    if int.from_bytes(count, "big") != len(spans) or len(count) < 2:
+    count = cursor.data[end - 2 : end]
+    if int.from_bytes(count, "big") != len(spans):
         raise error
     cursor.pos = end - 2
     return UnknownSerializer(error.snapshot)
