@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int, show
@@ -13,6 +14,8 @@ from keygroups._serializers.base import (
     Composite,
     Read,
     Serializer,
+    check_and_write,
+    checked_write,
     read_versioned_snapshot,
     total_size,
     writers,
@@ -149,7 +152,8 @@ class TimerSerializer(Composite):
 
     def bind(self, reads: Sequence[Read]) -> None:
         (read_key, read_namespace), name = reads, str(self)
-        write_key, write_namespace = writers(self.parts, None)
+        key_part, namespace_part = self.parts
+        write_namespace = partial(check_and_write, namespace_part)
 
         def read_timer(data: bytes, pos: int) -> tuple[tuple[int, Any, Any], int]:
             flipped, pos = read_long(data, pos)
@@ -160,7 +164,8 @@ class TimerSerializer(Composite):
         def write_timer(value: Any) -> bytes:
             timestamp, key, namespace = expect_fields(name, 3, value)
             millis = check_int("timestamp of a timer", timestamp, LONG_MIN, LONG_MAX)
-            return i64(millis ^ LONG_MIN) + write_key(key) + write_namespace(namespace)
+            written = checked_write("key", key_part, key, is_key=True)
+            return i64(millis ^ LONG_MIN) + written + write_namespace(namespace)
 
         self.read, self.write = read_timer, write_timer
 
