@@ -10,6 +10,7 @@ import pickle
 import random
 import struct
 from collections.abc import Iterable
+from dataclasses import FrozenInstanceError
 from itertools import islice
 from typing import Any
 
@@ -127,6 +128,12 @@ def test_printed() -> None:
     assert repr(Bitmap(bitmap_of((0, "runs", [(0, 10)])))).endswith("8, 9, ...>")
 
 
+def test_frozen() -> None:
+    bitmap: Any = Bitmap(GOOD)
+    with pytest.raises(FrozenInstanceError):
+        bitmap.data = b""
+
+
 def test_what_is_no_number_is_not_in_it() -> None:
     bitmap = Bitmap(bitmap_of((0, "array", [1])))
     assert [one in bitmap for one in (1, True, 1.0, "1", None)] == [
@@ -164,6 +171,7 @@ NO_BITMAPS: list[tuple[Any, type[KeyGroupsError], str]] = [
     ),
     (bitmap_of((5, "array", [3, 3])), InvalidValueError, "2 numbers of container 5 in order"),
     (bitmap_of((5, "runs", [(3, 9), (9, 9)])), InvalidValueError, "numbers of container 5"),
+    (bitmap_of((5, "runs", [(3, 9), (5, 12)])), InvalidValueError, "numbers of container 5"),
     (bitmap_of((5, "runs", [(3, 9)])).replace(b"\5\0\6", b"\5\0\5"), InvalidValueError, "the 6"),
     (
         bitmap_of((0, "runs", [(SPAN - 1, SPAN - 1)]))[:-2] + b"\1\0",
