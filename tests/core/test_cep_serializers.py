@@ -42,6 +42,8 @@ OLD_STATE = NFAStateSerializer(DEWEY_NUMBER, NODE_ID, EVENT_ID, has_previous_tim
 EVENT = EventId(1, 5)
 VERSION = DeweyNumber((1, 0))
 MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
+NO_NAME = ComputationState._make((5, *MATCH[1:]))
+NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
 
 
 @pytest.mark.parametrize(
@@ -97,8 +99,8 @@ MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
             "partial_matches of an NFAState must be",
         ),
         (STATE, NFAState._make(([], [5])), InvalidTypeError, "must be of class ComputationState"),
-        (STATE, NFAState([MATCH._replace(state_name=5)], []), InvalidTypeError, "state_name"),
-        (STATE, NFAState([MATCH._replace(version=None)], []), InvalidValueError, "DEWEY_NUMBER"),
+        (STATE, NFAState([NO_NAME], []), InvalidTypeError, "state_name"),
+        (STATE, NFAState([NO_VERSION], []), InvalidValueError, "DEWEY_NUMBER"),
         (
             *(STATE, NFAState([MATCH._replace(previous_timestamp=None)], [])),
             *(InvalidTypeError, "previous_timestamp of a ComputationState must be"),
