@@ -42,6 +42,8 @@ OLD_STATE = NFAStateSerializer(DEWEY_NUMBER, NODE_ID, EVENT_ID, has_previous_tim
 EVENT = EventId(1, 5)
 VERSION = DeweyNumber((1, 0))
 MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
+NO_NAME = ComputationState._make((5, *MATCH[1:]))
+NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
 
 
 @pytest.mark.parametrize(
@@ -54,31 +56,51 @@ MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
         (DEWEY_NUMBER, (1, 0), InvalidTypeError, "must be of class DeweyNumber"),
         (
             DEWEY_NUMBER,
-            DeweyNumber([1]),
+            DeweyNumber._make([[1]]),
             InvalidTypeError,
             "digits of a DeweyNumber must be of class tu",
         ),
         (DEWEY_NUMBER, DeweyNumber((2**31,)), InvalidValueError, "digits of a DeweyNumber"),
         (NODE_ID, (EVENT, "a"), InvalidTypeError, "must be of class NodeId"),
-        (NODE_ID, NodeId(None, "a"), InvalidValueError, "EVENT_ID must not be None"),
-        (NODE_ID, NodeId(EVENT, 5), InvalidTypeError, "page_name of a NodeId must be a str"),
+        (NODE_ID, NodeId._make((None, "a")), InvalidValueError, "EVENT_ID must not be None"),
+        (
+            NODE_ID,
+            NodeId._make((EVENT, 5)),
+            InvalidTypeError,
+            "page_name of a NodeId must be a str",
+        ),
         (EDGE, (None, VERSION), InvalidTypeError, "must be of class SharedBufferEdge"),
-        (EDGE, SharedBufferEdge(None, None), InvalidValueError, "DEWEY_NUMBER must not be None"),
+        (
+            EDGE,
+            SharedBufferEdge._make((None, None)),
+            InvalidValueError,
+            "DEWEY_NUMBER must not be None",
+        ),
         (NODE, [], InvalidTypeError, "must be of class SharedBufferNode"),
         (
             NODE,
-            SharedBufferNode(()),
+            SharedBufferNode._make([()]),
             InvalidTypeError,
             "edges of a SharedBufferNode must be of class list",
         ),
-        (NODE, SharedBufferNode([5]), InvalidTypeError, "LOCKABLE must be of class Lockable"),
-        (LOCKABLE, Lockable("1", 5), InvalidTypeError, "reference_count of a Lockable"),
+        (
+            NODE,
+            SharedBufferNode._make([[5]]),
+            InvalidTypeError,
+            "LOCKABLE must be of class Lockable",
+        ),
+        (LOCKABLE, Lockable._make(("1", 5)), InvalidTypeError, "reference_count of a Lockable"),
         (LOCKABLE, Lockable(1, 2**63), InvalidValueError, "LONG must be from"),
         (STATE, ([], []), InvalidTypeError, "must be of class NFAState"),
-        (STATE, NFAState(None, []), InvalidTypeError, "partial_matches of an NFAState must be"),
-        (STATE, NFAState([], [5]), InvalidTypeError, "must be of class ComputationState"),
-        (STATE, NFAState([MATCH._replace(state_name=5)], []), InvalidTypeError, "state_name"),
-        (STATE, NFAState([MATCH._replace(version=None)], []), InvalidValueError, "DEWEY_NUMBER"),
+        (
+            STATE,
+            NFAState._make((None, [])),
+            InvalidTypeError,
+            "partial_matches of an NFAState must be",
+        ),
+        (STATE, NFAState._make(([], [5])), InvalidTypeError, "must be of class ComputationState"),
+        (STATE, NFAState([NO_NAME], []), InvalidTypeError, "state_name"),
+        (STATE, NFAState([NO_VERSION], []), InvalidValueError, "DEWEY_NUMBER"),
         (
             *(STATE, NFAState([MATCH._replace(previous_timestamp=None)], [])),
             *(InvalidTypeError, "previous_timestamp of a ComputationState must be"),
