@@ -40,10 +40,10 @@ def change_max_parallelism(
     Raises SavepointError, and leaves nothing, for what cannot be moved with certainty: keys of
     other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
     unaligned checkpoints, changes that do not say what the keys are, damaged files;
-    ParallelismError for a parallelism above the new max parallelism; InvalidValueError for operators that are not in
-    the savepoint, where all have that max parallelism and parallelism already, for an output that
-    is inside it, and what SavepointWriter takes for no path; InvalidTypeError. It warns of what
-    killed writers left as that does.
+    ParallelismError for a parallelism above the new max parallelism; InvalidValueError for
+    operators that are not in the savepoint, where all have that max parallelism and parallelism
+    already, for an output that is inside it, and what SavepointWriter takes for no path;
+    InvalidTypeError. It warns of what killed writers left as that does.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor

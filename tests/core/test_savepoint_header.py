@@ -381,7 +381,7 @@ def test_no_key_type() -> None:
 
 def test_a_header_of_several_chunks() -> None:
     """What is framed in it, as a POJO's fields are, is read over the end of a chunk too."""
-    fields = {f"field {number}": STRING for number in range(40)}
+    fields: dict[str, bytes | None] = {f"field {number}": STRING for number in range(40)}
     pojos = [sb.pojo_of(f"a.P{number}", fields) for number in range(60)]
     states = [sb.state(f"s{i}", "VALUE", pojo) for i, pojo in enumerate(pojos)]
     data = sb.keyed_header(STRING, states)

@@ -104,8 +104,8 @@ def test_headers() -> None:
                 states[state.kind] += 1
     assert keys == {"written": 702, "SQL_ROW refused": 66, "POJO refused": 6}
     assert states == {
-        **{"VALUE": 1590 + 378, "LIST": 556 + 390, "MAP": 446 + 380, "REDUCING": 412},
-        **{"AGGREGATING": 548, "SQL_ROW refused": 66, "POJO refused": 6, "KRYO refused": 6},
+        **{"VALUE": 1998, "LIST": 958, "MAP": 838, "REDUCING": 418},
+        **{"AGGREGATING": 554, "SQL_ROW refused": 66, "POJO refused": 6, "KRYO refused": 6},
     }
 
 

@@ -44,7 +44,6 @@ _ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT, _REMOVE_ELEMENT, _METADATA = range(5, 9)
 _METADATA_VERSIONS = (6, 7)  # of what headers say of a state: Flink 1.17 and from 1.18 on
 _NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
 _NOT_NULL = b"\0"  # before a value in a MAP
-_INSTEAD = "take a canonical savepoint, which has no changes"
 
 _CHANGE_START = 3  # of what a change is to, after the operation and the state's number
 
@@ -193,7 +192,8 @@ class Changelog(Format):
 
     def _error(self, message: str) -> SavepointError:
         return SavepointError(
-            f"{self._files.base}: the changes of the changelog backend {message}: {_INSTEAD}"
+            f"{self._files.base}: the changes of the changelog backend {message}: "
+            "take a canonical savepoint, which has no changes"
         )
 
 
@@ -245,7 +245,8 @@ def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None, bytes]:
         return number, name, key.snapshot_bytes(), state
     except UnsupportedKeyTypeError:
         raise cursor.error(
-            f"keys of {key}, whose header cannot be written here: {_INSTEAD}"
+            f"keys of {key}, whose header cannot be written here: "
+            "take a canonical savepoint, which has no changes"
         ) from None
 
 
