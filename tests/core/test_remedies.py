@@ -27,6 +27,7 @@ from unittest.mock import patch
 
 import pytest
 import savepoint_bytes as sb
+from changelog_bytes import changelog, inline, logged
 from golden import read
 from hypothesis import find
 from real_savepoints import point
@@ -298,6 +299,16 @@ def kryo_values(canonical: bool) -> list[object]:
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(written).operators
         return [entry.value for entry in operator.entries()]
+
+
+def changes_of_no_key() -> list[object]:
+    """Read a changelog that does not say what its keys are."""
+    said = logged(0, sb.state("count", "VALUE", sb.simple("Int")))
+    keyed = changelog([], [inline([said])])
+    with TemporaryDirectory() as folder:
+        written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
+        (operator,) = read_savepoint(written).operators
+        return list(operator.entries())
 
 
 def elsewhere(**given: Any) -> list[object]:
@@ -622,9 +633,9 @@ OF_STATE = [
         [b"kryo"],
     ),
     Remedy(
-        "savepoint/_state/formats",
-        "take a canonical savepoint, which has none",
-        lambda: entries("2.3.0-changelog-checkpoint"),
+        "savepoint/_state/changelog",
+        "take a canonical savepoint, which has no changes",
+        changes_of_no_key,
         lambda: entries("2.3.0-changelog-canonical"),
         put("2.3.0-changelog-canonical"),
     ),

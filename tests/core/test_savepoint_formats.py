@@ -66,7 +66,7 @@ def test_entries(one: Point) -> None:
     for operator in one.read().operators:
         states = {state.name: state for state in operator.states}
         seen.update(seen_entry(operator, states[one.state], one) for one in operator.entries())
-    true = Counter(true_entries(one.entries))
+    true = Counter(true_entries(one.entries, one.archive))
     if one.name == FORST:
         seen, true = without_times(seen), without_times(true)
     assert seen == true

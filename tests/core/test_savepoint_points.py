@@ -371,7 +371,8 @@ def test_entries(record_property: Record) -> None:
         formats[one.kind] += count
         for entry, times in seen.items():
             kinds[entry[3]] += times
-            kryo += times * (entry[8] is not None and entry[8][:2] == ("kryo", "java.util.BitSet"))
+            is_tagged = isinstance(entry[8], tuple)
+            kryo += times * (is_tagged and entry[8][:2] == ("kryo", "java.util.BitSet"))
     report(
         record_property,
         {

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from keygroups._checks import show
-from keygroups._serializers.base import TRUNCATED, Read, Serializer
+from keygroups._serializers.base import TRUNCATED, Read, Serializer, UnreadableError
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
@@ -44,7 +44,6 @@ _ADD_ELEMENT, _ADD_OR_UPDATE_ELEMENT, _REMOVE_ELEMENT, _METADATA = range(5, 9)
 _METADATA_VERSIONS = (6, 7)  # of what headers say of a state: Flink 1.17 and from 1.18 on
 _NO_KEY_GROUP = -1  # of what headers say; Flink: AbstractStateChangeLogger.COMMON_KEY_GROUP
 _NOT_NULL = b"\0"  # before a value in a MAP
-_INSTEAD = "take a canonical savepoint, which has no changes"
 
 _CHANGE_START = 3  # of what a change is to, after the operation and the state's number
 
@@ -101,7 +100,10 @@ class Changelog(Format):
             return
         header, changes = self._read(selection.key_groups)
         states = {state.name: state for state in header.states if selection.has(state.name)}
-        replays = {name: _REPLAYS[state.kind](state) for name, state in states.items()}
+        try:
+            replays = {name: _REPLAYS[state.kind](state) for name, state in states.items()}
+        except UnreadableError as error:
+            raise self._error(f"cannot be replayed: {error}") from None
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
         materialized = merge(
             *(keyed.framed_entries(selection) for keyed in self._materialized),
@@ -200,7 +202,8 @@ class Changelog(Format):
 
     def _error(self, message: str) -> SavepointError:
         return SavepointError(
-            f"{self._files.base}: the changes of the changelog backend {message}: {_INSTEAD}"
+            f"{self._files.base}: the changes of the changelog backend {message}: "
+            "take a canonical savepoint, which has no changes"
         )
 
 
@@ -250,7 +253,8 @@ def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None, bytes]:
         return number, name, key.snapshot_bytes(), state
     except UnsupportedKeyTypeError:
         raise cursor.error(
-            f"keys of {key}, whose header cannot be written here: {_INSTEAD}"
+            f"keys of {key}, whose header cannot be written here: "
+            "take a canonical savepoint, which has no changes"
         ) from None
 
 
@@ -500,7 +504,7 @@ class _Scope:
 
 def _reader(serializer: Serializer) -> Read:
     if serializer.read is None:
-        raise ValueError(f"{serializer} takes the job's own classes to read")
+        raise UnreadableError(f"{serializer} takes the job's own classes to read")
     return serializer.read
 
 

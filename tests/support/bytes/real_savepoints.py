@@ -132,13 +132,13 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def true_lines(file: str) -> Iterator[dict[str, Any]]:
+def true_lines(file: str, archive: str = "savepoints") -> Iterator[dict[str, Any]]:
     """Yield the entries that Flink read, each as it wrote it down."""
-    return _lines(corpus("savepoints") / file)
+    return _lines(corpus(archive) / file)
 
 
 @lru_cache
-def true_entries(file: str) -> list[tuple[Any, ...]]:
+def true_entries(file: str, archive: str = "savepoints") -> list[tuple[Any, ...]]:
     """Return the entries that Flink read, as `seen_entry` has them."""
     return [
         (
@@ -154,7 +154,7 @@ def true_entries(file: str) -> list[tuple[Any, ...]]:
             line.get("ttl_timestamp"),
             line.get("timestamp"),
         )
-        for line in true_lines(file)
+        for line in true_lines(file, archive)
     ]
 
 
