@@ -8,7 +8,6 @@ from typing import get_args
 import pytest
 from real_savepoints import point
 
-from keygroups.errors import SavepointError
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.formats import FORMATS

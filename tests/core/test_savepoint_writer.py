@@ -99,7 +99,7 @@ def test_headers() -> None:
             else:
                 assert written == data
                 states[state.kind] += 1
-    assert keys == {"written": 768}
+    assert keys == {"written": 774}
     assert states == {
         **{"VALUE": 1590 + 478, "LIST": 556 + 390, "MAP": 446 + 402, "REDUCING": 412},
         **{"AGGREGATING": 548},
