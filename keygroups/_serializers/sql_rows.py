@@ -273,7 +273,7 @@ def _two_s_complement(number: int) -> bytes:
 class TimestampDataSerializer(Serializer):
     """A SQL timestamp: milliseconds, and of a precision beyond 3 nanoseconds above."""
 
-    name, snapshot, versions = "SQL_TIMESTAMP", class_of(TABLE, "TimestampData"), (1,)
+    name, snapshot, versions = "TIMESTAMP_DATA", class_of(TABLE, "TimestampData"), (1,)
 
     def __init__(self, precision: int) -> None:
         self.fields = (LogicalType("TIMESTAMP", precision=precision),)

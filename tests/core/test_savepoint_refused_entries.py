@@ -290,7 +290,11 @@ OPERATORS: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("a", BYTES, COUNTS, 128, 1), UnsupportedKeyTypeError, "keys of BYTES cannot be written"),
     (("a", UUID, COUNTS, 128, 1), UnsupportedKeyTypeError, "key_type UUID cannot be written"),
     (("a", PYFLINK(LONG), COUNTS, 128, 1), UnsupportedKeyTypeError, "by its own coders"),
-    (("a", SQL_ROW("ARRAY<INT>"), COUNTS, 128, 1), UnsupportedKeyTypeError, "snapshot of .* SQL_ROW"),
+    (
+        ("a", SQL_ROW("ARRAY<INT>"), COUNTS, 128, 1),
+        UnsupportedKeyTypeError,
+        "snapshot of .* SQL_ROW",
+    ),
     (("a", STRING, COUNTS, 0, 1), ParallelismError, "max_parallelism must be from 1 to 32768"),
     (("a", STRING, COUNTS, 32769, 1), ParallelismError, "max_parallelism must be .*got 32769"),
     (("a", STRING, COUNTS, 128, 129), ParallelismError, "parallelism must be from 1 to 128"),
@@ -350,7 +354,11 @@ VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
     (TUPLE(STRING, UUID), UnsupportedKeyTypeError, "cannot be written: the serializer of .*UUI"),
     (ROW(INT, names=["a"]), UnsupportedKeyTypeError, "cannot be written: the serializer of .*ROW"),
     (PYFLINK(LONG), UnsupportedKeyTypeError, "PyFlink's state is written by its own coders"),
-    (SQL_ROW("ARRAY<INT>"), UnsupportedKeyTypeError, "cannot be written: the snapshot of .*SQL_ROW"),
+    (
+        SQL_ROW("ARRAY<INT>"),
+        UnsupportedKeyTypeError,
+        "cannot be written: the snapshot of .*SQL_ROW",
+    ),
 ]
 
 

@@ -171,7 +171,7 @@ SQL_SNAPSHOTS = [
         ),
         "SQL_DECIMAL(DECIMAL(20, 2))",
     ),
-    (of_table("TimestampData", 1, sb.i32(3)), "SQL_TIMESTAMP(TIMESTAMP(3))"),
+    (of_table("TimestampData", 1, sb.i32(3)), "TIMESTAMP_DATA(TIMESTAMP(3))"),
     (of_table("BinaryRowData", 3, sb.i32(2)), "BINARY_ROW"),
     (
         sb.composite(
