@@ -160,6 +160,7 @@ RECORDS = {
     "OperatorReport",
     "OperatorStateEntry",
     "OperatorWriter",
+    "Pojo",
     "PointwiseEdge",
     "Recommendation",
     "Recommendations",
