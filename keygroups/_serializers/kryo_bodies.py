@@ -87,6 +87,9 @@ def _array_list(kryo: KryoInput) -> list[Any]:
 
 
 def _bits(kryo: KryoInput) -> set[int]:
+    if kryo.version == 2:
+        # Of Flink 1.20.5 there are both orders of bytes, and nothing tells which it is.
+        raise UnreadableError("Flink 1 writes a BitSet in two ways")
     words = kryo.fixed_array("Q", kryo.count(size=8))
     return {
         64 * place + bit

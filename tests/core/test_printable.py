@@ -44,6 +44,7 @@ from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
+    Pojo,
     Row,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -219,7 +220,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield ValueStateDescriptor(f"a{NAME}".replace("\ud800", ""), types.LONG)
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))
-    yield from (Row((NAME,)), hostile_skew())
+    yield from (Row((NAME,)), Pojo(NAME, {NAME: NAME}), hostile_skew())
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))
     yield from (plan, plan.compare_with_modulo([NAME], types.STRING), report, report.load)

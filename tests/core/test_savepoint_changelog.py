@@ -302,7 +302,7 @@ REFUSED: dict[str, tuple[list[Change], str]] = {
     "no type of keys": ([STATE], rf"do not say what the keys are.*: {CANONICAL}"),
     "keys of the job's": (
         [KRYO_KEYS],
-        rf"keys of KRYO\(a\.B\), whose header cannot be written here.*: {CANONICAL}",
+        rf"cannot be replayed: .*KRYO\(a\.B\).* takes the job.s own classes to read: {CANONICAL}",
     ),
     "two types of keys": (
         [TIMERS, logged(8, sb.state("u", "", sb.timer_of(LONG, VOID), backend_type=3))],

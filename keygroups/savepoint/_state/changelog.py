@@ -21,7 +21,7 @@ from keygroups._serializers.base import TRUNCATED, Read, Serializer, UnreadableE
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
-from keygroups.errors import SavepointError, UnsupportedKeyTypeError
+from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
@@ -248,14 +248,7 @@ def _logged_state(cursor: Cursor) -> tuple[int, str, bytes | None, bytes]:
     timer = serializers.get(VALUE)
     if not isinstance(timer, TimerSerializer):
         return number, name, None, state
-    key = timer.parts[0]
-    try:
-        return number, name, key.snapshot_bytes(), state
-    except UnsupportedKeyTypeError:
-        raise cursor.error(
-            f"keys of {key}, whose header cannot be written here: "
-            "take a canonical savepoint, which has no changes"
-        ) from None
+    return number, name, timer.parts[0].snapshot_bytes(), state
 
 
 class _Replay(ABC):
