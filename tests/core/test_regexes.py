@@ -18,6 +18,7 @@ from regex_steps import Steps, TooManyStepsError
 
 import keygroups
 from keygroups.cli import _key_text
+from keygroups.savepoint._state import state_infos
 
 ROOT = Path(keygroups.__file__).parent
 SIZE, TIMES = 40, 4
@@ -39,7 +40,10 @@ ISO = (
     f"{_key_text._DATE}[T ]{_key_text._TIME}",
     f"{_key_text._DATE}[T ]{_key_text._TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})",
 )
-GIVEN = {("cli/_key_text", "pattern"): ISO}
+GIVEN = {
+    ("cli/_key_text", "pattern"): ISO,
+    ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN.decode("latin-1")],
+}
 """The patterns that are arguments of a function: where, the expression, and what it may be."""
 
 

@@ -52,7 +52,7 @@ def keyed_bytes(savepoint: Savepoint) -> list[tuple[str, int, Any, bytes]]:
 
 
 @pytest.mark.parametrize("name", POINTS)
-@pytest.mark.parametrize(("groups", "parallelism"), first_by_default(1, [(64, 2), (4096, None)]))
+@pytest.mark.parametrize(("groups", "parallelism"), first_by_default(1, [(64, 2), (8192, None)]))
 def test_it_writes_what_the_local_one_writes(
     spark: SparkSession, tmp_path: Path, name: str, groups: int, parallelism: int | None
 ) -> None:

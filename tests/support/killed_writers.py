@@ -79,13 +79,16 @@ def run_time(program: str, *arguments: Path) -> float:
         return time.perf_counter() - begin
 
 
-def kill(started: subprocess.Popen[str], after: float) -> bool:
-    """Kill a program after some seconds, and what it started; return if it was still running."""
+def kill(started: subprocess.Popen[str], after: float) -> float | None:
+    """Kill a program after some seconds, and what it started; return how long it took if less."""
     with started:
-        time.sleep(after)
-        if started.poll() is None:
+        begin = time.perf_counter()
+        try:
+            assert started.wait(after) == 0
+        except subprocess.TimeoutExpired:
             os.killpg(started.pid, signal.SIGKILL)
-        return started.wait() != 0
+            return None
+        return time.perf_counter() - begin
 
 
 def readable_savepoints(folder: Path) -> Iterator[Path]:

@@ -49,18 +49,15 @@ def _start(backend_type: str, option: str, *roles: str) -> bytes:
 
 # Flink: the computeSnapshot of RegisteredKeyValueStateBackendMetaInfo and its like.
 _MODE = "OPERATOR_STATE_DISTRIBUTION_MODE"
-_STARTS = re.compile(
-    b"(?=%s)"  # which may overlap
-    % b"|".join(
-        (
-            _start("KEY_VALUE", "KEYED_STATE_TYPE", VALUE, NAMESPACE),
-            _start("PRIORITY_QUEUE", "", VALUE),
-            _start("OPERATOR", _MODE, VALUE),
-            _start("BROADCAST", _MODE, VALUE, KEY),
-        )
-    ),
-    re.DOTALL,
+_PATTERN = b"(?=%s)" % b"|".join(  # as they may overlap
+    (
+        _start("KEY_VALUE", "KEYED_STATE_TYPE", VALUE, NAMESPACE),
+        _start("PRIORITY_QUEUE", "", VALUE),
+        _start("OPERATOR", _MODE, VALUE),
+        _start("BROADCAST", _MODE, VALUE, KEY),
+    )
 )
+_STARTS = re.compile(_PATTERN, re.DOTALL)
 
 
 class StateInfo(NamedTuple):
