@@ -42,7 +42,8 @@ ISO = (
 )
 GIVEN = {
     ("cli/_key_text", "pattern"): ISO,
-    ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN.decode("latin-1")],
+    # What is ahead is tried at each place, as a search without looking ahead does.
+    ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN[3:-1].decode("latin-1")],
 }
 """The patterns that are arguments of a function: where, the expression, and what it may be."""
 

@@ -183,7 +183,7 @@ class Steps:
         def right(char: str) -> bool:
             return is_right(char) or (bool(ignores_case) and is_right(char.lower()))
 
-        self._program.append(Char(right, "".join(filter(right, _PRINTABLE))))
+        self._program.append(Char(right, "".join(filter(right, _CHARS))))
 
     def _at(self, where: Any) -> None:
         many = bool(self._flags & re.MULTILINE)
@@ -232,7 +232,7 @@ class Steps:
         return len(self._program) - 1
 
 
-_PRINTABLE = "".join(map(chr, range(32, 127))) + "\n\u00e9"
+_CHARS = "".join(map(chr, range(127))) + "\u00e9"
 
 
 def _is_word(text: str, at: int) -> bool:
