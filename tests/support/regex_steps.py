@@ -78,10 +78,10 @@ class Steps:
             steps += taken
             if end is not None:
                 found.append((at, end))
-            if method not in ("search", "sub") or (method == "search" and found):
+            if method not in ("search", "sub", "finditer") or (method == "search" and found):
                 break
             at = end if end is not None and end > at else at + 1
-        if method == "sub":
+        if method in ("sub", "finditer"):
             expected = [match.span() for match in self.compiled.finditer(text)]
         else:
             match = getattr(self.compiled, method)(text)
