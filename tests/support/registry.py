@@ -49,7 +49,6 @@ from keygroups.operator_state import (
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     Operator,
-    Pojo,
     SavepointWriter,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -447,10 +446,6 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.describe_sql_state": Registered(
         lambda n: str(describe_sql_state(sql_operator(), plan_of_groups(n))),
         arguments={"operator": [sql_operator()]},
-    ),
-    "savepoint.Pojo": Registered(
-        lambda n: Pojo("x.Order", {f"field{i}": i for i in range(n)}),
-        arguments={"java_class": ["x.Order"], "fields": [{"id": 5, "total": None}]},
     ),
     "savepoint.operator_reports": Registered(
         lambda n: list(map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n)))
