@@ -4,32 +4,40 @@ from __future__ import annotations
 
 from keygroups._checks import check_class, show
 from keygroups._serializers.base import BASE, STATE, TRUNCATED, Simple, class_of
-from keygroups._serializers.java_objects import java_object_end
+from keygroups._serializers.data_output import utf
+from keygroups._serializers.java_objects import java_object_end, read_java_value
 from keygroups._serializers.scalars import pack_int, read_bytes, read_int, write_bytes
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Variant
 from keygroups.errors import InvalidValueError
 
-_NULL_OBJECT = b"\xac\xed\0\5p"
+_NULL_OBJECT, _STRING = b"\xac\xed\0\5p", b"\xac\xed\0\5t"
 
 
 class JavaSerializer(Simple):
-    """A stream of Java's own serialization, which is the value: no object is made of it."""
+    """A stream of Java's own serialization: of a String its text, of other objects all of it.
+
+    JDK: Java Object Serialization Specification, 6.4.2, where a String of at most 65,535 bytes is
+    a TC_STRING.
+    """
 
     name, snapshot = "JAVA", f"{STATE}JavaSerializer$JavaSerializerSnapshot"
     takes_null = True
 
     @staticmethod
-    def read(data: bytes, pos: int) -> tuple[bytes | None, int]:
-        end = java_object_end(data, pos)
-        stream = data[pos:end]
-        return None if stream == _NULL_OBJECT else stream, end
+    def read(data: bytes, pos: int) -> tuple[str | bytes | None, int]:
+        value, end = read_java_value(data, pos)
+        if value is None or data.startswith(_STRING, pos):
+            return value, end
+        return data[pos:end], end
 
     @staticmethod
     def write(value: object) -> bytes:
         if value is None:
             return _NULL_OBJECT
-        stream = check_class("JAVA", value, bytes, "the bytes of a Java object")
+        if isinstance(value, str):
+            return _STRING + utf("JAVA", value)
+        stream = check_class("JAVA", value, bytes, "a str or the bytes of a Java object")
         try:
             end = java_object_end(stream, 0)
         except (*TRUNCATED, ValueError) as error:

@@ -25,7 +25,7 @@ A value is one of Python's own classes where that is exact, and one of this modu
 | SQL: DECIMAL, DATE, TIME, TIMESTAMP | Decimal, date, time, datetime, or `TimestampData`, int |
 | SQL: INTERVAL, RAW, VARIANT, BITMAP | months or milliseconds, bytes, `Variant`, `Bitmap` |
 | windows, timers, joins, CEP | the classes here, with the names of Flink's |
-| Java's own serialization, pickles of PyFlink | bytes |
+| Java's own serialization, pickles of PyFlink | bytes; a String of Java's is a str |
 
 A set is a frozenset, where it is in a set or the key of a dict; what Python cannot hash, or takes
 two of for one, such as 0.0 and -0.0, makes the set a list and the dict a list of pairs.

@@ -66,7 +66,9 @@ TIMESTAMP_3, TIMESTAMP_9 = map(python_sql.PythonTimestampSerializer, (3, 9))
 COLORS = EnumSerializer("a.Color", ["RED", "GREEN"])
 SORTED_LONG, COUNT_WINDOW = scalars.SortedLongSerializer(), scalars.CountWindowSerializer()
 
-JAVA_A = b"\xac\xed\0\5t\0\1a"  # the String "a": JDK's object serialization, 6.4.2
+# The String "a", and one of 65,536 characters: JDK's object serialization, 6.4.2.
+JAVA_A = b"\xac\xed\0\5t\0\1a"
+JAVA_LONG = b"\xac\xed\0\5|" + (65_536).to_bytes(8, "big") + b"a" * 65_536
 
 
 # --- names ----------------------------------------------------------------------------------
@@ -131,7 +133,8 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (TEXTS, ["a", None], sb.i32(2) + b"\2a\0"),
     (INTS, array("i", [-2]), sb.i32(1) + sb.i32(-2)),
     (COLORS, "GREEN", sb.i32(1)),
-    (JAVA, JAVA_A, JAVA_A),
+    (JAVA, "a", JAVA_A),
+    (JAVA, JAVA_LONG, JAVA_LONG),
     (VARIANT, Variant(b"", b"\1"), sb.i32(0) + sb.i32(1) + b"\1"),
     (PYTHON_DATE, dt.date.min, sb.i32(-719_162)),
     (PYTHON_DATE, -719_163, sb.i32(-719_163)),
@@ -257,7 +260,8 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (TEXTS, "ab", InvalidTypeError, "STRING_ARRAY must be a list"),
     (COLORS, "BLUE", InvalidValueError, r"ENUM\(a.Color\) .* one of its 2 constants, got 'BLUE'"),
     (COLORS, 1, InvalidTypeError, r"ENUM\(a.Color\) must be a str, got 1"),
-    (JAVA, "a", InvalidTypeError, "JAVA must be the bytes of a Java object"),
+    (JAVA, 5, InvalidTypeError, "JAVA must be a str or the bytes of a Java object"),
+    (JAVA, "a" * 65_536, InvalidValueError, "JAVA must take at most 65535 bytes"),
     (JAVA, JAVA_A[:-1], InvalidValueError, "bytes of a Java object: too few bytes"),
     (JAVA, b"\0" * 9, InvalidValueError, "a Java object stream was to follow"),
     (JAVA, JAVA_A + b"p", InvalidValueError, "JAVA must be one Java object, got b'p' after"),
