@@ -198,6 +198,7 @@ from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.batches import layout_of
 from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
+from keygroups.types import LONG as LONG_TYPE
 
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
 HEAP = point("2.3.0-heap-canonical")
@@ -913,6 +914,63 @@ def test_keys_that_only_the_job_can_tell(spark: SparkSession, tmp_path: Path) ->
         (b"any", None, 5, None),
         (None, None, 6, b"any\0\2a"),
     ]
+
+
+@pytest.fixture(scope="module")
+def money() -> type[Serializer]:
+    """A serializer of a job's own: amounts of a currency, which the snapshot names."""
+
+    class MoneySerializer(Serializer):
+        name, versions, size, key_type = "MONEY", (1,), 8, LONG_TYPE
+
+        def __init__(self, currency: str) -> None:
+            self.java_class = currency
+            super().__init__(currency)
+
+        @classmethod
+        def from_contents(cls, cursor: Any, version: int, depth: int) -> Serializer:
+            return cls(cursor.utf())
+
+        @staticmethod
+        def read(data: bytes, pos: int) -> tuple[int, int]:
+            return int.from_bytes(data[pos : pos + 8], "big", signed=True), pos + 8
+
+    return MoneySerializer
+
+
+def test_serializers_of_the_jobs_own(
+    spark: SparkSession, tmp_path: Path, money: type[Serializer]
+) -> None:
+    """They are read on the executors as they are here, and refused where Spark sends no class."""
+    snapshot = sb.snapshot("a.MoneySnapshot", 1, sb.utf("EUR"))
+    states = [sb.state("paid", "VALUE", snapshot), sb.state("all", "LIST", sb.list_of(snapshot))]
+    header = sb.keyed_header(sb.simple("String"), states)
+    group = assign_to_key_group("a", 128)
+    key = bytes([group]) + b"\2a\0"
+    elements = sb.i64(8) + b"," + sb.i64(-9)
+    content = sb.canonical_key_group([(0, [(key, sb.i64(7))]), (1, [(key, elements)])])
+    keyed = sb.canonical(group, [len(header)], sb.inline(header + content))
+    folder = sb.write(
+        tmp_path / "point", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-user")]
+    )
+    serializers = {"a.MoneySnapshot": money}
+    if is_connect(spark):
+        with pytest.raises(InvalidValueError, match="serializers must be None over Spark Connect"):
+            read_keyed_state(spark, folder, "by-user", serializers=serializers)
+        return
+    [unknown] = read_keyed_state(spark, folder, "by-user", "paid").collect()
+    assert unknown.value == sb.i64(7)
+    df = read_keyed_state(spark, folder, "by-user", serializers=serializers)
+    assert df.schema["value"].dataType.simpleString() == "struct<paid:bigint,all:array<bigint>>"
+    rows = df.orderBy("state").select("state", "value.paid", "value.all").collect()
+    assert rows == [("all", None, [8, -9]), ("paid", 7, None)]
+    change_max_parallelism(spark, folder, 64, tmp_path / "new", serializers=serializers)
+    written = read_savepoint(tmp_path / "new", serializers=serializers).operator("by-user")
+    assert written.max_parallelism == 64
+    assert {entry.state: entry.value for entry in written.entries()} == {
+        "all": [8, -9],
+        "paid": 7,
+    }
 
 
 # --- what is refused, and damage --------------------------------------------------------
