@@ -71,7 +71,7 @@ class StringValueSerializer(Simple):
     write = staticmethod(scalars.checked(scalars.write_string_value, kt.STRING))
 
 
-_OF_FLINK: dict[str, Simple] = {
+OF_FLINK: dict[str, Simple] = {
     f"{_FLINK}BooleanValue": BooleanValueSerializer(),
     f"{_FLINK}ByteValue": ByteValueSerializer(),
     f"{_FLINK}ShortValue": ShortValueSerializer(),
@@ -83,6 +83,7 @@ _OF_FLINK: dict[str, Simple] = {
     f"{_FLINK}StringValue": StringValueSerializer(),
     f"{_FLINK}NullValue": scalars.NullValueSerializer(),
 }
+"""The serializers of Flink's own Value types, by class."""
 
 
 class ValueSerializer(Serializer):
@@ -95,7 +96,7 @@ class ValueSerializer(Serializer):
         super().__init__(java_class)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        known = _OF_FLINK.get(self.java_class)
+        known = OF_FLINK.get(self.java_class)
         if known is not None:
             self.read, self.write, self.takes_null = known.read, known.write, known.takes_null
 
@@ -115,5 +116,5 @@ class CopyableValueSerializer(ValueSerializer):
 
     def bind(self, reads: Sequence[Read]) -> None:
         super().bind(reads)
-        if self.java_class in _OF_FLINK:
-            self.size = _OF_FLINK[self.java_class].size
+        if self.java_class in OF_FLINK:
+            self.size = OF_FLINK[self.java_class].size

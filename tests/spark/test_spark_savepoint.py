@@ -6,6 +6,7 @@ import datetime as dt
 import json
 import re
 import shutil
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -21,19 +22,76 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from real_savepoints import POINTS, Point, point
 from selections import first_by_default
+from serializer_cases import cases
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups._serializers.arrays import (
+    BooleanPrimitiveArraySerializer,
+    CharPrimitiveArraySerializer,
+    DoublePrimitiveArraySerializer,
+    FloatPrimitiveArraySerializer,
+    LongPrimitiveArraySerializer,
+    ShortPrimitiveArraySerializer,
+    StringArraySerializer,
+)
 from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.base import REGISTRY, Serializer
-from keygroups._serializers.collections import ListSerializer, MapSerializer
+from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
+from keygroups._serializers.cep import (
+    DeweyNumberSerializer,
+    EventIdSerializer,
+    LockableTypeSerializer,
+    NFAStateSerializer,
+    NodeIdSerializer,
+    SharedBufferEdgeSerializer,
+    SharedBufferNodeSerializer,
+)
+from keygroups._serializers.collections import (
+    ArrayListSerializer,
+    GenericArraySerializer,
+    ListSerializer,
+    MapSerializer,
+    SetSerializer,
+)
 from keygroups._serializers.compounds import (
+    EitherSerializer,
     EnumSerializer,
+    NullableSerializer,
     RowSerializer,
+    Tuple0Serializer,
     TupleSerializer,
 )
+from keygroups._serializers.encoded import BitmapSerializer, JavaSerializer, VariantSerializer
+from keygroups._serializers.java_time import (
+    DateSerializer,
+    InstantSerializer,
+    LocalDateSerializer,
+    LocalDateTimeSerializer,
+    LocalTimeSerializer,
+    SqlDateSerializer,
+    SqlTimeSerializer,
+    SqlTimestampSerializer,
+)
 from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.pojos import PojoSerializer
+from keygroups._serializers.pojos import Member, PojoSerializer
 from keygroups._serializers.python_rows import PythonRowSerializer
+from keygroups._serializers.python_sql import (
+    PythonBigDecSerializer,
+    PythonDateSerializer,
+    PythonDecimalSerializer,
+    PythonStringSerializer,
+    PythonTimeSerializer,
+    PythonTimestampSerializer,
+)
+from keygroups._serializers.scala import (
+    CaseClassSerializer,
+    NothingSerializer,
+    OptionSerializer,
+    ScalaEnumSerializer,
+    TraversableSerializer,
+    TrySerializer,
+    UnitSerializer,
+)
 from keygroups._serializers.scalars import (
     BYTES,
     CHAR,
@@ -46,6 +104,12 @@ from keygroups._serializers.scalars import (
     SHORT,
     STRING,
     VOID_NAMESPACE,
+    CountWindowSerializer,
+    NullValueSerializer,
+    SortedLongSerializer,
+    TableGlobalWindowSerializer,
+    TableTimeWindowSerializer,
+    VoidSerializer,
 )
 from keygroups._serializers.sql_rows import (
     ArrayDataSerializer,
@@ -57,16 +121,64 @@ from keygroups._serializers.sql_rows import (
     RowDataSerializer,
     TimestampDataSerializer,
 )
-from keygroups._serializers.streaming import TimerSerializer
+from keygroups._serializers.streaming import (
+    AsyncTtlSerializer,
+    BufferEntrySerializer,
+    MetaSqnInfoSerializer,
+    RowSqnInfoSerializer,
+    SingleThreadAccessCheckingSerializer,
+    StreamElementSerializer,
+    TimerSerializer,
+    TtlAwareSerializer,
+    TwoPhaseCommitSerializer,
+    UnionSerializer,
+)
 from keygroups._serializers.table_runtime import (
     LinkedListSerializer,
     ListViewSerializer,
+    NodeSerializer,
     SortedMapSerializer,
     WindowKeySerializer,
 )
-from keygroups._values.java_values import Pojo, Variant
-from keygroups._values.sql import WindowKey
-from keygroups.errors import SavepointError
+from keygroups._serializers.value_types import (
+    CharValueSerializer,
+    CopyableValueSerializer,
+    IntValueSerializer,
+    ValueSerializer,
+)
+from keygroups._values.bitmaps import Bitmap
+from keygroups._values.cep import (
+    ComputationState,
+    DeweyNumber,
+    EventId,
+    Lockable,
+    NFAState,
+    NodeId,
+    SharedBufferEdge,
+    SharedBufferNode,
+)
+from keygroups._values.java_values import (
+    Failure,
+    Instant,
+    Left,
+    LocalDate,
+    LocalDateTime,
+    LocalTime,
+    Pojo,
+    Right,
+    Some,
+    Success,
+    Variant,
+)
+from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
+from keygroups._values.streaming import (
+    BufferEntry,
+    StreamRecord,
+    TaggedUnion,
+    TransactionHolder,
+    TwoPhaseCommitState,
+)
+from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.savepoint import (
     GlobalWindow,
@@ -86,6 +198,7 @@ from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.batches import layout_of
 from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
+from keygroups.types import LONG as LONG_TYPE
 
 TYPED = {"key": 4, "namespace": 5, "user_key": 6, "value": 7}  # where an entry has them
 HEAP = point("2.3.0-heap-canonical")
@@ -279,6 +392,9 @@ def test_an_operator_without_keyed_state_has_no_rows(spark: SparkSession) -> Non
 # --- types that no point has ------------------------------------------------------------
 
 UTC = dt.timezone.utc
+NO_NUMBERS = bytes.fromhex("3a30000000000000")  # the portable format: the cookie, 0 containers
+EDGE = SharedBufferEdgeSerializer(NodeIdSerializer(EventIdSerializer()), DeweyNumberSerializer())
+NODE_ID = NodeId(EventId(7, 5), "page")
 VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
     (FLOAT, "float", [(1.5, 1.5), (float("-inf"), float("-inf")), (None, None)]),
     (CHAR, "string", [("a", "a"), ("\xe9", "\xe9")]),
@@ -299,12 +415,15 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
     (
         PojoSerializer("a.B", ["id", "tags"], [INT, ListSerializer(TupleSerializer([INT, INT]))]),
         "struct<id:int,tags:array<struct<f0:int,f1:int>>>",
-        [({"id": 1, "tags": [(1, 2), (3, 4)]}, (1, [(1, 2), (3, 4)])), (None, None)],
+        [
+            (Pojo("a.B", {"id": 1, "tags": [(1, 2), (3, 4)]}), (1, [(1, 2), (3, 4)])),
+            (None, None),
+        ],
     ),
     (
         MapSerializer(STRING, PojoSerializer("a.B", ["id"], [INT])),
         "map<string,struct<id:int>>",
-        [({"a": {"id": 1}, "b": None}, {"a": (1,), "b": None}), ({}, {})],
+        [({"a": Pojo("a.B", {"id": 1}), "b": None}, {"a": (1,), "b": None}), ({}, {})],
     ),
     (
         ListSerializer(ListSerializer(GLOBAL_WINDOW)),
@@ -414,6 +533,228 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         "struct<f0:date,row_kind:string>",
         [(Row((dt.date(1, 1, 1),)), (dt.date(1, 1, 1), "+I"))],
     ),
+    (
+        BigDecSerializer(),
+        "string",
+        [
+            # As the examples of the JDK's documentation of BigDecimal.toString say.
+            (Decimal("123"), "123"),
+            (Decimal("-1.230E+5"), "-1.230E+5"),
+            (Decimal("12.3E+7"), "1.23E+8"),
+            (Decimal("0.00001234"), "0.00001234"),
+            (Decimal((0, (1, 2, 3), -12)), "1.23E-10"),
+            (None, None),
+        ],
+    ),
+    (BigIntSerializer(), "string", [(-(10**40), "-1" + "0" * 40), (10**5_000, "1" + "0" * 5_000)]),
+    (SortedLongSerializer(), "bigint", [(-1, -1)]),
+    (CountWindowSerializer(), "struct<id:bigint>", [(CountWindow(5), (5,))]),
+    (
+        TableTimeWindowSerializer(),
+        "struct<start:bigint,end:bigint>",
+        [(TimeWindow(-1, 5), (-1, 5))],
+    ),
+    (TableGlobalWindowSerializer(), "string", [(GlobalWindow(), "GlobalWindow")]),
+    (NullValueSerializer(), "", []),
+    (VoidSerializer(), "", []),
+    (IntValueSerializer(), "int", [(5, 5)]),
+    (CharValueSerializer(), "string", [("a", "a")]),
+    (ValueSerializer("org.apache.flink.types.DoubleValue"), "double", [(0.5, 0.5)]),
+    (CopyableValueSerializer("a.B"), "binary", [(b"\1", b"\1")]),
+    (CharPrimitiveArraySerializer(), "array<int>", [(array("H", [0, 65_535]), [0, 65_535])]),
+    (ShortPrimitiveArraySerializer(), "array<smallint>", [(array("h", [-1]), [-1])]),
+    (LongPrimitiveArraySerializer(), "array<bigint>", [(array("q"), []), (None, None)]),
+    (FloatPrimitiveArraySerializer(), "array<float>", [(array("f", [1.5]), [1.5])]),
+    (DoublePrimitiveArraySerializer(), "array<double>", [(array("d", [0.1]), [0.1])]),
+    (BooleanPrimitiveArraySerializer(), "array<boolean>", [([True, False], [True, False])]),
+    (StringArraySerializer(), "array<string>", [(["a", None], ["a", None])]),
+    (LocalDateSerializer(), "date", [(dt.date(9999, 12, 31), dt.date(9999, 12, 31))]),
+    (
+        LocalTimeSerializer(),
+        "bigint",
+        [
+            (dt.time(1, 2, 3, 4), 3_723_000_004_000),
+            (LocalTime(23, 59, 59, 999_999_999), 86_399_999_999_999),
+        ],
+    ),
+    (
+        LocalDateTimeSerializer(),
+        "timestamp_ntz",
+        [(dt.datetime(1, 1, 1, 0, 0, 0, 1), dt.datetime(1, 1, 1, 0, 0, 0, 1))],
+    ),
+    (JavaSerializer(), "binary", [(b"\xac\xed\0\5t\0\1a", b"\xac\xed\0\5t\0\1a")]),
+    (
+        VariantSerializer(),
+        "struct<value:binary,metadata:binary>",
+        [(Variant(b"v", b"m"), (b"v", b"m"))],
+    ),
+    (BitmapSerializer(), "binary", [(Bitmap(NO_NUMBERS), NO_NUMBERS)]),
+    (
+        SetSerializer(SetSerializer(STRING)),
+        "array<array<string>>",
+        [
+            ({frozenset({"b", "a"}), frozenset()}, [[], ["a", "b"]]),
+            ({None}, [None]),
+            (set(), []),
+        ],
+    ),
+    (SetSerializer(STRING), "array<string>", [({"b", None, "a"}, ["a", "b", None])]),
+    (SetSerializer(DOUBLE), "array<double>", [([0.0, -0.0], [0.0, -0.0])]),
+    (GenericArraySerializer("a.B", LONG), "array<bigint>", [([1, None], [1, None])]),
+    (ArrayListSerializer(INT), "array<int>", [([1], [1])]),
+    (NullableSerializer(INT), "int", [(1, 1), (None, None)]),
+    (
+        EitherSerializer(STRING, INT),
+        "struct<is_left:boolean,left:string,right:int>",
+        [
+            (Left("a"), (True, "a", None)),
+            (Left(None), (True, None, None)),
+            (Right(1), (False, None, 1)),
+        ],
+    ),
+    (Tuple0Serializer(), "struct<>", [((), ())]),
+    (
+        CaseClassSerializer([LONG, STRING], "a.B"),
+        "struct<f0:bigint,f1:string>",
+        [((1, "a"), (1, "a"))],
+    ),
+    (OptionSerializer(INT), "int", [(Some(1), 1), (None, None)]),
+    (
+        TrySerializer(INT, KryoSerializer("java.lang.Throwable")),
+        "struct<value:int,java_class:string,data:binary>",
+        [(Success(1), (1, None, None)), (Failure("a.B", b"\1"), (None, "a.B", b"\1"))],
+    ),
+    (TraversableSerializer("code", INT), "array<int>", [([1, None], [1, None])]),
+    (ScalaEnumSerializer("a.B", [("ON", 1)]), "string", [("ON", "ON")]),
+    (UnitSerializer(), "struct<>", [((), ())]),
+    (NothingSerializer(), "", []),
+    (TtlAwareSerializer(INT, False), "int", [(1, 1)]),
+    (SingleThreadAccessCheckingSerializer(INT), "int", [(1, 1)]),
+    (
+        AsyncTtlSerializer(INT),
+        "struct<last_access:bigint,value:int>",
+        [(TtlValue(5, 1), (5, 1))],
+    ),
+    (
+        UnionSerializer(STRING, INT),
+        "struct<input:int,value_1:string,value_2:int>",
+        [(TaggedUnion(1, "a"), (1, "a", None)), (TaggedUnion(2, 5), (2, None, 5))],
+    ),
+    (
+        ListSerializer(BufferEntrySerializer(INT)),
+        "array<struct<element:int,has_been_joined:boolean>>",
+        [([BufferEntry(1, True), None], [(1, True), None])],
+    ),
+    (
+        StreamElementSerializer(INT),
+        "string",
+        [(StreamRecord(1, 5), "StreamRecord(value=1, timestamp=5)")],
+    ),
+    (
+        TwoPhaseCommitSerializer(STRING, INT),
+        "struct<pending_transaction:struct<handle:string,transaction_start_time:bigint>,"
+        "pending_commit_transactions:array<struct<handle:string,transaction_start_time:bigint>>,"
+        "context:int>",
+        [
+            (
+                TwoPhaseCommitState(None, [TransactionHolder("a", 5)], Some(1)),
+                (None, [("a", 5)], 1),
+            )
+        ],
+    ),
+    (
+        MetaSqnInfoSerializer(),
+        "struct<high_sqn:bigint,size:bigint>",
+        [(MetaSqnInfo(1, 2), (1, 2))],
+    ),
+    (
+        RowSqnInfoSerializer(),
+        "struct<first_sqn:bigint,last_sqn:bigint>",
+        [(RowSqnInfo(1, 2), (1, 2))],
+    ),
+    (
+        NodeSerializer(STRING, LONG, LONG, LONG, LONG, LONG),
+        "struct<row:string,sqn:bigint,prev_sqn:bigint,next_sqn:bigint,"
+        "next_sqn_for_record:bigint,timestamp:bigint>",
+        [(Node("a", 1, None, 2, None, 5), ("a", 1, None, 2, None, 5))],
+    ),
+    (
+        LockableTypeSerializer(STRING),
+        "struct<reference_count:int,element:string>",
+        [(Lockable(1, "a"), (1, "a"))],
+    ),
+    (
+        SharedBufferNodeSerializer(EDGE),
+        "struct<edges:array<struct<reference_count:int,element:struct<target:struct<event_id:"
+        "struct<id:int,timestamp:bigint>,page_name:string>,version:array<int>>>>>",
+        [
+            (
+                SharedBufferNode(
+                    [
+                        Lockable(2, SharedBufferEdge(None, DeweyNumber((1, 0)))),
+                        Lockable(1, SharedBufferEdge(NODE_ID, DeweyNumber(()))),
+                    ]
+                ),
+                ([(2, (None, [1, 0])), (1, (((7, 5), "page"), []))],),
+            )
+        ],
+    ),
+    (
+        NFAStateSerializer(DeweyNumberSerializer(), EDGE.parts[0], EventIdSerializer()),
+        "struct<partial_matches:MATCHES,completed_matches:MATCHES>".replace(
+            "MATCHES",
+            "array<struct<state_name:string,previous_buffer_entry:struct<event_id:struct<id:int,"
+            "timestamp:bigint>,page_name:string>,version:array<int>,start_timestamp:bigint,"
+            "previous_timestamp:bigint,start_event:struct<id:int,timestamp:bigint>>>",
+        ),
+        [
+            (
+                NFAState(
+                    [
+                        ComputationState("a", NODE_ID, DeweyNumber((1,)), 5, 6, EventId(7, 5)),
+                        ComputationState("b", None, DeweyNumber((2,)), 5, None, None),
+                    ],
+                    [],
+                ),
+                (
+                    [
+                        ("a", ((7, 5), "page"), [1], 5, 6, (7, 5)),
+                        ("b", None, [2], 5, None, None),
+                    ],
+                    [],
+                ),
+            )
+        ],
+    ),
+    (PythonBigDecSerializer(), "string", [(Decimal("1.50"), "1.50")]),
+    (PythonDecimalSerializer(5, 2), "decimal(5,2)", [(Decimal("1.50"), Decimal("1.50"))]),
+    (PythonStringSerializer(), "string", [("a", "a")]),
+    (PythonDateSerializer(), "date", [(dt.date(1, 1, 1), dt.date(1, 1, 1))]),
+    (PythonTimeSerializer(), "int", [(dt.time(0, 0, 1), 1_000), (-5, -5)]),
+    (
+        PythonTimestampSerializer(9),
+        "struct<millisecond:bigint,nano_of_millisecond:int>",
+        [(TimestampData(5, 999_999), (5, 999_999))],
+    ),
+    (
+        TupleSerializer([INT, KryoSerializer("java.util.List")]),
+        "string",
+        [((1, ["a"]), "(1, ['a'])"), (None, None)],
+    ),
+    (
+        PojoSerializer("a.B", ["id"], [INT], met=[Member("a.C", None, PojoSerializer("a.C"))]),
+        "string",
+        [(Pojo("a.C", {}), "Pojo('a.C', {})")],
+    ),
+]
+
+INSTANTS = [
+    InstantSerializer(),
+    DateSerializer(),
+    SqlDateSerializer(),
+    SqlTimeSerializer(),
+    SqlTimestampSerializer(),
+    RowDataSerializer([parse_logical_type("TIMESTAMP_LTZ(6)")]),
 ]
 
 
@@ -426,30 +767,62 @@ def test_every_serializer_has_a_column() -> None:
     assert {*COLUMNS} <= {*REGISTRY.values()}
 
 
-@pytest.mark.parametrize(
-    ("serializer", "spark_type", "values"), first_by_default(9, VALUES), ids=str
-)
-def test_values(
-    spark: SparkSession, serializer: Serializer, spark_type: str, values: list[tuple[Any, Any]]
-) -> None:
-    column = column_of(serializer)
-    if column is None:
-        assert not spark_type
-        return
-    assert column.data_type.simpleString() == spark_type
-    rows = [(value,) for value in column.convert([value for value, _ in values])]
-    df = spark.createDataFrame(rows, T.StructType([T.StructField("v", column.data_type)]))
-    assert [plain(row.v) for row in df.collect()] == [plain(expected) for _, expected in values]
+def test_values(spark: SparkSession) -> None:
+    columns: list[tuple[T.DataType, Sequence[Any], list[Any]]] = []
+    for serializer, spark_type, values in VALUES:
+        column = column_of(serializer)
+        assert (column.data_type.simpleString() if column else "") == spark_type, serializer
+        if column is not None:
+            converted = column.convert([value for value, _ in values])
+            columns.append((column.data_type, converted, [expected for _, expected in values]))
+    schema = T.StructType(
+        [T.StructField(f"c{n}", T.ArrayType(of)) for n, (of, _, _) in enumerate(columns)]
+    )
+    df = spark.createDataFrame([tuple(converted for _, converted, _ in columns)], schema)
+    [row] = df.collect()
+    for seen, (_, _, expected) in zip(row, columns, strict=True):
+        assert [*map(plain, seen)] == [*map(plain, expected)]
 
 
 def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> None:
-    column = column_of(RowDataSerializer([parse_logical_type("TIMESTAMP_LTZ(6)")]))
+    column = column_of(TupleSerializer(INSTANTS))
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
     schema = T.StructType([T.StructField("v", column.data_type)])
-    df = spark.createDataFrame([(row,) for row in column.convert([Row((instant,))])], schema)
-    [row] = df.selectExpr("unix_micros(v.f0)").take(1)
-    assert row[0] == 1_719_835_200_000_005
+    rows = column.convert([(*(instant,) * 5, Row((instant,)))])
+    df = spark.createDataFrame([(row,) for row in rows], schema)
+    names = ["v.f0", "v.f1", "v.f2", "v.f3", "v.f4", "v.f5.f0"]
+    [row] = df.selectExpr(*(f"unix_micros({name})" for name in names)).take(1)
+    assert [*row] == [1_719_835_200_000_005] * 6
+
+
+def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
+    """Flink's cases of every serializer, by the check that Spark itself makes of values."""
+    counts: Counter[str] = Counter()
+    refused = []
+    for case in cases():
+        snapshot = b"\0\0\0\2" + case.snapshot
+        serializer = Serializer.from_snapshot(snapshot, kryo_version=case.kryo_version)
+        column = column_of(serializer)
+        if type(serializer) in WITHOUT_COLUMN - {AvroSerializer, KryoSerializer} or not column:
+            continue
+        check = T._make_type_verifier(column.data_type, nullable=True)
+        for value in case.values:
+            try:
+                decoded = serializer.decode(value.data)
+            except UnsupportedKeyTypeError:
+                continue
+            try:
+                [converted] = column.convert([decoded])
+            except InvalidValueError as error:
+                refused.append(str(error))
+                continue
+            check(converted)
+            counts[case.group] += 1
+    reasons = ("is nothing that", "half of a surrogate pair", "the key null")
+    assert all(any(reason in text for reason in reasons) for text in refused)
+    assert len(refused) < counts.total() / 8
+    assert counts.keys() >= {case.group for case in cases()} - {"dataview", "ns", "timer"}
 
 
 @pytest.mark.parametrize(
@@ -471,7 +844,23 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
         (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
         (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
         (PojoSerializer("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
+        (PojoSerializer("a.B", ["id"], [INT]), Pojo("a.C", {"id": 1}), "is nothing that"),
         (INT, True, "True is nothing that"),
+        (LocalDateSerializer(), LocalDate(10_000, 1, 1), "is nothing that"),
+        (InstantSerializer(), Instant(0, 1), r"Instant\(epoch_second=0, nano=1\) is nothing that"),
+        (DateSerializer(), 2**62, "is nothing that"),
+        (LocalDateTimeSerializer(), LocalDateTime(1, 1, 1, 0, 0, 0, 1), "is nothing that"),
+        (OptionSerializer(STRING), Some(None), r"Some\(value=None\) is nothing that"),
+        (
+            MapSerializer(SetSerializer(INT), INT),
+            {frozenset({1}): 1},
+            "a map has keys that are arrays",
+        ),
+        (
+            TupleSerializer([BigIntSerializer(), KryoSerializer("java.util.List")]),
+            (10**5_000, []),
+            "a value cannot be printed, ",
+        ),
         (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
     ],
 )
@@ -525,6 +914,63 @@ def test_keys_that_only_the_job_can_tell(spark: SparkSession, tmp_path: Path) ->
         (b"any", None, 5, None),
         (None, None, 6, b"any\0\2a"),
     ]
+
+
+@pytest.fixture(scope="module")
+def money() -> type[Serializer]:
+    """A serializer of a job's own: amounts of a currency, which the snapshot names."""
+
+    class MoneySerializer(Serializer):
+        name, versions, size, key_type = "MONEY", (1,), 8, LONG_TYPE
+
+        def __init__(self, currency: str) -> None:
+            self.java_class = currency
+            super().__init__(currency)
+
+        @classmethod
+        def from_contents(cls, cursor: Any, version: int, depth: int) -> Serializer:
+            return cls(cursor.utf())
+
+        @staticmethod
+        def read(data: bytes, pos: int) -> tuple[int, int]:
+            return int.from_bytes(data[pos : pos + 8], "big", signed=True), pos + 8
+
+    return MoneySerializer
+
+
+def test_serializers_of_the_jobs_own(
+    spark: SparkSession, tmp_path: Path, money: type[Serializer]
+) -> None:
+    """They are read on the executors as they are here, and refused where Spark sends no class."""
+    snapshot = sb.snapshot("a.MoneySnapshot", 1, sb.utf("EUR"))
+    states = [sb.state("paid", "VALUE", snapshot), sb.state("all", "LIST", sb.list_of(snapshot))]
+    header = sb.keyed_header(sb.simple("String"), states)
+    group = assign_to_key_group("a", 128)
+    key = bytes([group]) + b"\2a\0"
+    elements = sb.i64(8) + b"," + sb.i64(-9)
+    content = sb.canonical_key_group([(0, [(key, sb.i64(7))]), (1, [(key, elements)])])
+    keyed = sb.canonical(group, [len(header)], sb.inline(header + content))
+    folder = sb.write(
+        tmp_path / "point", [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-user")]
+    )
+    serializers = {"a.MoneySnapshot": money}
+    if is_connect(spark):
+        with pytest.raises(InvalidValueError, match="serializers must be None over Spark Connect"):
+            read_keyed_state(spark, folder, "by-user", serializers=serializers)
+        return
+    [unknown] = read_keyed_state(spark, folder, "by-user", "paid").collect()
+    assert unknown.value == sb.i64(7)
+    df = read_keyed_state(spark, folder, "by-user", serializers=serializers)
+    assert df.schema["value"].dataType.simpleString() == "struct<paid:bigint,all:array<bigint>>"
+    rows = df.orderBy("state").select("state", "value.paid", "value.all").collect()
+    assert rows == [("all", None, [8, -9]), ("paid", 7, None)]
+    change_max_parallelism(spark, folder, 64, tmp_path / "new", serializers=serializers)
+    written = read_savepoint(tmp_path / "new", serializers=serializers).operator("by-user")
+    assert written.max_parallelism == 64
+    assert {entry.state: entry.value for entry in written.entries()} == {
+        "all": [8, -9],
+        "paid": 7,
+    }
 
 
 # --- what is refused, and damage --------------------------------------------------------

@@ -6,9 +6,10 @@ each: what Spark would change, or hold as something else, is refused.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -16,21 +17,54 @@ from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups._serializers import (
+    arrays,
     avro,
+    big_numbers,
+    cep,
     collections,
     compounds,
+    encoded,
+    java_time,
     kryo,
     pojos,
     python_rows,
+    python_sql,
+    scala,
     scalars,
     sql_rows,
     streaming,
     table_runtime,
+    value_types,
 )
 from keygroups._values.bitmaps import Bitmap
+from keygroups._values.cep import (
+    ComputationState,
+    DeweyNumber,
+    EventId,
+    Lockable,
+    NFAState,
+    NodeId,
+    SharedBufferEdge,
+    SharedBufferNode,
+)
 from keygroups._values.checks import EPOCH
-from keygroups._values.java_values import Variant
-from keygroups._values.sql import Node, WindowKey
+from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_values import (
+    Failure,
+    Left,
+    LocalTime,
+    Right,
+    Some,
+    Success,
+    Variant,
+)
+from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
+from keygroups._values.streaming import (
+    BufferEntry,
+    TaggedUnion,
+    TransactionHolder,
+    TwoPhaseCommitState,
+)
 from keygroups.binary_row import items_of
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType
@@ -88,6 +122,8 @@ def is_of_the_job(serializer: Serializer) -> bool:
 def _is_open(serializer: Serializer) -> bool:
     """Return whether there are values of which the serializer does not tell Spark's type."""
     is_open = serializer.read is None or isinstance(serializer, _OPEN)
+    if isinstance(serializer, pojos.PojoSerializer):
+        is_open = bool(serializer.registered or serializer.met)  # subclasses, of other fields
     return is_open or any(map(_is_open, serializer.parts))
 
 
@@ -109,6 +145,125 @@ def array_of(element: SparkColumn) -> SparkColumn:
 def ttl_of(value: SparkColumn) -> SparkColumn:
     """Return the column of values with their last access."""
     return _struct_of(["last_access", "value"], [_LONG, value], TtlValue)
+
+
+def _list_of(serializer: Serializer) -> SparkColumn:
+    [element] = serializer.parts
+    return array_of(_part(element))
+
+
+def _set_of(serializer: Serializer) -> SparkColumn:
+    """Return the column of sets: arrays in an order that does not change from run to run."""
+    lists = _list_of(serializer)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        sets = _present(values, set, frozenset, list)
+        return _refilled(values, [*map(_in_order, lists.convert([*map(list, sets)]))])
+
+    return SparkColumn(lists.data_type, convert)
+
+
+def _in_order(elements: list[Any]) -> list[Any]:
+    try:
+        return sorted(elements)
+    except TypeError:  # null, or a struct with a null
+        return sorted(elements, key=repr)
+
+
+def _option_of(value: SparkColumn) -> SparkColumn:
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        somes = _present(values, Some)
+        for some in somes:
+            if some.value is None:  # which is not the same as None
+                raise _unfit(some)
+        converted = value.convert([some.value for some in somes])
+        return _refilled(values, list(converted))
+
+    return SparkColumn(value.data_type, convert)
+
+
+def _branches_of(
+    names: Collection[str],
+    parts: Sequence[SparkColumn],
+    fields_of: Callable[[Any], tuple[Any, ...]],
+    *classes: type,
+) -> SparkColumn:
+    """Return the column of what is of several types: structs with a field for each."""
+    fields = _struct_of(names, parts)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        branches = [fields_of(value) for value in _present(values, *classes)]
+        return fields.convert(_refilled(values, branches))
+
+    return SparkColumn(fields.data_type, convert)
+
+
+def _either_of(serializer: Serializer) -> SparkColumn:
+    names, parts = ["is_left", "left", "right"], [_BOOLEAN, *map(_part, serializer.parts)]
+    return _branches_of(
+        names,
+        parts,
+        lambda either: (
+            (True, either.value, None) if type(either) is Left else (False, None, either.value)
+        ),
+        Left,
+        Right,
+    )
+
+
+def _union_of(serializer: Serializer) -> SparkColumn:
+    names, parts = ["input", "value_1", "value_2"], [_INT, *map(_part, serializer.parts)]
+    return _branches_of(
+        names,
+        parts,
+        lambda union: (1, union.value, None) if union.input == 1 else (2, None, union.value),
+        TaggedUnion,
+    )
+
+
+def _try_of(serializer: Serializer) -> SparkColumn:
+    names, parts = ["value", "java_class", "data"], [_part(serializer.parts[0]), _STRING, BINARY]
+    return _branches_of(
+        names,
+        parts,
+        lambda result: (
+            (result.value, None, None)
+            if type(result) is Success
+            else (None, result.java_class, result.data)
+        ),
+        Success,
+        Failure,
+    )
+
+
+def _two_phase_of(serializer: Serializer) -> SparkColumn:
+    transaction, context = serializer.parts
+    holder = _struct_of(TransactionHolder._fields, [_part(transaction), _LONG], TransactionHolder)
+    parts = [holder, array_of(holder), _option_of(_part(context))]
+    return _struct_of(TwoPhaseCommitState._fields, parts, TwoPhaseCommitState)
+
+
+def _matches_of(serializer: Serializer) -> SparkColumn:
+    version, node_id, event_id = map(_part, serializer.parts)
+    match = _struct_of(
+        ComputationState._fields,
+        [_STRING, node_id, version, _LONG, _LONG, event_id],
+        ComputationState,
+    )
+    return _struct_of(NFAState._fields, [array_of(match)] * 2, NFAState)
+
+
+def _lockable_of(element: SparkColumn) -> SparkColumn:
+    return _struct_of(Lockable._fields, [_INT, element], Lockable)
+
+
+def _tuple_of(serializer: Serializer) -> SparkColumn:
+    return _struct_of(_numbered(serializer.parts), [*map(_part, serializer.parts)])
+
+
+def _field_of(serializer: Serializer) -> SparkColumn:
+    """Return the column of a serializer that is of one type of Flink SQL."""
+    return _logical(serializer.fields[0], is_key=False)
 
 
 def _part(serializer: Serializer) -> SparkColumn:
@@ -176,7 +331,13 @@ def _map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
         maps = _present(values, dict)
         keys = iter(key.convert(list(chain.from_iterable(maps))))
         items = iter(value.convert(list(chain.from_iterable(one.values() for one in maps))))
-        converted = [dict(zip(islice(keys, len(one)), islice(items, len(one)))) for one in maps]
+        try:
+            converted = [dict(zip(islice(keys, len(of)), islice(items, len(of)))) for of in maps]
+        except TypeError:  # a key is an array, or has one
+            raise InvalidValueError(
+                "a map has keys that are arrays, which Python has not: read it with "
+                "keygroups.savepoint"
+            ) from None
         if any(None in one for one in converted):
             raise InvalidValueError("a map has the key null, which no map of Spark has")
         return _refilled(values, converted)
@@ -294,6 +455,21 @@ def _day_millis(value: time | int) -> int:
     return seconds * 1000 + value.microsecond // 1000
 
 
+def _nano_of_day(value: time | LocalTime) -> int:
+    if isinstance(value, LocalTime):
+        return nano_of_day(*value)
+    return nano_of_day(value.hour, value.minute, value.second, value.microsecond * 1_000)
+
+
+def _printed(values: Sequence[Any]) -> Sequence[Any]:
+    try:
+        return [None if value is None else repr(value) for value in values]
+    except ValueError as error:  # of a number with more digits than Python prints
+        raise InvalidValueError(
+            f"a value cannot be printed, {error}: read it with keygroups.savepoint"
+        ) from None
+
+
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     if isinstance(value, TimestampData):
         return value.millisecond, value.nano_of_millisecond
@@ -306,10 +482,7 @@ def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
 _LONG = SparkColumn(T.LongType(), _checked(int))
 _INT = SparkColumn(T.IntegerType(), _checked(int))
 _STRING = SparkColumn(T.StringType(), _check_text)
-_TEXT = SparkColumn(
-    T.StringType(), lambda values: [None if value is None else repr(value) for value in values]
-)
-_OF_JOB = (kryo.KryoSerializer, pojos.PojoSerializer)
+_TEXT = SparkColumn(T.StringType(), _printed)
 _OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
 BINARY = SparkColumn(T.BinaryType(), _checked(bytes))
 """What takes the job's classes to read."""
@@ -320,9 +493,31 @@ _SHORT = SparkColumn(T.ShortType(), _checked(int))
 _FLOAT = SparkColumn(T.FloatType(), _checked(float))
 _DOUBLE = SparkColumn(T.DoubleType(), _checked(float))
 
+_NUMBER_TEXT = Context(capitals=1).to_sci_string  # as BigDecimal.toString has it
+_BIG_DEC = SparkColumn(T.StringType(), _mapped(_NUMBER_TEXT, Decimal))
+_BIG_INT = SparkColumn(
+    T.StringType(), _mapped(lambda number: str(big_numbers.to_decimal(number)), int)
+)
+_DATE = SparkColumn(T.DateType(), _checked(date))
+_TIMESTAMP = SparkColumn(T.TimestampType(), _checked(datetime))
+_TIMESTAMP_NTZ = SparkColumn(T.TimestampNTZType(), _checked(datetime))
+_DAY_MILLIS = SparkColumn(T.IntegerType(), _mapped(_day_millis, time, int))
+_VARIANT = _struct_of(Variant._fields, [BINARY, BINARY], Variant)
+_BITMAP = SparkColumn(T.BinaryType(), _mapped(lambda bitmap: bitmap.data, Bitmap))
+_TIME_WINDOW = _struct_of(TimeWindow._fields, [_LONG, _LONG], TimeWindow)
+_GLOBAL_WINDOW = SparkColumn(T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow))
+_EMPTY = _struct_of([], [])
+
+
+def _numbers(element_type: T.DataType) -> SparkColumn:
+    """Return the column of arrays of numbers."""
+    return SparkColumn(T.ArrayType(element_type), _mapped(array.tolist, array))
+
+
 COLUMNS: dict[
     type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn | None] | None
 ] = {
+    # keygroups._serializers.scalars, value_types, big_numbers
     scalars.BooleanSerializer: _BOOLEAN,
     scalars.ByteSerializer: _BYTE,
     scalars.ShortSerializer: _SHORT,
@@ -333,38 +528,131 @@ COLUMNS: dict[
     scalars.CharSerializer: _STRING,
     scalars.StringSerializer: _STRING,
     scalars.StringDataSerializer: _STRING,
+    scalars.SortedLongSerializer: _LONG,
     scalars.BytePrimitiveArraySerializer: BINARY,
     scalars.ByteArrayWrapperSerializer: BINARY,
     scalars.NullSerializer: None,
+    scalars.VoidSerializer: None,
+    scalars.NullValueSerializer: None,
     scalars.VoidNamespaceSerializer: None,
-    scalars.TimeWindowSerializer: _struct_of(["start", "end"], [_LONG, _LONG], TimeWindow),
-    scalars.GlobalWindowSerializer: SparkColumn(
-        T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow)
+    scalars.QueryableVoidNamespaceSerializer: None,
+    scalars.TimeWindowSerializer: _TIME_WINDOW,
+    scalars.TableTimeWindowSerializer: _TIME_WINDOW,
+    scalars.GlobalWindowSerializer: _GLOBAL_WINDOW,
+    scalars.TableGlobalWindowSerializer: _GLOBAL_WINDOW,
+    scalars.CountWindowSerializer: _struct_of(CountWindow._fields, [_LONG], CountWindow),
+    value_types.BooleanValueSerializer: _BOOLEAN,
+    value_types.ByteValueSerializer: _BYTE,
+    value_types.ShortValueSerializer: _SHORT,
+    value_types.IntValueSerializer: _INT,
+    value_types.LongValueSerializer: _LONG,
+    value_types.FloatValueSerializer: _FLOAT,
+    value_types.DoubleValueSerializer: _DOUBLE,
+    value_types.CharValueSerializer: _STRING,
+    value_types.StringValueSerializer: _STRING,
+    value_types.ValueSerializer: lambda made: column_of(value_types.OF_FLINK[made.java_class]),
+    value_types.CopyableValueSerializer: lambda made: column_of(
+        value_types.OF_FLINK[made.java_class]
     ),
-    compounds.EnumSerializer: _STRING,
-    collections.ListSerializer: lambda made: array_of(_part(made.parts[0])),
+    big_numbers.BigIntSerializer: _BIG_INT,
+    big_numbers.BigDecSerializer: _BIG_DEC,
+    # arrays, java_time, encoded
+    arrays.BooleanPrimitiveArraySerializer: array_of(_BOOLEAN),
+    arrays.CharPrimitiveArraySerializer: _numbers(T.IntegerType()),
+    arrays.ShortPrimitiveArraySerializer: _numbers(T.ShortType()),
+    arrays.IntPrimitiveArraySerializer: _numbers(T.IntegerType()),
+    arrays.LongPrimitiveArraySerializer: _numbers(T.LongType()),
+    arrays.FloatPrimitiveArraySerializer: _numbers(T.FloatType()),
+    arrays.DoublePrimitiveArraySerializer: _numbers(T.DoubleType()),
+    arrays.StringArraySerializer: array_of(_STRING),
+    java_time.LocalDateSerializer: _DATE,
+    java_time.LocalTimeSerializer: SparkColumn(
+        T.LongType(), _mapped(_nano_of_day, time, LocalTime)
+    ),
+    java_time.LocalDateTimeSerializer: _TIMESTAMP_NTZ,
+    java_time.InstantSerializer: _TIMESTAMP,
+    java_time.DateSerializer: _TIMESTAMP,
+    java_time.SqlDateSerializer: _TIMESTAMP,
+    java_time.SqlTimeSerializer: _TIMESTAMP,
+    java_time.SqlTimestampSerializer: _TIMESTAMP,
+    encoded.JavaSerializer: BINARY,
+    encoded.VariantSerializer: _VARIANT,
+    encoded.BitmapSerializer: _BITMAP,
+    # collections, compounds, pojos, scala
+    collections.ListSerializer: _list_of,
+    collections.ArrayListSerializer: _list_of,
+    collections.GenericArraySerializer: _list_of,
+    collections.SetSerializer: _set_of,
     collections.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
-    collections.ArrayListSerializer: lambda made: array_of(_part(made.parts[0])),
-    collections.GenericArraySerializer: lambda made: array_of(_part(made.parts[0])),
-    compounds.NullableSerializer: lambda made: _part(made.parts[0]),
+    compounds.EnumSerializer: _STRING,
+    compounds.NullableSerializer: _only_part,
+    compounds.EitherSerializer: _either_of,
+    compounds.TupleSerializer: _tuple_of,
+    compounds.Tuple0Serializer: _EMPTY,
+    compounds.RowSerializer: lambda made: _row_of([*map(_part, made.parts)]),
+    pojos.PojoSerializer: _pojo_of,
+    scala.CaseClassSerializer: _tuple_of,
+    scala.CaseClassSerializer2: _tuple_of,
+    scala.Tuple2CaseClassSerializer: _tuple_of,
+    scala.Tuple2CaseClassSerializer2: _tuple_of,
+    scala.OptionSerializer: lambda made: _option_of(_part(made.parts[0])),
+    scala.OptionSerializer2: lambda made: _option_of(_part(made.parts[0])),
+    scala.ScalaEitherSerializer: _either_of,
+    scala.ScalaEitherSerializer2: _either_of,
+    scala.TrySerializer: _try_of,
+    scala.TrySerializer2: _try_of,
+    scala.TraversableSerializer: _list_of,
+    scala.TraversableSerializer2: _list_of,
+    scala.ScalaEnumSerializer: _STRING,
+    scala.ScalaEnumSerializer2: _STRING,
+    scala.UnitSerializer: _EMPTY,
+    scala.UnitSerializer2: _EMPTY,
+    scala.NothingSerializer: None,
+    scala.NothingSerializer2: None,
+    # streaming, cep
     streaming.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
     streaming.AsyncTtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
-    compounds.RowSerializer: lambda made: _row_of([*map(_part, made.parts)]),
-    compounds.TupleSerializer: lambda made: _struct_of(
-        _numbered(made.parts), [*map(_part, made.parts)]
+    streaming.TtlAwareSerializer: _only_part,
+    streaming.SingleThreadAccessCheckingSerializer: _only_part,
+    streaming.UnionSerializer: _union_of,
+    streaming.BufferEntrySerializer: lambda made: _struct_of(
+        BufferEntry._fields, [_part(made.parts[0]), _BOOLEAN], BufferEntry
     ),
-    pojos.PojoSerializer: _pojo_of,
+    streaming.StreamElementSerializer: _TEXT,  # which no keyed state has
+    streaming.TwoPhaseCommitSerializer: _two_phase_of,
+    streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
+    streaming.MetaSqnInfoSerializer: _struct_of(MetaSqnInfo._fields, [_LONG] * 2, MetaSqnInfo),
+    streaming.RowSqnInfoSerializer: _struct_of(RowSqnInfo._fields, [_LONG] * 2, RowSqnInfo),
+    cep.EventIdSerializer: _struct_of(EventId._fields, [_INT, _LONG], EventId),
+    cep.DeweyNumberSerializer: SparkColumn(
+        T.ArrayType(T.IntegerType()), _mapped(lambda version: list(version.digits), DeweyNumber)
+    ),
+    cep.NodeIdSerializer: lambda made: _struct_of(
+        NodeId._fields, [_part(made.parts[0]), _STRING], NodeId
+    ),
+    cep.SharedBufferEdgeSerializer: lambda made: _struct_of(
+        SharedBufferEdge._fields, [*map(_part, made.parts)], SharedBufferEdge
+    ),
+    cep.LockableTypeSerializer: lambda made: _lockable_of(_part(made.parts[0])),
+    cep.SharedBufferNodeSerializer: lambda made: _struct_of(
+        SharedBufferNode._fields,
+        [array_of(_lockable_of(_part(made.parts[0])))],
+        SharedBufferNode,
+    ),
+    cep.SharedBufferNodeV1Serializer: BINARY,
+    cep.NFAStateSerializer: _matches_of,
+    # sql_rows, table_runtime, python_rows, python_sql
     sql_rows.RowDataSerializer: lambda made: _sql_row_of(made.fields, is_key=False),
     sql_rows.RawValueDataSerializer: BINARY,
     sql_rows.BinaryRowDataSerializer: BINARY,
-    sql_rows.ArrayDataSerializer: lambda made: array_of(_logical(made.fields[0], is_key=False)),
+    sql_rows.ArrayDataSerializer: lambda made: array_of(_field_of(made)),
     sql_rows.MapDataSerializer: lambda made: _map_of(
         *(_logical(field, is_key=False) for field in made.fields)
     ),
-    sql_rows.DecimalDataSerializer: lambda made: _logical(made.fields[0], is_key=False),
-    sql_rows.TimestampDataSerializer: lambda made: _logical(made.fields[0], is_key=False),
+    sql_rows.DecimalDataSerializer: _field_of,
+    sql_rows.TimestampDataSerializer: _field_of,
     sql_rows.ExternalSerializer: _only_part,
-    table_runtime.LinkedListSerializer: lambda made: array_of(_part(made.parts[0])),
+    table_runtime.LinkedListSerializer: _list_of,
     table_runtime.SortedMapSerializer: lambda made: _map_of(*map(_part, made.parts)),
     table_runtime.NullAwareMapSerializer: lambda made: _map_of(*map(_part, made.parts)),
     table_runtime.ListViewSerializer: _only_part,
@@ -379,12 +667,18 @@ COLUMNS: dict[
     python_rows.PythonArraySerializer: lambda made: array_of(_typed(made.parts[0])),
     python_rows.PythonMapSerializer: lambda made: _map_of(*map(_typed, made.parts)),
     python_rows.PythonRowSerializer: lambda made: _row_of([*map(_typed, made.parts)]),
+    python_sql.PythonStringSerializer: _STRING,
+    python_sql.PythonBigDecSerializer: _BIG_DEC,
+    python_sql.PythonDecimalSerializer: _field_of,
+    python_sql.PythonDateSerializer: _DATE,
+    python_sql.PythonTimeSerializer: _DAY_MILLIS,
+    python_sql.PythonTimestampSerializer: _field_of,
 }
 """The column of each class of serializers, or what makes it; None where all values are None."""
 
 _TIMESTAMPS = {
-    "TIMESTAMP": SparkColumn(T.TimestampNTZType(), _checked(datetime)),
-    "TIMESTAMP_LTZ": SparkColumn(T.TimestampType(), _checked(datetime)),
+    "TIMESTAMP": _TIMESTAMP_NTZ,
+    "TIMESTAMP_LTZ": _TIMESTAMP,
 }
 _FINE_TIMESTAMP = SparkColumn(
     T.StructType(
@@ -407,8 +701,8 @@ _LOGICAL = {
     "VARCHAR": _STRING,
     "INTERVAL_YEAR_MONTH": _INT,
     "INTERVAL_DAY_TIME": _LONG,
-    "VARIANT": _struct_of(Variant._fields, [BINARY, BINARY], Variant),
-    "BITMAP": SparkColumn(T.BinaryType(), _mapped(lambda bitmap: bitmap.data, Bitmap)),
-    "DATE": SparkColumn(T.DateType(), _checked(date)),
-    "TIME": SparkColumn(T.IntegerType(), _mapped(_day_millis, time, int)),
+    "VARIANT": _VARIANT,
+    "BITMAP": _BITMAP,
+    "DATE": _DATE,
+    "TIME": _DAY_MILLIS,
 }
