@@ -292,16 +292,16 @@ class NullSerializer(Simple):
         name, written = self.name, bytes(self.size or 0)
 
         def read_none(data: bytes, pos: int) -> tuple[None, int]:
-            if written:
-                data[pos]  # which Flink does not look at either
-            return None, pos + len(written)
+            data[pos]  # which Flink does not look at either
+            return None, pos + 1
 
         def write_none(value: object) -> bytes:
             if value is not None:
                 raise InvalidTypeError(f"{name} must be None, got {show(value)}")
             return written
 
-        self.read, self.write = read_none, write_none
+        self.read = read_none if written else lambda data, pos: (None, pos)
+        self.write = write_none
 
 
 class VoidSerializer(NullSerializer):
