@@ -242,6 +242,7 @@ def test_nul_in_texts() -> None:
     assert seen(np.array(["a", "bcd", "e", "\0f"])) == [97, 97347, 101, 102]
 
 
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # by newer NumPy
 @pytest.mark.parametrize("unit", ["Y", "M", "ps", "fs", "as", "generic"])
 def test_units_that_no_java_class_has(unit: str) -> None:
     """A year may be a java.time.Year, and Java counts nanoseconds."""
