@@ -1,7 +1,8 @@
 """Spark's types for Flink's serializers, and how the values that they read become Spark's.
 
 A converter takes all values of a column at once and returns them as Spark takes them. It looks at
-each: what Spark would change, or hold as something else, is refused.
+each: what Spark would change, or hold as something else, is refused. What restores the values
+takes an array of Arrow, as Spark sends it, and leaves to the serializer whether it writes them.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime, time
-from decimal import Context, Decimal
-from itertools import chain, islice
+from decimal import Context, Decimal, InvalidOperation
+from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
 from pyspark.sql import types as T
 
+from keygroups import types
 from keygroups._checks import show
 from keygroups._serializers import (
     arrays,
@@ -78,17 +80,25 @@ from keygroups.savepoint import (
     TtlValue,
 )
 from keygroups.state_keys import serializer_of
+from keygroups.types import KeyType
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]
+Restore = Callable[[Any], list[Any]]
 
 _MICROSECOND_DIGITS = 6
 
 
+def _python_values(array: Any) -> list[Any]:
+    values: list[Any] = array.to_pylist()
+    return values
+
+
 class SparkColumn(NamedTuple):
-    """A type of Spark, and what makes its values."""
+    """A type of Spark, what makes its values, and what makes ours of an array of them."""
 
     data_type: T.DataType
     convert: Convert
+    restore: Restore = _python_values
 
 
 def column_of(serializer: Serializer) -> SparkColumn | None:
@@ -108,6 +118,32 @@ def key_column_of(serializer: Serializer) -> SparkColumn | None:
     if isinstance(serializer, sql_rows.RowDataSerializer):
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)
+
+
+def column_of_key_type(key_type: KeyType) -> SparkColumn:
+    """Return the column that state of a key type is written from; its rows are all +I.
+
+    Raises UnsupportedKeyTypeError for one whose serializer is not known.
+    """
+    if isinstance(key_type, (types.TUPLE, types.ROW)):
+        parts = [column_of_key_type(field) for field in key_type.fields]
+        return struct_of(_numbered(parts), parts)
+    if isinstance(key_type, types.LIST):
+        return array_of(column_of_key_type(key_type.element))
+    if isinstance(key_type, types.SET):
+        return _set_of(column_of_key_type(key_type.element))
+    if isinstance(key_type, types.MAP):
+        return _map_of(*map(column_of_key_type, key_type.parts))
+    if key_type == types.BIG_DEC:
+        return _DECIMAL
+    return key_column_of(serializer_of(key_type)) or _STRING
+
+
+def is_written(serializer: Serializer) -> bool:
+    """Return whether state of a serializer is written from columns of its type."""
+    is_known = type(serializer) in COLUMNS or serializer.key_type is not None
+    is_text = isinstance(serializer, streaming.StreamElementSerializer) or _is_open(serializer)
+    return is_known and not is_text and all(map(is_written, serializer.parts))
 
 
 def is_of_the_job(serializer: Serializer) -> bool:
@@ -139,12 +175,17 @@ def array_of(element: SparkColumn) -> SparkColumn:
         rest = iter(converted)
         return _refilled(values, [list(islice(rest, len(array))) for array in arrays])
 
-    return SparkColumn(T.ArrayType(element.data_type), convert)
+    def restore(array: Any) -> list[Any]:
+        elements = iter(element.restore(array.flatten()))  # without what a null has in it
+        lengths = array.value_lengths().to_pylist()
+        return [None if length is None else list(islice(elements, length)) for length in lengths]
+
+    return SparkColumn(T.ArrayType(element.data_type), convert, restore)
 
 
 def ttl_of(value: SparkColumn) -> SparkColumn:
     """Return the column of values with their last access."""
-    return _struct_of(["last_access", "value"], [_LONG, value], TtlValue)
+    return struct_of(["last_access", "value"], [_LONG, value], TtlValue)
 
 
 def _list_of(serializer: Serializer) -> SparkColumn:
@@ -152,15 +193,21 @@ def _list_of(serializer: Serializer) -> SparkColumn:
     return array_of(_part(element))
 
 
-def _set_of(serializer: Serializer) -> SparkColumn:
+def _set_of(element: SparkColumn) -> SparkColumn:
     """Return the column of sets: arrays in an order that does not change from run to run."""
-    lists = _list_of(serializer)
+    lists = array_of(element)
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         sets = _present(values, set, frozenset, list)
         return _refilled(values, [*map(_in_order, lists.convert([*map(list, sets)]))])
 
-    return SparkColumn(lists.data_type, convert)
+    def restore(array: Any) -> list[Any]:
+        return [
+            None if elements is None else collections.as_set(elements)
+            for elements in lists.restore(array)
+        ]
+
+    return SparkColumn(lists.data_type, convert, restore)
 
 
 def _in_order(elements: list[Any]) -> list[Any]:
@@ -179,23 +226,30 @@ def _option_of(value: SparkColumn) -> SparkColumn:
         converted = value.convert([some.value for some in somes])
         return _refilled(values, list(converted))
 
-    return SparkColumn(value.data_type, convert)
+    def restore(array: Any) -> list[Any]:
+        return [None if of is None else Some(of) for of in value.restore(array)]
+
+    return SparkColumn(value.data_type, convert, restore)
 
 
 def _branches_of(
     names: Collection[str],
     parts: Sequence[SparkColumn],
     fields_of: Callable[[Any], tuple[Any, ...]],
+    value_of: Callable[..., Any],
     *classes: type,
 ) -> SparkColumn:
     """Return the column of what is of several types: structs with a field for each."""
-    fields = _struct_of(names, parts)
+    fields = struct_of(names, parts)
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         branches = [fields_of(value) for value in _present(values, *classes)]
         return fields.convert(_refilled(values, branches))
 
-    return SparkColumn(fields.data_type, convert)
+    def restore(array: Any) -> list[Any]:
+        return [None if of is None else value_of(*of) for of in fields.restore(array)]
+
+    return SparkColumn(fields.data_type, convert, restore)
 
 
 def _either_of(serializer: Serializer) -> SparkColumn:
@@ -206,9 +260,25 @@ def _either_of(serializer: Serializer) -> SparkColumn:
         lambda either: (
             (True, either.value, None) if type(either) is Left else (False, None, either.value)
         ),
+        _either,
         Left,
         Right,
     )
+
+
+def _global_window(text: str) -> GlobalWindow:
+    if text != "GlobalWindow":
+        raise InvalidValueError(f"a GlobalWindow must be its name, got {show(text)}")
+    return GlobalWindow()
+
+
+def _either(is_left: bool | None, left: Any, right: Any) -> Left | Right:
+    if is_left is None or (right if is_left else left) is not None:
+        raise InvalidValueError(
+            "an Either must be a left or a right value, as is_left says, got "
+            f"{show((is_left, left, right))}"
+        )
+    return Left(left) if is_left else Right(right)
 
 
 def _union_of(serializer: Serializer) -> SparkColumn:
@@ -217,8 +287,18 @@ def _union_of(serializer: Serializer) -> SparkColumn:
         names,
         parts,
         lambda union: (1, union.value, None) if union.input == 1 else (2, None, union.value),
+        _tagged,
         TaggedUnion,
     )
+
+
+def _tagged(number: int | None, first: Any, second: Any) -> TaggedUnion:
+    if number not in (1, 2) or (second if number == 1 else first) is not None:
+        raise InvalidValueError(
+            "a TaggedUnion must have the value of its input, 1 or 2, got "
+            f"{show((number, first, second))}"
+        )
+    return TaggedUnion(number, first if number == 1 else second)
 
 
 def _try_of(serializer: Serializer) -> SparkColumn:
@@ -231,34 +311,46 @@ def _try_of(serializer: Serializer) -> SparkColumn:
             if type(result) is Success
             else (None, result.java_class, result.data)
         ),
+        _try,
         Success,
         Failure,
     )
 
 
+def _try(value: Any, java_class: str | None, data: bytes | None) -> Success | Failure:
+    if java_class is None and data is None:
+        return Success(value)
+    if java_class is None or data is None or value is not None:
+        raise InvalidValueError(
+            "a Try must have a value, or both java_class and data, got "
+            f"{show((value, java_class, data))}"
+        )
+    return Failure(java_class, data)
+
+
 def _two_phase_of(serializer: Serializer) -> SparkColumn:
     transaction, context = serializer.parts
-    holder = _struct_of(TransactionHolder._fields, [_part(transaction), _LONG], TransactionHolder)
+    holder = struct_of(TransactionHolder._fields, [_part(transaction), _LONG], TransactionHolder)
     parts = [holder, array_of(holder), _option_of(_part(context))]
-    return _struct_of(TwoPhaseCommitState._fields, parts, TwoPhaseCommitState)
+    return struct_of(TwoPhaseCommitState._fields, parts, TwoPhaseCommitState)
 
 
 def _matches_of(serializer: Serializer) -> SparkColumn:
     version, node_id, event_id = map(_part, serializer.parts)
-    match = _struct_of(
+    match = struct_of(
         ComputationState._fields,
         [_STRING, node_id, version, _LONG, _LONG, event_id],
         ComputationState,
     )
-    return _struct_of(NFAState._fields, [array_of(match)] * 2, NFAState)
+    return struct_of(NFAState._fields, [array_of(match)] * 2, NFAState)
 
 
 def _lockable_of(element: SparkColumn) -> SparkColumn:
-    return _struct_of(Lockable._fields, [_INT, element], Lockable)
+    return struct_of(Lockable._fields, [_INT, element], Lockable)
 
 
 def _tuple_of(serializer: Serializer) -> SparkColumn:
-    return _struct_of(_numbered(serializer.parts), [*map(_part, serializer.parts)])
+    return struct_of(_numbered(serializer.parts), [*map(_part, serializer.parts)])
 
 
 def _field_of(serializer: Serializer) -> SparkColumn:
@@ -287,7 +379,7 @@ def _numbered(parts: Sequence[object]) -> list[str]:
     return [f"f{index}" for index in range(len(parts))]
 
 
-def _struct_of(
+def struct_of(
     names: Collection[str], parts: Sequence[SparkColumn], cls: type = tuple
 ) -> SparkColumn:
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -295,24 +387,34 @@ def _struct_of(
         columns = [part.convert(column) for part, column in zip(parts, zip(*rows))]
         return _refilled(values, list(zip(*columns)) if columns else [()] * len(rows))
 
+    def restore(array: Any) -> list[Any]:
+        columns = [part.restore(of) for part, of in zip(parts, array.flatten())]
+        is_valid = array.is_valid().to_pylist()
+        rows = zip(*columns) if columns else repeat(())
+        make = tuple if cls is tuple else getattr(cls, "_make", cls)
+        return [make(row) if valid else None for row, valid in zip(rows, is_valid)]
+
     fields = [T.StructField(name, part.data_type) for name, part in zip(names, parts)]
-    return SparkColumn(T.StructType(fields), convert)
+    return SparkColumn(T.StructType(fields), convert, restore)
 
 
 def _row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
     """Return the column of Rows, which have a kind beside their fields."""
-    fields = _struct_of([*_numbered(parts), "row_kind"], [*parts, _STRING])
+    fields = struct_of([*_numbered(parts), "row_kind"], [*parts, _STRING])
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         rows = _present(values, Row)
         return fields.convert(_refilled(values, [(*row, row.row_kind) for row in rows]))
 
-    return SparkColumn(fields.data_type, convert)
+    def restore(array: Any) -> list[Any]:
+        return [None if row is None else Row(row[:-1], row[-1]) for row in fields.restore(array)]
+
+    return SparkColumn(fields.data_type, convert, restore)
 
 
 def _pojo_of(serializer: Serializer) -> SparkColumn:
     names = serializer.names
-    fields = _struct_of(names, [*map(_part, serializer.parts)])
+    fields = struct_of(names, [*map(_part, serializer.parts)])
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         pojos = _present(values, Pojo)
@@ -322,7 +424,13 @@ def _pojo_of(serializer: Serializer) -> SparkColumn:
         rows = [tuple(pojo[name] for name in names) for pojo in pojos]
         return fields.convert(_refilled(values, rows))
 
-    return SparkColumn(fields.data_type, convert)
+    def restore(array: Any) -> list[Any]:
+        return [
+            None if row is None else Pojo(serializer.java_class, dict(zip(names, row)))
+            for row in fields.restore(array)
+        ]
+
+    return SparkColumn(fields.data_type, convert, restore)
 
 
 def _map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
@@ -331,25 +439,33 @@ def _map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
         maps = _present(values, dict)
         keys = iter(key.convert(list(chain.from_iterable(maps))))
         items = iter(value.convert(list(chain.from_iterable(one.values() for one in maps))))
-        try:
-            converted = [dict(zip(islice(keys, len(of)), islice(items, len(of)))) for of in maps]
-        except TypeError:  # a key is an array, or has one
-            raise InvalidValueError(
-                "a map has keys that are arrays, which Python has not: read it with "
-                "keygroups.savepoint"
-            ) from None
+        converted = []
+        for one in maps:
+            try:
+                converted.append(dict(zip(islice(keys, len(one)), islice(items, len(one)))))
+            except TypeError:  # a key is a set, which is an array in Spark
+                raise _unfit(one) from None
         if any(None in one for one in converted):
             raise InvalidValueError("a map has the key null, which no map of Spark has")
         return _refilled(values, converted)
 
-    return SparkColumn(T.MapType(key.data_type, value.data_type), convert)
+    def restore(array: Any) -> list[Any]:
+        import pyarrow as pa
+
+        of = array.type
+        item = pa.struct([pa.field("key", of.key_type), pa.field("value", of.item_type)])
+        pairs = pairs_of.restore(array.cast(pa.list_(item)))
+        return [None if items is None else collections.as_dict(items) for items in pairs]
+
+    pairs_of = array_of(struct_of(["key", "value"], [key, value]))
+    return SparkColumn(T.MapType(key.data_type, value.data_type), convert, restore)
 
 
 def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> SparkColumn:
     parts = [_logical(field, is_key) for field in fields]
     if not is_key:
         return _row_of(parts)
-    row = _struct_of(_numbered(parts), parts, Row)
+    row = struct_of(_numbered(parts), parts, Row)
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         for value in values:
@@ -357,7 +473,7 @@ def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> SparkColumn:
                 raise _unfit(value)
         return row.convert(values)
 
-    return SparkColumn(row.data_type, convert)
+    return SparkColumn(row.data_type, convert, row.restore)
 
 
 def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
@@ -461,13 +577,55 @@ def _nano_of_day(value: time | LocalTime) -> int:
     return nano_of_day(value.hour, value.minute, value.second, value.microsecond * 1_000)
 
 
-def _printed(values: Sequence[Any]) -> Sequence[Any]:
+def _restored(function: Callable[[Any], Any]) -> Restore:
+    """Make what applies a function to the values of an array."""
+    return lambda array: [
+        None if value is None else function(value) for value in array.to_pylist()
+    ]
+
+
+def _of_day(units: int) -> Callable[[int], Any]:
+    """Return what makes a time of the day of so many units in a second."""
+    nanos = 1_000_000_000 // units
+
+    def time_of_day(number: int) -> time | LocalTime | int:
+        if not 0 <= number < 86_400 * units:
+            return number
+        seconds, nano = divmod(number * nanos, 1_000_000_000)
+        hour, minute, second = seconds // 3600, seconds // 60 % 60, seconds % 60
+        if nano % 1_000:
+            return LocalTime(hour, minute, second, nano)
+        return time(hour, minute, second, nano // 1_000)
+
+    return time_of_day
+
+
+def _big_dec(text: str) -> Decimal:
+    """Return the number whose text of BigDecimal.toString is given."""
     try:
-        return [None if value is None else repr(value) for value in values]
-    except ValueError as error:  # of a number with more digits than Python prints
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or _NUMBER_TEXT(number) != text:
         raise InvalidValueError(
-            f"a value cannot be printed, {error}: read it with keygroups.savepoint"
-        ) from None
+            f"a BigDecimal must be text as its toString() writes it, got {show(text)}"
+        )
+    return number
+
+
+def _big_int(text: str) -> int:
+    """Return the number of a text; int() takes no more than 4300 digits."""
+    number = _big_dec(text)
+    if number.as_tuple().exponent != 0:
+        raise InvalidValueError(f"a BigInteger must be digits alone, got {show(text)}")
+    return int(number)
+
+
+def _printed(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # of a number with more digits than Python prints
+        raise _unfit(value) from None
 
 
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
@@ -482,7 +640,10 @@ def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
 _LONG = SparkColumn(T.LongType(), _checked(int))
 _INT = SparkColumn(T.IntegerType(), _checked(int))
 _STRING = SparkColumn(T.StringType(), _check_text)
-_TEXT = SparkColumn(T.StringType(), _printed)
+_TEXT = SparkColumn(
+    T.StringType(),
+    lambda values: [None if value is None else _printed(value) for value in values],
+)
 _OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
 BINARY = SparkColumn(T.BinaryType(), _checked(bytes))
 """What takes the job's classes to read."""
@@ -494,24 +655,48 @@ _FLOAT = SparkColumn(T.FloatType(), _checked(float))
 _DOUBLE = SparkColumn(T.DoubleType(), _checked(float))
 
 _NUMBER_TEXT = Context(capitals=1).to_sci_string  # as BigDecimal.toString has it
-_BIG_DEC = SparkColumn(T.StringType(), _mapped(_NUMBER_TEXT, Decimal))
+_BIG_DEC = SparkColumn(T.StringType(), _mapped(_NUMBER_TEXT, Decimal), _restored(_big_dec))
 _BIG_INT = SparkColumn(
-    T.StringType(), _mapped(lambda number: str(big_numbers.to_decimal(number)), int)
+    T.StringType(),
+    _mapped(lambda number: _NUMBER_TEXT(big_numbers.to_decimal(number)), int),
+    _restored(_big_int),
 )
+_DECIMAL = SparkColumn(T.DecimalType(), _checked(Decimal))
 _DATE = SparkColumn(T.DateType(), _checked(date))
 _TIMESTAMP = SparkColumn(T.TimestampType(), _checked(datetime))
 _TIMESTAMP_NTZ = SparkColumn(T.TimestampNTZType(), _checked(datetime))
-_DAY_MILLIS = SparkColumn(T.IntegerType(), _mapped(_day_millis, time, int))
-_VARIANT = _struct_of(Variant._fields, [BINARY, BINARY], Variant)
-_BITMAP = SparkColumn(T.BinaryType(), _mapped(lambda bitmap: bitmap.data, Bitmap))
-_TIME_WINDOW = _struct_of(TimeWindow._fields, [_LONG, _LONG], TimeWindow)
-_GLOBAL_WINDOW = SparkColumn(T.StringType(), _mapped(lambda _: "GlobalWindow", GlobalWindow))
-_EMPTY = _struct_of([], [])
+_DAY_MILLIS = SparkColumn(
+    T.IntegerType(), _mapped(_day_millis, time, int), _restored(_of_day(1_000))
+)
+_DAY_NANOS = SparkColumn(
+    T.LongType(), _mapped(_nano_of_day, time, LocalTime), _restored(_of_day(1_000_000_000))
+)
+_VARIANT = struct_of(Variant._fields, [BINARY, BINARY], Variant)
+_BITMAP = SparkColumn(
+    T.BinaryType(), _mapped(lambda bitmap: bitmap.data, Bitmap), _restored(Bitmap)
+)
+_TIME_WINDOW = struct_of(TimeWindow._fields, [_LONG, _LONG], TimeWindow)
+_GLOBAL_WINDOW = SparkColumn(
+    T.StringType(),
+    _mapped(lambda _: "GlobalWindow", GlobalWindow),
+    _restored(_global_window),
+)
+_EMPTY = struct_of([], [])
 
 
-def _numbers(element_type: T.DataType) -> SparkColumn:
-    """Return the column of arrays of numbers."""
-    return SparkColumn(T.ArrayType(element_type), _mapped(array.tolist, array))
+def _numbers(typecode: str, element_type: T.DataType) -> SparkColumn:
+    """Return the column of arrays of numbers; `typecode` is that of `array`."""
+
+    def numbers(elements: list[Any]) -> array[Any]:
+        try:
+            return array(typecode, elements)
+        except (TypeError, OverflowError):
+            raise InvalidValueError(
+                f"elements must be numbers of an array.array of type {typecode!r}, got "
+                f"{show(elements)}"
+            ) from None
+
+    return SparkColumn(T.ArrayType(element_type), _mapped(array.tolist, array), _restored(numbers))
 
 
 COLUMNS: dict[
@@ -540,7 +725,7 @@ COLUMNS: dict[
     scalars.TableTimeWindowSerializer: _TIME_WINDOW,
     scalars.GlobalWindowSerializer: _GLOBAL_WINDOW,
     scalars.TableGlobalWindowSerializer: _GLOBAL_WINDOW,
-    scalars.CountWindowSerializer: _struct_of(CountWindow._fields, [_LONG], CountWindow),
+    scalars.CountWindowSerializer: struct_of(CountWindow._fields, [_LONG], CountWindow),
     value_types.BooleanValueSerializer: _BOOLEAN,
     value_types.ByteValueSerializer: _BYTE,
     value_types.ShortValueSerializer: _SHORT,
@@ -558,17 +743,15 @@ COLUMNS: dict[
     big_numbers.BigDecSerializer: _BIG_DEC,
     # arrays, java_time, encoded
     arrays.BooleanPrimitiveArraySerializer: array_of(_BOOLEAN),
-    arrays.CharPrimitiveArraySerializer: _numbers(T.IntegerType()),
-    arrays.ShortPrimitiveArraySerializer: _numbers(T.ShortType()),
-    arrays.IntPrimitiveArraySerializer: _numbers(T.IntegerType()),
-    arrays.LongPrimitiveArraySerializer: _numbers(T.LongType()),
-    arrays.FloatPrimitiveArraySerializer: _numbers(T.FloatType()),
-    arrays.DoublePrimitiveArraySerializer: _numbers(T.DoubleType()),
+    arrays.CharPrimitiveArraySerializer: _numbers("H", T.IntegerType()),
+    arrays.ShortPrimitiveArraySerializer: _numbers("h", T.ShortType()),
+    arrays.IntPrimitiveArraySerializer: _numbers("i", T.IntegerType()),
+    arrays.LongPrimitiveArraySerializer: _numbers("q", T.LongType()),
+    arrays.FloatPrimitiveArraySerializer: _numbers("f", T.FloatType()),
+    arrays.DoublePrimitiveArraySerializer: _numbers("d", T.DoubleType()),
     arrays.StringArraySerializer: array_of(_STRING),
     java_time.LocalDateSerializer: _DATE,
-    java_time.LocalTimeSerializer: SparkColumn(
-        T.LongType(), _mapped(_nano_of_day, time, LocalTime)
-    ),
+    java_time.LocalTimeSerializer: _DAY_NANOS,
     java_time.LocalDateTimeSerializer: _TIMESTAMP_NTZ,
     java_time.InstantSerializer: _TIMESTAMP,
     java_time.DateSerializer: _TIMESTAMP,
@@ -582,7 +765,7 @@ COLUMNS: dict[
     collections.ListSerializer: _list_of,
     collections.ArrayListSerializer: _list_of,
     collections.GenericArraySerializer: _list_of,
-    collections.SetSerializer: _set_of,
+    collections.SetSerializer: lambda made: _set_of(_part(made.parts[0])),
     collections.MapSerializer: lambda made: _map_of(*map(_part, made.parts)),
     compounds.EnumSerializer: _STRING,
     compounds.NullableSerializer: _only_part,
@@ -615,26 +798,28 @@ COLUMNS: dict[
     streaming.TtlAwareSerializer: _only_part,
     streaming.SingleThreadAccessCheckingSerializer: _only_part,
     streaming.UnionSerializer: _union_of,
-    streaming.BufferEntrySerializer: lambda made: _struct_of(
+    streaming.BufferEntrySerializer: lambda made: struct_of(
         BufferEntry._fields, [_part(made.parts[0]), _BOOLEAN], BufferEntry
     ),
     streaming.StreamElementSerializer: _TEXT,  # which no keyed state has
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
     streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
-    streaming.MetaSqnInfoSerializer: _struct_of(MetaSqnInfo._fields, [_LONG] * 2, MetaSqnInfo),
-    streaming.RowSqnInfoSerializer: _struct_of(RowSqnInfo._fields, [_LONG] * 2, RowSqnInfo),
-    cep.EventIdSerializer: _struct_of(EventId._fields, [_INT, _LONG], EventId),
+    streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [_LONG] * 2, MetaSqnInfo),
+    streaming.RowSqnInfoSerializer: struct_of(RowSqnInfo._fields, [_LONG] * 2, RowSqnInfo),
+    cep.EventIdSerializer: struct_of(EventId._fields, [_INT, _LONG], EventId),
     cep.DeweyNumberSerializer: SparkColumn(
-        T.ArrayType(T.IntegerType()), _mapped(lambda version: list(version.digits), DeweyNumber)
+        T.ArrayType(T.IntegerType()),
+        _mapped(lambda version: list(version.digits), DeweyNumber),
+        _restored(lambda digits: DeweyNumber(tuple(digits))),
     ),
-    cep.NodeIdSerializer: lambda made: _struct_of(
+    cep.NodeIdSerializer: lambda made: struct_of(
         NodeId._fields, [_part(made.parts[0]), _STRING], NodeId
     ),
-    cep.SharedBufferEdgeSerializer: lambda made: _struct_of(
+    cep.SharedBufferEdgeSerializer: lambda made: struct_of(
         SharedBufferEdge._fields, [*map(_part, made.parts)], SharedBufferEdge
     ),
     cep.LockableTypeSerializer: lambda made: _lockable_of(_part(made.parts[0])),
-    cep.SharedBufferNodeSerializer: lambda made: _struct_of(
+    cep.SharedBufferNodeSerializer: lambda made: struct_of(
         SharedBufferNode._fields,
         [array_of(_lockable_of(_part(made.parts[0])))],
         SharedBufferNode,
@@ -657,10 +842,10 @@ COLUMNS: dict[
     table_runtime.NullAwareMapSerializer: lambda made: _map_of(*map(_part, made.parts)),
     table_runtime.ListViewSerializer: _only_part,
     table_runtime.MapViewSerializer: _only_part,
-    table_runtime.WindowKeySerializer: lambda made: _struct_of(
+    table_runtime.WindowKeySerializer: lambda made: struct_of(
         WindowKey._fields, [_LONG, _part(made.parts[0])], WindowKey
     ),
-    table_runtime.NodeSerializer: lambda made: _struct_of(
+    table_runtime.NodeSerializer: lambda made: struct_of(
         Node._fields, [*map(_part, made.parts)], Node
     ),
     table_runtime.RowDataKeySerializer: _only_part,
@@ -688,6 +873,7 @@ _FINE_TIMESTAMP = SparkColumn(
         ]
     ),
     _mapped(_timestamp_data, datetime, TimestampData),
+    _restored(lambda fields: TimestampData(*fields.values())),
 )
 _LOGICAL = {
     "BOOLEAN": _BOOLEAN,
