@@ -21,6 +21,8 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
+from keygroups._serializers.big_numbers import BigDecSerializer
+from keygroups._serializers.kryo import KryoSerializer
 from keygroups.savepoint import (
     SavepointWriter,
     ValueStateDescriptor,
@@ -35,15 +37,18 @@ from keygroups.spark import (
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import StateColumns
+from keygroups.state_keys import serializer_of
 from keygroups.types import (
     CHAR,
-    INSTANT,
     INT,
     LIST,
+    LOCAL_TIME,
     LONG,
     PYFLINK,
+    ROW,
     STRING,
     TUPLE,
+    UUID,
 )
 
 pa: Any = pytest.importorskip("pyarrow")
@@ -139,8 +144,8 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
     ),
     "key without a serializer": (
         UnsupportedKeyTypeError,
-        "key_type INSTANT cannot be written",
-        lambda: KeyedState(None, "user", INSTANT, {"count": ValueState("n", LONG)}),
+        "key_type UUID cannot be written",
+        lambda: KeyedState(None, "user", UUID, {"count": ValueState("n", LONG)}),
     ),
     "key of PyFlink": (
         UnsupportedKeyTypeError,
@@ -174,8 +179,33 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
     ),
     "value without a serializer": (
         UnsupportedKeyTypeError,
-        "value_type INSTANT cannot be written",
-        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", INSTANT)}),
+        "value_type UUID cannot be written",
+        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", UUID)}),
+    ),
+    "value that Spark has as text": (
+        UnsupportedKeyTypeError,
+        r"no column here holds values of type KRYO\(java.lang.Integer\)",
+        lambda: KeyedState(
+            None,
+            "user",
+            STRING,
+            {"count": ValueState("n", KryoSerializer("java.lang.Integer"))},
+        ),
+    ),
+    "key without a column": (
+        UnsupportedKeyTypeError,
+        "key type LOCAL_TIME has no column expression",
+        lambda: KeyedState(None, "n", LOCAL_TIME, {"count": ValueState("n", LONG)}),
+    ),
+    "value of another Serializer": (
+        InvalidTypeError,
+        "of type BIG_DEC takes a column of type string, but n is bigint",
+        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", BigDecSerializer())}),
+    ),
+    "row without its kind": (
+        InvalidTypeError,
+        "takes a column of type struct<f0:bigint,row_kind:string>, but n is bigint",
+        lambda: KeyedState(None, "user", STRING, {"r": ValueState("n", serializer_of(ROW(LONG)))}),
     ),
     "list of another type": (
         InvalidTypeError,
