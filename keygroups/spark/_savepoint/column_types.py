@@ -142,6 +142,7 @@ def column_of_key_type(key_type: KeyType) -> SparkColumn:
 def is_written(serializer: Serializer) -> bool:
     """Return whether state of a serializer is written from columns of its type."""
     is_known = type(serializer) in COLUMNS or serializer.key_type is not None
+    is_known = is_known or isinstance(serializer, python_rows.TypedSerializer)
     is_text = isinstance(serializer, streaming.StreamElementSerializer) or _is_open(serializer)
     return is_known and not is_text and all(map(is_written, serializer.parts))
 
