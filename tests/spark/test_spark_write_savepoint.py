@@ -58,7 +58,8 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
-from keygroups.spark._savepoint.column_types import SparkColumn, column_of
+from keygroups.spark._savepoint.column_types import column_of
+from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch
 from keygroups.spark._savepoint.state_columns import column_to_write
 from keygroups.state_keys import serializer_of

@@ -389,6 +389,7 @@ def struct(**fields: Any) -> Any:
         (BigDecSerializer(), ["1.50", "+1"], r"text as its toString\(\) writes it, got '\+1'"),
         (BigDecSerializer(), ["NaN"], "got 'NaN'"),
         (BigDecSerializer(), ["x"], "got 'x'"),
+        (BigDecSerializer(), ["-0"], "got '-0'"),
         (BigIntSerializer(), ["1.0"], "a BigInteger must be digits alone, got '1.0'"),
         (BigIntSerializer(), ["1E+3"], "a BigInteger must be digits alone"),
         (GLOBAL_WINDOW, ["all"], "a GlobalWindow must be its name, got 'all'"),

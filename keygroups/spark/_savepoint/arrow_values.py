@@ -6,7 +6,7 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.spark._savepoint.column_types import SparkColumn
+from keygroups.spark._savepoint.columns import SparkColumn
 
 
 def values(name: str, array: Any, column: SparkColumn) -> list[Any]:

@@ -23,11 +23,11 @@ from keygroups.spark._columns.key_columns import (
 )
 from keygroups.spark._columns.key_hash import key_fields
 from keygroups.spark._savepoint.column_types import (
-    SparkColumn,
     column_of,
     column_of_key_type,
     is_written,
 )
+from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.functions import ColumnOrName
