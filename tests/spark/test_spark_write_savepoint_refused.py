@@ -245,6 +245,11 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         "value must be a column or a column name, got 5",
         lambda: KeyedState(None, "user", STRING, {"count": ValueState(5, LONG)}),  # type: ignore[arg-type]
     ),
+    "type that is none": (
+        InvalidTypeError,
+        "value_type must be a key type such as LONG or a Serializer, got 'long'",
+        lambda: KeyedState(None, "user", STRING, {"count": ValueState("n", "long")}),  # type: ignore[arg-type]
+    ),
     "time of another type": (
         InvalidTypeError,
         "ttl must be a bigint of epoch milliseconds or a timestamp, but user is string",

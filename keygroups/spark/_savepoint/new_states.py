@@ -40,8 +40,10 @@ class State:
         for name, given in vars(self).items():
             if not name.endswith("_type"):
                 object.__setattr__(self, name, check_column_or_name(name, given))
-            elif not isinstance(given, Serializer):
-                check_key_type(given, name)
+            elif not isinstance(given, (KeyType, Serializer)):
+                raise InvalidTypeError(
+                    f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
+                )
 
     def described(self, name: str, has_ttl: bool) -> NewState:
         """Return the descriptor of the state, which has this name."""
