@@ -81,10 +81,9 @@ def read_keyed_state(
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`;
     the executors open the same paths, and need keygroups with its extra `savepoint` and the
     modules of the serializers, whose column is that of their `key_type`, else binary; Spark
-    Connect takes none of these. `operator` is a uid, a
-    name or an id in hex. `state` is the name of one state, `key_groups` some of
-    0..max_parallelism-1; None is all. Other states and key groups are not read. Without `state`,
-    timers are in too.
+    Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the name
+    of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and key
+    groups are not read. Without `state`, timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -92,16 +91,28 @@ def read_keyed_state(
     and where these differ they are a struct with a field for each state, null but for the entry's
     own: `value.count`. The types are those that the savepoint's serializers tell of:
 
-    - TUPLE: structs of f0, f1, ...; ROW and SQL_ROW: the same with `row_kind`, but for a SQL_ROW
-      that is a key or a user key, which is always +I; POJO: by name; TIME_WINDOW: `start` and
-      `end`; an element of a LIST with a time to live: `last_access` and `value`
-    - DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct of
-      `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
+    - numbers, booleans, text and byte[], as Value types too: Spark's; char and enums: string
+    - BigDecimal and BigInteger: string, as their toString() writes them, since Spark's decimals
+      have one scale and 38 digits
+    - LocalDate: date; LocalDateTime: timestamp_ntz; Instant, Date and java.sql's types: timestamp;
+      LocalTime: bigint, nanoseconds of the day
+    - of SQL, DECIMAL, DATE, TIMESTAMP(6) and TIMESTAMP_LTZ(6): Spark's; beyond 6 digits, a struct
+      of `millisecond` and `nano_of_millisecond`; TIME: milliseconds of the day; intervals: months,
       or milliseconds
-    - what Kryo or Avro wrote, and what has such within: string, as Python prints the value
-    - ARRAY, MAP and MULTISET: arrays and maps; VARIANT: a struct of `value` and `metadata`;
-      BITMAP: binary, in RoaringBitmap's portable format
-    - what takes the job's classes to read, and RAW: binary
+    - TUPLE, and Scala's tuples and case classes: structs of f0, f1, ...; ROW and SQL_ROW: the same
+      with `row_kind`, but for a SQL_ROW that is a key or a user key, which is always +I; POJO: by
+      name; an element of a LIST with a time to live: `last_access` and `value`
+    - lists, arrays (char[] of its units), Scala's collections, and sets in some order: arrays;
+      maps, MAP and MULTISET: maps; an Option: its value, or null; NULLABLE: its value
+    - an Either: a struct of `is_left`, `left` and `right`; an element of a join or a coGroup:
+      `input`, `value_1` and `value_2`; a Try: `value`, or `java_class` and `data` of what it threw
+    - windows, CEP's events and matches, an interval join's buffer, multisets: structs by the
+      names that Flink has for their fields; the GlobalWindow: its name
+    - VARIANT: a struct of `value` and `metadata`; BITMAP: binary, in RoaringBitmap's portable
+      format
+    - what Kryo or Avro wrote, a POJO whose snapshot has subclasses, and what has such within:
+      string, as Python prints the value
+    - what takes the job's classes to read, RAW, and Java's own objects: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
     Each task reads some key groups of one subtask as a stream. A classic session takes any Spark
@@ -110,7 +121,8 @@ def read_keyed_state(
     Raises SavepointError where the savepoint is damaged or of a kind that is not read,
     InvalidValueError or InvalidTypeError for an argument. The query fails, and says where, on
     damaged state and on what a column cannot hold as it is: half of a surrogate pair, a date
-    beyond the year 9999, a map with a null key, a subclass of a POJO.
+    beyond the year 9999, the nanoseconds of an Instant, a map with a null key or with sets as
+    keys, Some(null).
 
     >>> counts = read_keyed_state(spark, savepoint, "by-string", "count", key_groups=[97, 120])
     >>> counts.select("key_group", "key", "value").orderBy("key_group").collect()
@@ -205,6 +217,9 @@ def write_savepoint(
     """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
 
     `df` is the DataFrame of those `operators` that have none of their own, None if all have.
+    Keys are of a key type that `with_routing` takes; a state may be of a Serializer too, from the
+    column that `read_keyed_state` gives for it, unless that is the text of what Kryo or Avro wrote
+    or of a POJO with subclasses.
     `path` is a folder that is not there yet, or its URL (extra `savepoint`), which the driver and
     the executors reach. `operators` maps the uids of the job's operators to their `KeyedState`.
     `max_parallelism`, 1..32768, has to be the job's, which sets it explicitly; `parallelism`,

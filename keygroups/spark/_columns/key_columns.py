@@ -59,6 +59,8 @@ def renamed(spark_type: T.DataType) -> str:
         return f"struct<{','.join(fields)}>"
     if isinstance(spark_type, T.ArrayType):
         return f"array<{renamed(spark_type.elementType)}>"
+    if isinstance(spark_type, T.MapType):
+        return f"map<{renamed(spark_type.keyType)},{renamed(spark_type.valueType)}>"
     return spark_type.simpleString()
 
 

@@ -1,37 +1,25 @@
-"""From arrays of Arrow to the Python values of key types."""
+"""From arrays of Arrow to the Python values of types."""
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
-from keygroups import types
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
-from keygroups.types import KeyType
+from keygroups.spark._savepoint.columns import SparkColumn
 
 
-def values(name: str, array: Any, key_type: KeyType) -> list[Any]:
-    """Return the values of an array that holds a key type, None for null.
+def values(name: str, array: Any, column: SparkColumn) -> list[Any]:
+    """Return the values of an array of a column's type, None for null.
 
-    Raises InvalidValueError with `name` for text that is not UTF-8, which Spark can hold.
+    Raises InvalidValueError with `name` for what Spark can hold and Python cannot: text that is
+    not UTF-8, dates beyond the years 1 to 9999.
     """
-    if isinstance(key_type, types.LIST):
-        return lists(name, array, key_type.element)
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
-        fields = zip(array.flatten(), key_type.fields)  # without what a null struct has in it
-        rows = zip(*(values(name, field, part) for field, part in fields))
-        is_valid = array.is_valid().to_pylist()
-        return [row if valid else None for row, valid in zip(rows, is_valid)]
     try:
-        found: list[Any] = array.to_pylist()
+        return column.restore(array)
     except UnicodeDecodeError as error:
         raise InvalidValueError(f"{name} must be UTF-8, got {show(error.object)}") from None
-    return found
-
-
-def lists(name: str, array: Any, element_type: KeyType) -> list[list[Any] | None]:
-    """Return the lists of an array of lists, as `values` does."""
-    elements = iter(values(name, array.flatten(), element_type))  # without what a null has in it
-    lengths = array.value_lengths().to_pylist()
-    return [None if length is None else list(islice(elements, length)) for length in lengths]
+    except OverflowError:
+        raise InvalidValueError(f"{name} must be of the years 1 to 9999, got another") from None
+    except InvalidValueError as error:
+        raise InvalidValueError(f"{name}: {error}") from None

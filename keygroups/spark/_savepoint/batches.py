@@ -14,15 +14,11 @@ from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import StateDescriptor, StateEntry
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.column_types import (
-    BINARY,
-    Convert,
-    SparkColumn,
-    array_of,
     column_of,
     is_of_the_job,
     key_column_of,
-    ttl_of,
 )
+from keygroups.spark._savepoint.columns import BINARY, Convert, SparkColumn, array_of, ttl_of
 
 _ENTRIES, _BYTES = 4096, 4 << 20  # of a batch, about
 _CHUNK = 256  # so few that Python's collector of garbage does not start

@@ -15,6 +15,7 @@ from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    Serializer,
     ValueStateDescriptor,
 )
 from keygroups.savepoint._state.new_states import NewState
@@ -29,17 +30,20 @@ from keygroups.types import KeyType
 
 
 class State:
-    """From which columns a state is written, and their key types: one of the classes below."""
+    """From which columns a state is written, and their types: one of the classes below."""
 
     descriptor: ClassVar[Callable[..., NewState]]  # takes a name, and the types in their order
     value: ColumnOrName
-    value_type: KeyType
+    value_type: KeyType | Serializer
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
-            is_type = name.endswith("_type")
-            checked = check_key_type(given, name) if is_type else check_column_or_name(name, given)
-            object.__setattr__(self, name, checked)
+            if not name.endswith("_type"):
+                object.__setattr__(self, name, check_column_or_name(name, given))
+            elif not isinstance(given, (KeyType, Serializer)):
+                raise InvalidTypeError(
+                    f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
+                )
 
     def described(self, name: str, has_ttl: bool) -> NewState:
         """Return the descriptor of the state, which has this name."""
@@ -50,11 +54,15 @@ class State:
 @dataclass(frozen=True, eq=False)
 class _OfOneType(State):
     value: ColumnOrName
-    value_type: KeyType
+    value_type: KeyType | Serializer
 
 
 class ValueState(_OfOneType):
     """A ValueState: the column of its values, of which a null is no entry, and their type.
+
+    `value_type` is a key type, or the Serializer of any other type: its column is the one that
+    `read_keyed_state` gives. That of a key type is the same, but for BIG_DEC, which is a decimal,
+    and for rows, which are of kind +I and have no `row_kind`.
 
     >>> from keygroups.types import LONG
     >>> ValueState("n", LONG)
@@ -107,8 +115,8 @@ class MapState(State):
     descriptor = MapStateDescriptor
     user_key: ColumnOrName
     value: ColumnOrName
-    user_key_type: KeyType
-    value_type: KeyType
+    user_key_type: KeyType | Serializer
+    value_type: KeyType | Serializer
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -11,9 +11,17 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask
-from keygroups.spark._savepoint.arrow_values import lists, values
+from keygroups.spark._savepoint.arrow_values import values
+from keygroups.spark._savepoint.column_types import column_of_key_type
+from keygroups.spark._savepoint.columns import array_of
 from keygroups.spark._savepoint.entry_files import entry_batch
-from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns
+from keygroups.spark._savepoint.state_columns import (
+    KEY,
+    KEY_GROUP,
+    LAST_ACCESS,
+    StateColumns,
+    column_to_write,
+)
 from keygroups.types import KeyType
 
 
@@ -38,19 +46,20 @@ class RowEncoder:
         """
         encoder = self.task.encoder()
         name = f"key of operator {self.uid!r}"
+        key_column = column_of_key_type(self.key_type)
+        readers = [(_user_key_reader(state), _value_reader(state)) for state in self.states]
         for batch in batches:
             key_groups = batch.column(KEY_GROUP).to_pylist()
             if None in key_groups:
                 raise InvalidValueError(
                     f"{name} is null, on which Flink fails: filter such rows out first"
                 )
-            keys = values(name, batch.column(KEY), self.key_type)
+            keys = values(name, batch.column(KEY), key_column)
             _check_first(encoder, name, keys, key_groups)
             starts = list(_starts(encoder, name, keys))
             times = batch.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
-            for number, state in enumerate(self.states):
-                columns = _user_keys(state, batch), _values(state, batch)
-                rows = zip(key_groups, keys, starts, times, *columns)
+            for number, (state, read) in enumerate(zip(self.states, readers)):
+                rows = zip(key_groups, keys, starts, times, *(of(batch) for of in read))
                 entries = list(_entries(encoder, number, state, rows))
                 if entries:
                     yield entry_batch(entries)
@@ -81,22 +90,29 @@ def _starts(encoder: EntryEncoder, name: str, keys: Sequence[Any]) -> Iterator[b
             raise type(error)(f"{name}, {show(key)}: {error}") from None
 
 
-def _user_keys(state: StateColumns, batch: Any) -> Iterable[Any]:
-    if state.user_key is None or state.user_key_type is None:
-        return repeat(None)
-    name = f"user key of state {state.name!r}"
-    return values(name, batch.column(state.user_key), state.user_key_type)
+def _user_key_reader(state: StateColumns) -> Callable[[Any], Iterable[Any]]:
+    place = state.user_key
+    if place is None or state.user_key_type is None:
+        return lambda batch: repeat(None)
+    name, column = f"user key of state {state.name!r}", column_to_write(state.user_key_type)
+    return lambda batch: values(name, batch.column(place), column)
 
 
-def _values(state: StateColumns, batch: Any) -> Iterable[Any]:
-    name, array = f"value of state {state.name!r}", batch.column(state.value)
+def _value_reader(state: StateColumns) -> Callable[[Any], Iterable[Any]]:
+    """Return what takes the values of a state from a batch, None for no entry."""
+    name, column = f"value of state {state.name!r}", column_to_write(state.value_type)
     if state.is_array:
-        elements = lists(name, array, state.value_type)
-        return (listed or None for listed in elements)  # [] is no entry
-    converted = values(name, array, state.value_type)
-    if state.is_element:
-        return (None if value is None else [value] for value in converted)
-    return converted
+        column = array_of(column)
+
+    def read(batch: Any) -> Iterable[Any]:
+        restored = values(name, batch.column(state.value), column)
+        if state.is_array:
+            return (listed or None for listed in restored)  # [] is no entry
+        if state.is_element:
+            return (None if value is None else [value] for value in restored)
+        return restored
+
+    return read
 
 
 def _entries(

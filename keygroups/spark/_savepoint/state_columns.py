@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
@@ -10,6 +11,7 @@ from pyspark.sql import types as T
 
 from keygroups import types
 from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
+from keygroups.savepoint import Serializer
 from keygroups.spark._columns.arguments import check_column
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
@@ -19,7 +21,13 @@ from keygroups.spark._columns.key_columns import (
     simple_type,
     single,
 )
-from keygroups.spark._columns.key_hash import SPARK_TYPES, key_fields
+from keygroups.spark._columns.key_hash import key_fields
+from keygroups.spark._savepoint.column_types import (
+    column_of,
+    column_of_key_type,
+    is_written,
+)
+from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
 from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.functions import ColumnOrName
@@ -27,8 +35,6 @@ from keygroups.types import KeyType
 
 KEY_GROUP, KEY, LAST_ACCESS = range(3)
 """Which columns come before those of the states."""
-
-_SCALARS = SPARK_TYPES | {types.CHAR: "string"}
 
 
 class StateColumns(NamedTuple):
@@ -39,9 +45,9 @@ class StateColumns(NamedTuple):
 
     name: str
     value: int
-    value_type: KeyType
+    value_type: KeyType | Serializer
     user_key: int | None = None
-    user_key_type: KeyType | None = None
+    user_key_type: KeyType | Serializer | None = None
     is_array: bool = False
     is_element: bool = False
 
@@ -85,7 +91,7 @@ def _key_column(key: KeyTree, key_type: KeyType) -> Column:
 def _sent(column: KeyColumn) -> Column:
     """Return a column as it is sent, with the fields of structs by number: names may be twice."""
     spark_type = _type(column)
-    if isinstance(spark_type, (T.StructType, T.ArrayType)):
+    if isinstance(spark_type, (T.StructType, T.ArrayType, T.MapType)):
         return column.column.cast(renamed(spark_type))
     return column.column
 
@@ -108,27 +114,36 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
     """Add the columns of a state, and return where they are."""
     value = _named(df, f"value of state {name!r}", state.value)
     array = value.spark_type
+    taken = column_to_write(state.value_type).data_type
     is_list = isinstance(state, ListState)
     is_array = (
         is_list
         and isinstance(array, T.ArrayType)
-        and not _holds(array, state.value_type)
-        and _holds(array.elementType, state.value_type)
+        and not _holds(array, taken)
+        and _holds(array.elementType, taken)
     )
     if not is_array:
-        taken = _text(state.value_type)
-        if is_list:
-            taken += f" or array<{taken}>"
-        _check(value, state.value_type, f"value of state {name!r}", taken)
+        _check(value, taken, f"value of state {name!r} of type {state.value_type!r}", is_list)
     columns.append(_sent(value))
     places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
         return places._replace(is_element=is_list and not is_array)
     label = f"user key of state {name!r}"
     user_key = _named(df, label, state.user_key)
-    _check(user_key, state.user_key_type, label, _text(state.user_key_type))
+    taken = column_to_write(state.user_key_type).data_type
+    _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
     columns.append(_sent(user_key))
     return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
+
+
+def column_to_write(given: KeyType | Serializer) -> SparkColumn:
+    """Return the column that state of a type is written from, or refuse the type."""
+    if not isinstance(given, Serializer):
+        return column_of_key_type(given)
+    column = column_of(given)
+    if column is None or not is_written(given):
+        raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
+    return column
 
 
 def _named(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
@@ -141,38 +156,36 @@ def _type(column: KeyColumn) -> T.DataType:
     return column.spark_type
 
 
-def _check(column: KeyColumn, key_type: KeyType, name: str, taken: str) -> None:
-    if not _holds(_type(column), key_type):
+def _check(column: KeyColumn, taken: T.DataType, name: str, is_list: bool = False) -> None:
+    if not _holds(_type(column), taken):
+        text = _text(taken)
         raise InvalidTypeError(
-            f"{name} of type {key_type!r} takes a column of type {taken}, but {column.name} is "
-            f"{_type(column).simpleString()}"
+            f"{name} takes a column of type {text}{f' or array<{text}>' if is_list else ''}, but "
+            f"{column.name} is {_type(column).simpleString()}"
         )
 
 
-def _holds(spark_type: T.DataType, key_type: KeyType) -> bool:
-    """Return whether all values of a Spark type but null are such of a key type."""
-    if isinstance(key_type, types.LIST):
-        return isinstance(spark_type, T.ArrayType) and _holds(
-            spark_type.elementType, key_type.element
+def _holds(spark_type: T.DataType, taken: T.DataType) -> bool:
+    """Return whether values of a Spark type are such of another, whatever fields are called.
+
+    Those of decimals, whose digits are counted when they are written, may be too long.
+    """
+    if type(spark_type) is not type(taken):
+        # char(n) and varchar(n) are texts too.
+        return simple_type(spark_type) == simple_type(taken) == "string"
+    if isinstance(spark_type, T.ArrayType) and isinstance(taken, T.ArrayType):
+        return _holds(spark_type.elementType, taken.elementType)
+    if isinstance(spark_type, T.MapType) and isinstance(taken, T.MapType):
+        return _holds(spark_type.keyType, taken.keyType) and _holds(
+            spark_type.valueType, taken.valueType
         )
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
-        fields = spark_type.fields if isinstance(spark_type, T.StructType) else []
-        return len(fields) == len(key_type.fields) and all(
-            _holds(field.dataType, field_type)
-            for field, field_type in zip(fields, key_type.fields)
+    if isinstance(spark_type, T.StructType) and isinstance(taken, T.StructType):
+        return len(spark_type) == len(taken) and all(
+            _holds(field.dataType, of.dataType) for field, of in zip(spark_type, taken)
         )
-    return simple_type(spark_type) == _SCALARS.get(key_type)
+    return True
 
 
-def _text(key_type: KeyType) -> str:
-    """Return the Spark type that holds a key type."""
-    if isinstance(key_type, types.LIST):
-        return f"array<{_text(key_type.element)}>"
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
-        fields = (
-            f"f{number}:{_text(field_type)}" for number, field_type in enumerate(key_type.fields)
-        )
-        return f"struct<{','.join(fields)}>"
-    if key_type not in _SCALARS:
-        raise UnsupportedKeyTypeError(f"no column here holds values of type {key_type!r}")
-    return _SCALARS[key_type]
+def _text(taken: T.DataType) -> str:
+    """Return a Spark type as messages name it: a decimal may be of any digits."""
+    return re.sub(r"decimal\(\d+,\d+\)", "decimal", taken.simpleString())

@@ -1,0 +1,512 @@
+"""Columns of Spark: their types, and how values become Spark's and come back.
+
+A converter takes all values of a column at once and returns them as Spark takes them. It looks at
+each: what Spark would change, or hold as something else, is refused. What restores the values
+takes an array of Arrow, as Spark sends it, and leaves to the serializer whether it writes them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Context, Decimal, InvalidOperation
+from itertools import chain, islice, repeat
+from typing import Any, NamedTuple
+
+from pyspark.sql import types as T
+
+from keygroups._checks import show
+from keygroups._serializers import big_numbers, collections
+from keygroups._values.bitmaps import Bitmap
+from keygroups._values.checks import EPOCH
+from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_values import Failure, Left, LocalTime, Right, Some, Success, Variant
+from keygroups._values.streaming import TaggedUnion
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint import (
+    GlobalWindow,
+    Pojo,
+    Row,
+    TimestampData,
+    TimeWindow,
+    TtlValue,
+)
+
+Convert = Callable[[Sequence[Any]], Sequence[Any]]
+Restore = Callable[[Any], list[Any]]
+
+
+def _python_values(array: Any) -> list[Any]:
+    values: list[Any] = array.to_pylist()
+    return values
+
+
+class SparkColumn(NamedTuple):
+    """A type of Spark, what makes its values, and what makes ours of an array of them."""
+
+    data_type: T.DataType
+    convert: Convert
+    restore: Restore = _python_values
+
+
+def array_of(element: SparkColumn) -> SparkColumn:
+    """Return the column of arrays."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        arrays = _present(values, list)
+        elements = list(chain.from_iterable(arrays))
+        converted = element.convert(elements)
+        if converted is elements:
+            return values
+        rest = iter(converted)
+        return _refilled(values, [list(islice(rest, len(array))) for array in arrays])
+
+    def restore(array: Any) -> list[Any]:
+        elements = iter(element.restore(array.flatten()))  # without what a null has in it
+        lengths = array.value_lengths().to_pylist()
+        return [None if length is None else list(islice(elements, length)) for length in lengths]
+
+    return SparkColumn(T.ArrayType(element.data_type), convert, restore)
+
+
+def ttl_of(value: SparkColumn) -> SparkColumn:
+    """Return the column of values with their last access."""
+    return struct_of(["last_access", "value"], [LONG, value], TtlValue)
+
+
+def set_of(element: SparkColumn) -> SparkColumn:
+    """Return the column of sets: arrays in an order that does not change from run to run."""
+    lists = array_of(element)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        sets = _present(values, set, frozenset, list)
+        return _refilled(values, [*map(_in_order, lists.convert([*map(list, sets)]))])
+
+    def restore(array: Any) -> list[Any]:
+        return [
+            None if elements is None else collections.as_set(elements)
+            for elements in lists.restore(array)
+        ]
+
+    return SparkColumn(lists.data_type, convert, restore)
+
+
+def _in_order(elements: list[Any]) -> list[Any]:
+    try:
+        return sorted(elements)
+    except TypeError:  # null, or a struct with a null
+        return sorted(elements, key=repr)
+
+
+def option_of(value: SparkColumn) -> SparkColumn:
+    """Return the column of Options: that of what they hold, null for an empty one."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        somes = _present(values, Some)
+        for some in somes:
+            if some.value is None:  # which is not the same as None
+                raise unfit(some)
+        converted = value.convert([some.value for some in somes])
+        return _refilled(values, list(converted))
+
+    def restore(array: Any) -> list[Any]:
+        return [None if of is None else Some(of) for of in value.restore(array)]
+
+    return SparkColumn(value.data_type, convert, restore)
+
+
+def _branches_of(
+    names: Collection[str],
+    parts: Sequence[SparkColumn],
+    fields_of: Callable[[Any], tuple[Any, ...]],
+    value_of: Callable[..., Any],
+    *classes: type,
+) -> SparkColumn:
+    """Return the column of what is of several types: structs with a field for each."""
+    fields = struct_of(names, parts)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        branches = [fields_of(value) for value in _present(values, *classes)]
+        return fields.convert(_refilled(values, branches))
+
+    def restore(array: Any) -> list[Any]:
+        return [None if of is None else value_of(*of) for of in fields.restore(array)]
+
+    return SparkColumn(fields.data_type, convert, restore)
+
+
+def either_of(left: SparkColumn, right: SparkColumn) -> SparkColumn:
+    """Return the column of Eithers; of two nulls it is told which one is meant."""
+    return _branches_of(
+        ["is_left", "left", "right"],
+        [BOOLEAN, left, right],
+        lambda either: (
+            (True, either.value, None) if type(either) is Left else (False, None, either.value)
+        ),
+        _either,
+        Left,
+        Right,
+    )
+
+
+def _global_window(text: str) -> GlobalWindow:
+    if text != "GlobalWindow":
+        raise InvalidValueError(f"a GlobalWindow must be its name, got {show(text)}")
+    return GlobalWindow()
+
+
+def _either(is_left: bool | None, left: Any, right: Any) -> Left | Right:
+    if is_left is None or (right if is_left else left) is not None:
+        raise InvalidValueError(
+            "an Either must be a left or a right value, as is_left says, got "
+            f"{show((is_left, left, right))}"
+        )
+    return Left(left) if is_left else Right(right)
+
+
+def union_of(first: SparkColumn, second: SparkColumn) -> SparkColumn:
+    """Return the column of elements of two inputs."""
+    return _branches_of(
+        ["input", "value_1", "value_2"],
+        [INT, first, second],
+        lambda union: (1, union.value, None) if union.input == 1 else (2, None, union.value),
+        _tagged,
+        TaggedUnion,
+    )
+
+
+def _tagged(number: int | None, first: Any, second: Any) -> TaggedUnion:
+    if number not in (1, 2) or (second if number == 1 else first) is not None:
+        raise InvalidValueError(
+            "a TaggedUnion must have the value of its input, 1 or 2, got "
+            f"{show((number, first, second))}"
+        )
+    return TaggedUnion(number, first if number == 1 else second)
+
+
+def try_of(value: SparkColumn) -> SparkColumn:
+    """Return the column of Trys: the value, or of the exception the class and its bytes."""
+    return _branches_of(
+        ["value", "java_class", "data"],
+        [value, STRING, BINARY],
+        lambda result: (
+            (result.value, None, None)
+            if type(result) is Success
+            else (None, result.java_class, result.data)
+        ),
+        _try,
+        Success,
+        Failure,
+    )
+
+
+def _try(value: Any, java_class: str | None, data: bytes | None) -> Success | Failure:
+    if java_class is None and data is None:
+        return Success(value)
+    if java_class is None or data is None or value is not None:
+        raise InvalidValueError(
+            "a Try must have a value, or both java_class and data, got "
+            f"{show((value, java_class, data))}"
+        )
+    return Failure(java_class, data)
+
+
+def numbered(parts: Sequence[object]) -> list[str]:
+    """Return the names that Flink gives fields without one."""
+    return [f"f{index}" for index in range(len(parts))]
+
+
+def struct_of(
+    names: Collection[str], parts: Sequence[SparkColumn], cls: type = tuple
+) -> SparkColumn:
+    """Return the column of what is a tuple, or of a class of tuples."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        rows = _present(values, cls)
+        columns = [part.convert(column) for part, column in zip(parts, zip(*rows))]
+        return _refilled(values, list(zip(*columns)) if columns else [()] * len(rows))
+
+    def restore(array: Any) -> list[Any]:
+        columns = [part.restore(of) for part, of in zip(parts, array.flatten())]
+        is_valid = array.is_valid().to_pylist()
+        rows = zip(*columns) if columns else repeat(())
+        make = tuple if cls is tuple else getattr(cls, "_make", cls)
+        return [make(row) if valid else None for row, valid in zip(rows, is_valid)]
+
+    fields = [T.StructField(name, part.data_type) for name, part in zip(names, parts)]
+    return SparkColumn(T.StructType(fields), convert, restore)
+
+
+def row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
+    """Return the column of Rows, which have a kind beside their fields."""
+    fields = struct_of([*numbered(parts), "row_kind"], [*parts, STRING])
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        rows = _present(values, Row)
+        return fields.convert(_refilled(values, [(*row, row.row_kind) for row in rows]))
+
+    def restore(array: Any) -> list[Any]:
+        return [None if row is None else Row(row[:-1], row[-1]) for row in fields.restore(array)]
+
+    return SparkColumn(fields.data_type, convert, restore)
+
+
+def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[SparkColumn]) -> SparkColumn:
+    """Return the column of POJOs of the very class."""
+    fields = struct_of(names, parts)
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        pojos = _present(values, Pojo)
+        for pojo in pojos:
+            if pojo.java_class != java_class:  # a subclass, which has other fields
+                raise unfit(pojo)
+        rows = [tuple(pojo[name] for name in names) for pojo in pojos]
+        return fields.convert(_refilled(values, rows))
+
+    def restore(array: Any) -> list[Any]:
+        return [
+            None if row is None else Pojo(java_class, dict(zip(names, row)))
+            for row in fields.restore(array)
+        ]
+
+    return SparkColumn(fields.data_type, convert, restore)
+
+
+def map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
+    """Return the column of maps, which have no order in Spark."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        # A map is a list of pairs where Python takes two keys of Java for one.
+        maps = _present(values, dict)
+        keys = iter(key.convert(list(chain.from_iterable(maps))))
+        items = iter(value.convert(list(chain.from_iterable(one.values() for one in maps))))
+        converted = []
+        for one in maps:
+            try:
+                converted.append(dict(zip(islice(keys, len(one)), islice(items, len(one)))))
+            except TypeError:  # a key is a set, which is an array in Spark
+                raise unfit(one) from None
+        if any(None in one for one in converted):
+            raise InvalidValueError("a map has the key null, which no map of Spark has")
+        return _refilled(values, converted)
+
+    def restore(array: Any) -> list[Any]:
+        import pyarrow as pa
+
+        of = array.type
+        item = pa.struct([pa.field("key", of.key_type), pa.field("value", of.item_type)])
+        pairs = pairs_of.restore(array.cast(pa.list_(item)))
+        return [None if items is None else collections.as_dict(items) for items in pairs]
+
+    pairs_of = array_of(struct_of(["key", "value"], [key, value]))
+    return SparkColumn(T.MapType(key.data_type, value.data_type), convert, restore)
+
+
+def _present(values: Iterable[Any], *classes: type) -> list[Any]:
+    """Return the values that are not None, all of some classes."""
+    present = [value for value in values if value is not None]
+    _check_classes(present, *classes)
+    return present
+
+
+def _refilled(values: Sequence[Any], converted: list[Any]) -> Sequence[Any]:
+    """Return the converted values with None where it was before."""
+    if len(converted) == len(values):
+        return converted
+    rest = iter(converted)
+    return [None if value is None else next(rest) for value in values]
+
+
+def _check_classes(values: Sequence[Any], *classes: type) -> None:
+    others = set(map(type, values)).difference(classes)
+    for value in values if others else ():
+        if type(value) in others:
+            raise unfit(value)
+
+
+def unfit(value: object) -> InvalidValueError:
+    """Build the error for a value that a column would change."""
+    return InvalidValueError(
+        f"{show(value)} is nothing that a column of Spark holds unchanged: read it with "
+        "keygroups.savepoint"
+    )
+
+
+def checked(*classes: type) -> Convert:
+    """Make what takes values as they are, if they are of some classes or None."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        _check_classes(values, *classes, type(None))
+        return values
+
+    return convert
+
+
+def mapped(function: Callable[[Any], Any], *classes: type) -> Convert:
+    """Make what applies a function to the values of some classes."""
+
+    def convert(values: Sequence[Any]) -> Sequence[Any]:
+        return _refilled(values, [function(value) for value in _present(values, *classes)])
+
+    return convert
+
+
+def _check_text(values: Sequence[Any]) -> Sequence[Any]:
+    texts = values
+    try:
+        text = "".join(values)  # the fastest look at all of them
+    except TypeError:
+        texts = _present(values, str)
+        text = "".join(texts)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
+        raise InvalidValueError(
+            f"{show(text)} has half of a surrogate pair, which no text of Spark holds: read it "
+            "with keygroups.savepoint"
+        ) from None
+    return values
+
+
+def _day_millis(value: time | int) -> int:
+    """Return a time as Flink has it; one that is none of a day is such a number already."""
+    if isinstance(value, int):
+        return value
+    seconds = value.hour * 3600 + value.minute * 60 + value.second
+    return seconds * 1000 + value.microsecond // 1000
+
+
+def _nano_of_day(value: time | LocalTime) -> int:
+    if isinstance(value, LocalTime):
+        return nano_of_day(*value)
+    return nano_of_day(value.hour, value.minute, value.second, value.microsecond * 1_000)
+
+
+def restored(function: Callable[[Any], Any]) -> Restore:
+    """Make what applies a function to the values of an array."""
+    return lambda array: [
+        None if value is None else function(value) for value in array.to_pylist()
+    ]
+
+
+def _of_day(units: int) -> Callable[[int], Any]:
+    """Return what makes a time of the day of so many units in a second."""
+    nanos = 1_000_000_000 // units
+
+    def time_of_day(number: int) -> time | LocalTime | int:
+        if not 0 <= number < 86_400 * units:
+            return number
+        seconds, nano = divmod(number * nanos, 1_000_000_000)
+        hour, minute, second = seconds // 3600, seconds // 60 % 60, seconds % 60
+        if nano % 1_000:
+            return LocalTime(hour, minute, second, nano)
+        return time(hour, minute, second, nano // 1_000)
+
+    return time_of_day
+
+
+def _big_dec(text: str) -> Decimal:
+    """Return the number whose text of BigDecimal.toString is given."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    is_java = number.is_finite() and not (number.is_zero() and number.is_signed())
+    if not is_java or _NUMBER_TEXT(number) != text:
+        raise InvalidValueError(
+            f"a BigDecimal must be text as its toString() writes it, got {show(text)}"
+        )
+    return number
+
+
+def _big_int(text: str) -> int:
+    """Return the number of a text; int() takes no more than 4300 digits."""
+    number = _big_dec(text)
+    if number.as_tuple().exponent != 0:
+        raise InvalidValueError(f"a BigInteger must be digits alone, got {show(text)}")
+    return int(number)
+
+
+def _printed(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # of a number with more digits than Python prints
+        raise unfit(value) from None
+
+
+def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
+    if isinstance(value, TimestampData):
+        return value.millisecond, value.nano_of_millisecond
+    since = value.replace(tzinfo=None) - EPOCH
+    micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    millis, rest = divmod(micros, 1_000)
+    return millis, rest * 1_000
+
+
+LONG = SparkColumn(T.LongType(), checked(int))
+INT = SparkColumn(T.IntegerType(), checked(int))
+STRING = SparkColumn(T.StringType(), _check_text)
+TEXT = SparkColumn(
+    T.StringType(),
+    lambda values: [None if value is None else _printed(value) for value in values],
+)
+BINARY = SparkColumn(T.BinaryType(), checked(bytes))
+"""What takes the job's classes to read."""
+BOOLEAN = SparkColumn(T.BooleanType(), checked(bool))
+BYTE = SparkColumn(T.ByteType(), checked(int))
+SHORT = SparkColumn(T.ShortType(), checked(int))
+FLOAT = SparkColumn(T.FloatType(), checked(float))
+DOUBLE = SparkColumn(T.DoubleType(), checked(float))
+_NUMBER_TEXT = Context(capitals=1).to_sci_string  # as BigDecimal.toString has it
+BIG_DEC = SparkColumn(T.StringType(), mapped(_NUMBER_TEXT, Decimal), restored(_big_dec))
+BIG_INT = SparkColumn(
+    T.StringType(),
+    mapped(lambda number: _NUMBER_TEXT(big_numbers.to_decimal(number)), int),
+    restored(_big_int),
+)
+DECIMAL = SparkColumn(T.DecimalType(), checked(Decimal))
+DATE = SparkColumn(T.DateType(), checked(date))
+TIMESTAMP = SparkColumn(T.TimestampType(), checked(datetime))
+TIMESTAMP_NTZ = SparkColumn(T.TimestampNTZType(), checked(datetime))
+DAY_MILLIS = SparkColumn(T.IntegerType(), mapped(_day_millis, time, int), restored(_of_day(1_000)))
+DAY_NANOS = SparkColumn(
+    T.LongType(), mapped(_nano_of_day, time, LocalTime), restored(_of_day(1_000_000_000))
+)
+VARIANT = struct_of(Variant._fields, [BINARY, BINARY], Variant)
+BITMAP = SparkColumn(T.BinaryType(), mapped(lambda bitmap: bitmap.data, Bitmap), restored(Bitmap))
+TIME_WINDOW = struct_of(TimeWindow._fields, [LONG, LONG], TimeWindow)
+GLOBAL_WINDOW = SparkColumn(
+    T.StringType(),
+    mapped(lambda _: "GlobalWindow", GlobalWindow),
+    restored(_global_window),
+)
+EMPTY = struct_of([], [])
+
+
+def numbers_of(typecode: str, element_type: T.DataType) -> SparkColumn:
+    """Return the column of arrays of numbers; `typecode` is that of `array`."""
+
+    def numbers(elements: list[Any]) -> array[Any]:
+        try:
+            return array(typecode, elements)
+        except (TypeError, OverflowError):
+            raise InvalidValueError(
+                f"elements must be numbers of an array.array of type {typecode!r}, got "
+                f"{show(elements)}"
+            ) from None
+
+    return SparkColumn(T.ArrayType(element_type), mapped(array.tolist, array), restored(numbers))
+
+
+FINE_TIMESTAMP = SparkColumn(
+    T.StructType(
+        [
+            T.StructField("millisecond", T.LongType()),
+            T.StructField("nano_of_millisecond", T.IntegerType()),
+        ]
+    ),
+    mapped(_timestamp_data, datetime, TimestampData),
+    restored(lambda fields: TimestampData(*fields.values())),
+)
