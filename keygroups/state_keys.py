@@ -35,7 +35,7 @@ from keygroups._serializers.compounds import (
     TupleSerializer,
 )
 from keygroups._serializers.scalars import BYTES, GLOBAL_WINDOW, TIME_WINDOW, VOID_NAMESPACE
-from keygroups._serializers.sql_rows import RowDataSerializer
+from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError

@@ -1,43 +1,57 @@
 """Flink's TypeSerializers, a class each: how values and snapshots are read and written."""
 
+# Each puts its classes in the registry.
 from keygroups._serializers import (
-    arrays,
-    avro,
-    big_numbers,
-    cep,
-    collections,
-    compounds,
-    encoded,
-    java_time,
-    kryo,
-    pojos,
-    python_rows,
-    python_sql,
-    scala,
-    scalars,
-    sql_rows,
-    streaming,
-    table_runtime,
-    value_types,
+    arrays as arrays,
 )
-
-__all__ = [  # each puts its classes in the registry
-    "arrays",
-    "avro",
-    "big_numbers",
-    "cep",
-    "collections",
-    "compounds",
-    "encoded",
-    "java_time",
-    "kryo",
-    "pojos",
-    "python_rows",
-    "python_sql",
-    "scala",
-    "scalars",
-    "sql_rows",
-    "streaming",
-    "table_runtime",
-    "value_types",
-]
+from keygroups._serializers import (
+    big_numbers as big_numbers,
+)
+from keygroups._serializers import (
+    cep as cep,
+)
+from keygroups._serializers import (
+    collections as collections,
+)
+from keygroups._serializers import (
+    compounds as compounds,
+)
+from keygroups._serializers import (
+    scalars as scalars,
+)
+from keygroups._serializers import (
+    streaming as streaming,
+)
+from keygroups._serializers import (
+    value_types as value_types,
+)
+from keygroups._serializers.jvm import (
+    avro as avro,
+)
+from keygroups._serializers.jvm import (
+    encoded as encoded,
+)
+from keygroups._serializers.jvm import (
+    kryo as kryo,
+)
+from keygroups._serializers.jvm import (
+    pojos as pojos,
+)
+from keygroups._serializers.jvm import (
+    scala as scala,
+)
+from keygroups._serializers.jvm import (
+    time as time,
+)
+from keygroups._serializers.sql import (
+    python_rows as python_rows,
+)
+from keygroups._serializers.sql import (
+    python_scalars as python_scalars,
+)
+from keygroups._serializers.sql import (
+    rows as rows,
+)
+from keygroups._serializers.sql import (
+    table_runtime as table_runtime,
+)

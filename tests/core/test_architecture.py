@@ -35,24 +35,13 @@ REACH_OF_THE_ADAPTER = {
         *("iterate", "show"),
     },
     "keygroups._serializers": {
-        *("arrays", "avro", "big_numbers", "cep", "collections", "compounds", "encoded"),
-        *("java_time", "kryo", "pojos", "python_rows", "python_sql", "scala", "scalars"),
-        *("sql_rows", "streaming", "table_runtime", "value_types"),
+        *("arrays", "big_numbers", "cep", "collections", "compounds", "scalars", "streaming"),
+        "value_types",
     },
-    "keygroups._values.bitmaps": {"Bitmap"},
-    "keygroups._values.cep": {
-        *("ComputationState", "DeweyNumber", "EventId", "Lockable", "NFAState", "NodeId"),
-        *("SharedBufferEdge", "SharedBufferNode"),
-    },
+    "keygroups._serializers.jvm": {"avro", "encoded", "kryo", "pojos", "scala", "time"},
+    "keygroups._serializers.sql": {"python_rows", "python_scalars", "rows", "table_runtime"},
     "keygroups._values.checks": {"EPOCH"},
     "keygroups._values.java_time": {"nano_of_day"},
-    "keygroups._values.java_values": {
-        *("Failure", "Left", "LocalTime", "Right", "Some", "Success", "Variant"),
-    },
-    "keygroups._values.sql": {"CountWindow", "MetaSqnInfo", "Node", "RowSqnInfo", "WindowKey"},
-    "keygroups._values.streaming": {
-        *("BufferEntry", "TaggedUnion", "TransactionHolder", "TwoPhaseCommitState"),
-    },
     "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
     "keygroups.savepoint._rewriter": {"OperatorRewriter", "SavepointRewriter"},
     "keygroups.savepoint._state.entry_encoder": {"EncodedEntry", "EntryEncoder"},

@@ -13,7 +13,7 @@ from serializer_cases import cases
 from snapshot_bytes import MULTISETS, NULLABLE, RUNTIME
 
 from keygroups import assign_to_key_group
-from keygroups._serializers import compounds, scala, scalars, streaming
+from keygroups._serializers import compounds, scalars, streaming
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.big_numbers import BigIntSerializer
 from keygroups._serializers.collections import (
@@ -28,7 +28,8 @@ from keygroups._serializers.compounds import (
     RowSerializer,
     TupleSerializer,
 )
-from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.jvm import scala
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.scalars import BOOLEAN, BYTE, BYTES, DOUBLE, STRING
 from keygroups._serializers.streaming import (
     BufferEntrySerializer,

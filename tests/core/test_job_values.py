@@ -20,10 +20,10 @@ import savepoint_bytes as sb
 from serializer_cases import cases
 
 from keygroups._checks import MAX_DEPTH
-from keygroups._serializers.avro import AvroSerializer
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.optional_maps import OptionalItem
-from keygroups._serializers.pojos import Member, PojoSerializer
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.optional_maps import OptionalItem
+from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG
 from keygroups._values.java_values import Left, LocalDateTime, Pojo
 from keygroups._values.kryo import Duration, ZonedDateTime

@@ -42,8 +42,8 @@ from keygroups import (
     hash_code,
     keys_for_subtasks,
 )
-from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
@@ -744,7 +744,7 @@ OF_EXTRAS = [
         ("cramjam",),
     ),
     Remedy(
-        "_serializers/avro",
+        "_serializers/jvm/avro",
         "pip install 'keygroups[savepoint]'",
         lacking("fastavro")(lambda: avro_of("A").decode(b"\0\0\0\5")),
         lambda: avro_of("A").decode(b"\0\0\0\5"),

@@ -25,8 +25,8 @@ from java_bytes import TypeGraph
 from keygroups import KeyGroupRange
 from keygroups._serializers.base import read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.java_types import read_logical_type
-from keygroups._serializers.sql_values import row_reader
+from keygroups._serializers.sql.java_types import read_logical_type
+from keygroups._serializers.sql.values import row_reader
 from keygroups._values.java_values import Variant
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type

@@ -28,8 +28,8 @@ from snapshot_bytes import (
 from keygroups import types
 from keygroups._serializers.base import read_serializer, read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
-from keygroups._serializers.java_types import read_logical_type
+from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
+from keygroups._serializers.sql.java_types import read_logical_type
 from keygroups.errors import SavepointError
 from keygroups.savepoint import StateDescriptor
 from keygroups.savepoint._files.files import CHUNK, OpenStream

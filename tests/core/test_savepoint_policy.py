@@ -441,7 +441,7 @@ def test_bad_places() -> None:
             untyped("a", allow=[place])
         with pytest.raises(InvalidValueError, match="path in moved must name a folder or file"):
             untyped("a", {"/a": place})
-    with pytest.raises(SavepointError, match="cannot be opened: .*embedded null"):
+    with pytest.raises(SavepointError, match=r"cannot be opened: .*embedded null"):
         Files("point", {}, ["a\0b"]).name_of(StreamHandle(1, path="/x"))
 
 

@@ -14,7 +14,7 @@ from real_savepoints import point
 
 from keygroups._serializers.base import Simple
 from keygroups._serializers.collections import ListSerializer
-from keygroups._serializers.kryo import KryoSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.scalars import read_int
 from keygroups._serializers.streaming import TtlAwareSerializer, TtlSerializer
 from keygroups.errors import (

@@ -12,8 +12,8 @@ import pytest
 from golden import lines
 from sql_values import SCHEMA, UTC, BeyondPythonError, python
 
-from keygroups._serializers.sql_rows import RowDataSerializer
-from keygroups._serializers.sql_values import row_reader
+from keygroups._serializers.sql.rows import RowDataSerializer
+from keygroups._serializers.sql.values import row_reader
 from keygroups._values.rows import Row
 from keygroups._values.sql import TimestampData
 from keygroups.binary_row import binary_row

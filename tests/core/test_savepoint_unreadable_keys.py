@@ -13,8 +13,8 @@ import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups import cli
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.pojos import PojoSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError

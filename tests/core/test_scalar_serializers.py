@@ -18,8 +18,11 @@ import savepoint_bytes as sb
 from serializer_cases import cases
 
 from keygroups import assign_to_key_group, hash_code, types
-from keygroups._serializers import arrays, big_numbers, encoded, java_time, python_sql, scalars
+from keygroups._serializers import arrays, big_numbers, scalars
 from keygroups._serializers.compounds import EnumSerializer
+from keygroups._serializers.jvm import encoded
+from keygroups._serializers.jvm import time as java_time
+from keygroups._serializers.sql import python_scalars as python_sql
 from keygroups._serializers.value_types import (
     CopyableValueSerializer,
     IntValueSerializer,

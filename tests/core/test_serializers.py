@@ -15,7 +15,7 @@ from snapshot_bytes import ENUM, SNAPSHOTS, row
 from keygroups._serializers.base import REGISTRY, Serializer, Simple, UnknownSerializer
 from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.compounds import EnumSerializer, RowSerializer
-from keygroups._serializers.pojos import PojoSerializer
+from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
 from keygroups._values.java_values import Pojo
 from keygroups.errors import (

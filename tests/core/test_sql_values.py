@@ -22,9 +22,9 @@ from snapshot_bytes import (
     of_table,
 )
 
-from keygroups._serializers.python_rows import PythonArraySerializer, PythonRowSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING
-from keygroups._serializers.sql_rows import (
+from keygroups._serializers.sql.python_rows import PythonArraySerializer, PythonRowSerializer
+from keygroups._serializers.sql.rows import (
     ArrayDataSerializer,
     BinaryRowDataSerializer,
     DecimalDataSerializer,
@@ -35,7 +35,7 @@ from keygroups._serializers.sql_rows import (
     TimestampDataSerializer,
     internal_serializer,
 )
-from keygroups._serializers.table_runtime import (
+from keygroups._serializers.sql.table_runtime import (
     LinkedListSerializer,
     ListViewSerializer,
     NodeSerializer,

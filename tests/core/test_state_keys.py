@@ -22,9 +22,9 @@ from keygroups._serializers.compounds import (
     RowSerializer,
     TupleSerializer,
 )
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.pojos import PojoSerializer
-from keygroups._serializers.sql_rows import RowDataSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._values.java_values import Pojo
 from keygroups.errors import (
     InvalidTypeError,

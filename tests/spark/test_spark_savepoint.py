@@ -24,7 +24,6 @@ from selections import first_by_default
 from serializer_cases import cases
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.avro import AvroSerializer
 from keygroups._serializers.base import REGISTRY, Serializer
 from keygroups._serializers.big_numbers import BigIntSerializer
 from keygroups._serializers.collections import (
@@ -35,7 +34,13 @@ from keygroups._serializers.collections import (
 from keygroups._serializers.compounds import (
     TupleSerializer,
 )
-from keygroups._serializers.java_time import (
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.jvm.scala import (
+    OptionSerializer,
+)
+from keygroups._serializers.jvm.time import (
     DateSerializer,
     InstantSerializer,
     LocalDateSerializer,
@@ -43,11 +48,6 @@ from keygroups._serializers.java_time import (
     SqlDateSerializer,
     SqlTimeSerializer,
     SqlTimestampSerializer,
-)
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.pojos import PojoSerializer
-from keygroups._serializers.scala import (
-    OptionSerializer,
 )
 from keygroups._serializers.scalars import (
     CHAR,
@@ -57,7 +57,7 @@ from keygroups._serializers.scalars import (
     STRING,
     VOID_NAMESPACE,
 )
-from keygroups._serializers.sql_rows import (
+from keygroups._serializers.sql.rows import (
     RawValueDataSerializer,
     RowDataSerializer,
 )

@@ -27,9 +27,9 @@ from keygroups._serializers.arrays import (
 )
 from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
 from keygroups._serializers.compounds import EitherSerializer
-from keygroups._serializers.encoded import BitmapSerializer
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.scala import TrySerializer
+from keygroups._serializers.jvm.encoded import BitmapSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.scala import TrySerializer
 from keygroups._serializers.scalars import GLOBAL_WINDOW
 from keygroups._serializers.scalars import INT as INTS
 from keygroups._serializers.streaming import UnionSerializer

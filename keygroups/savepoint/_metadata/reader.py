@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
+from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
 from keygroups.key_group_range import KeyGroupRange
 from keygroups.savepoint._metadata.codes import (
     CHANGELOG_HANDLES,

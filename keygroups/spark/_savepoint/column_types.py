@@ -11,45 +11,57 @@ from pyspark.sql import types as T
 from keygroups import types
 from keygroups._serializers import (
     arrays,
-    avro,
     big_numbers,
     cep,
     collections,
     compounds,
-    encoded,
-    java_time,
-    kryo,
-    pojos,
-    python_rows,
-    python_sql,
-    scala,
     scalars,
-    sql_rows,
     streaming,
-    table_runtime,
     value_types,
 )
-from keygroups._values.cep import (
-    ComputationState,
-    DeweyNumber,
-    EventId,
-    Lockable,
-    NFAState,
-    NodeId,
-    SharedBufferEdge,
-    SharedBufferNode,
+from keygroups._serializers.jvm import (
+    avro,
+    encoded,
+    kryo,
+    pojos,
+    scala,
 )
-from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
-from keygroups._values.streaming import (
-    BufferEntry,
-    TransactionHolder,
-    TwoPhaseCommitState,
+from keygroups._serializers.jvm import (
+    time as java_time,
+)
+from keygroups._serializers.sql import (
+    python_rows,
+    table_runtime,
+)
+from keygroups._serializers.sql import (
+    python_scalars as python_sql,
+)
+from keygroups._serializers.sql import (
+    rows as sql_rows,
 )
 from keygroups.binary_row import items_of
 from keygroups.logical_types import LogicalType
 from keygroups.savepoint import (
     Row,
     Serializer,
+)
+from keygroups.savepoint.values import (
+    BufferEntry,
+    ComputationState,
+    CountWindow,
+    DeweyNumber,
+    EventId,
+    Lockable,
+    MetaSqnInfo,
+    NFAState,
+    Node,
+    NodeId,
+    RowSqnInfo,
+    SharedBufferEdge,
+    SharedBufferNode,
+    TransactionHolder,
+    TwoPhaseCommitState,
+    WindowKey,
 )
 from keygroups.spark._savepoint.columns import (
     BIG_DEC,

@@ -18,11 +18,8 @@ from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups._serializers import big_numbers, collections
-from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
 from keygroups._values.java_time import nano_of_day
-from keygroups._values.java_values import Failure, Left, LocalTime, Right, Some, Success, Variant
-from keygroups._values.streaming import TaggedUnion
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import (
     GlobalWindow,
@@ -31,6 +28,17 @@ from keygroups.savepoint import (
     TimestampData,
     TimeWindow,
     TtlValue,
+)
+from keygroups.savepoint.values import (
+    Bitmap,
+    Failure,
+    Left,
+    LocalTime,
+    Right,
+    Some,
+    Success,
+    TaggedUnion,
+    Variant,
 )
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]

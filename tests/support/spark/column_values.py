@@ -42,24 +42,10 @@ from keygroups._serializers.compounds import (
     Tuple0Serializer,
     TupleSerializer,
 )
-from keygroups._serializers.encoded import BitmapSerializer, JavaSerializer, VariantSerializer
-from keygroups._serializers.java_time import (
-    LocalDateSerializer,
-    LocalDateTimeSerializer,
-    LocalTimeSerializer,
-)
-from keygroups._serializers.kryo import KryoSerializer
-from keygroups._serializers.pojos import Member, PojoSerializer
-from keygroups._serializers.python_rows import PythonRowSerializer
-from keygroups._serializers.python_sql import (
-    PythonBigDecSerializer,
-    PythonDateSerializer,
-    PythonDecimalSerializer,
-    PythonStringSerializer,
-    PythonTimeSerializer,
-    PythonTimestampSerializer,
-)
-from keygroups._serializers.scala import (
+from keygroups._serializers.jvm.encoded import BitmapSerializer, JavaSerializer, VariantSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.pojos import Member, PojoSerializer
+from keygroups._serializers.jvm.scala import (
     CaseClassSerializer,
     NothingSerializer,
     OptionSerializer,
@@ -67,6 +53,11 @@ from keygroups._serializers.scala import (
     TraversableSerializer,
     TrySerializer,
     UnitSerializer,
+)
+from keygroups._serializers.jvm.time import (
+    LocalDateSerializer,
+    LocalDateTimeSerializer,
+    LocalTimeSerializer,
 )
 from keygroups._serializers.scalars import (
     BYTES,
@@ -87,7 +78,16 @@ from keygroups._serializers.scalars import (
     TableTimeWindowSerializer,
     VoidSerializer,
 )
-from keygroups._serializers.sql_rows import (
+from keygroups._serializers.sql.python_rows import PythonRowSerializer
+from keygroups._serializers.sql.python_scalars import (
+    PythonBigDecSerializer,
+    PythonDateSerializer,
+    PythonDecimalSerializer,
+    PythonStringSerializer,
+    PythonTimeSerializer,
+    PythonTimestampSerializer,
+)
+from keygroups._serializers.sql.rows import (
     ArrayDataSerializer,
     BinaryRowDataSerializer,
     DecimalDataSerializer,
@@ -95,6 +95,13 @@ from keygroups._serializers.sql_rows import (
     MapDataSerializer,
     RowDataSerializer,
     TimestampDataSerializer,
+)
+from keygroups._serializers.sql.table_runtime import (
+    LinkedListSerializer,
+    ListViewSerializer,
+    NodeSerializer,
+    SortedMapSerializer,
+    WindowKeySerializer,
 )
 from keygroups._serializers.streaming import (
     AsyncTtlSerializer,
@@ -106,13 +113,6 @@ from keygroups._serializers.streaming import (
     TtlAwareSerializer,
     TwoPhaseCommitSerializer,
     UnionSerializer,
-)
-from keygroups._serializers.table_runtime import (
-    LinkedListSerializer,
-    ListViewSerializer,
-    NodeSerializer,
-    SortedMapSerializer,
-    WindowKeySerializer,
 )
 from keygroups._serializers.value_types import (
     CharValueSerializer,

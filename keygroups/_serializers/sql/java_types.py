@@ -8,7 +8,7 @@ from typing import Any
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, i64, u16, utf
-from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
+from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
 from keygroups.logical_types import LogicalType
 
 # By LogicalTypeRoot: our name, and which numbers of the Java object the type has.

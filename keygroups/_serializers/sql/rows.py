@@ -30,8 +30,7 @@ from keygroups._serializers.base import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
-from keygroups._serializers.java_objects import read_java_object
-from keygroups._serializers.java_types import read_logical_type, write_logical_type
+from keygroups._serializers.jvm.objects import read_java_object
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -47,7 +46,8 @@ from keygroups._serializers.scalars import (
     read_long,
     write_bytes,
 )
-from keygroups._serializers.sql_values import (
+from keygroups._serializers.sql.java_types import read_logical_type, write_logical_type
+from keygroups._serializers.sql.values import (
     EXACT,
     Decode,
     array_reader,

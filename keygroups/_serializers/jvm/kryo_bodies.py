@@ -14,9 +14,9 @@ from typing import Any
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.big_numbers import EXACT, to_decimal
 from keygroups._serializers.collections import as_dict
-from keygroups._serializers.java_objects import JavaObject, read_java_value
-from keygroups._serializers.java_time import as_datetime, millis_value
-from keygroups._serializers.kryo_input import Body, KryoInput
+from keygroups._serializers.jvm.kryo_input import Body, KryoInput
+from keygroups._serializers.jvm.objects import JavaObject, read_java_value
+from keygroups._serializers.jvm.time import as_datetime, millis_value
 from keygroups._values.java_time import check_instant, check_local_date
 from keygroups._values.java_values import (
     Instant,

@@ -22,9 +22,7 @@ from keygroups._serializers.base import (
 from keygroups._serializers.compounds import RowSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
-from keygroups._serializers.java_objects import JavaObject, read_java_object
-from keygroups._serializers.java_types import read_logical_type
-from keygroups._serializers.python_sql import PYTHON, PythonDecimalSerializer
+from keygroups._serializers.jvm.objects import JavaObject, read_java_object
 from keygroups._serializers.scalars import (
     BOOLEAN,
     BYTE,
@@ -38,15 +36,17 @@ from keygroups._serializers.scalars import (
     pack_int,
     read_count,
 )
-from keygroups._serializers.sql_rows import TimestampDataSerializer, WithStreams, read_stream
-from keygroups._serializers.sql_values import (
+from keygroups._serializers.sql.java_types import read_logical_type
+from keygroups._serializers.sql.python_scalars import PYTHON, PythonDecimalSerializer
+from keygroups._serializers.sql.rows import TimestampDataSerializer, WithStreams, read_stream
+from keygroups._serializers.sql.table_runtime import Items
+from keygroups._serializers.sql.values import (
     day_millis,
     day_of,
     epoch_day,
     time_of,
     timestamp_converter,
 )
-from keygroups._serializers.table_runtime import Items
 from keygroups._values import checks
 from keygroups._values.sql import TimestampData
 from keygroups.logical_types import LogicalType

@@ -8,10 +8,10 @@ from typing import Any
 from keygroups._serializers.base import JAVA, Serializer, UnreadableError
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
-from keygroups._serializers.kryo_bodies import BODIES
-from keygroups._serializers.kryo_input import KryoInput, Registrations
-from keygroups._serializers.kryo_output import WRITE_BODIES
-from keygroups._serializers.optional_maps import (
+from keygroups._serializers.jvm.kryo_bodies import BODIES
+from keygroups._serializers.jvm.kryo_input import KryoInput, Registrations
+from keygroups._serializers.jvm.kryo_output import WRITE_BODIES
+from keygroups._serializers.jvm.optional_maps import (
     OptionalItem,
     read_optional_map,
     write_optional_map,

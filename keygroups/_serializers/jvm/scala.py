@@ -18,7 +18,7 @@ from keygroups._serializers.collections import flagged_elements
 from keygroups._serializers.compounds import EitherSerializer, TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, utf
-from keygroups._serializers.java_objects import java_object_end
+from keygroups._serializers.jvm.objects import java_object_end
 from keygroups._serializers.scalars import pack_int, read_int, read_varint
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.java_values import Failure, Some, Success

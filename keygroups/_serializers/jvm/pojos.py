@@ -19,7 +19,7 @@ from keygroups._serializers.base import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import utf
-from keygroups._serializers.optional_maps import (
+from keygroups._serializers.jvm.optional_maps import (
     OptionalItem,
     read_optional_map,
     write_optional_map,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keygroups._checks import check_class, show
 from keygroups._serializers.base import BASE, STATE, TRUNCATED, Simple, class_of
 from keygroups._serializers.data_output import utf
-from keygroups._serializers.java_objects import java_object_end, read_java_value
+from keygroups._serializers.jvm.objects import java_object_end, read_java_value
 from keygroups._serializers.scalars import pack_int, read_bytes, read_int, write_bytes
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Variant

@@ -20,10 +20,10 @@ from keygroups._serializers.base import (
 from keygroups._serializers.collections import as_dict
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32
-from keygroups._serializers.java_objects import JavaEnum, JavaObject, read_java_object
+from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
 from keygroups._serializers.scalars import LONG, pack_int, read_count, read_int, read_long
-from keygroups._serializers.sql_rows import WithStreams, read_stream
-from keygroups._serializers.sql_values import map_items
+from keygroups._serializers.sql.rows import WithStreams, read_stream
+from keygroups._serializers.sql.values import map_items
 from keygroups._values import checks
 from keygroups._values.rows import Row
 from keygroups._values.sql import Node, WindowKey

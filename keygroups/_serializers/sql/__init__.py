@@ -1,0 +1,1 @@
+"""Serializers of Flink SQL's runtime, and of PyFlink's."""
