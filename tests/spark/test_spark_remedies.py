@@ -286,7 +286,7 @@ OF_STATE = [
         error=QUERY_FAILS,
     ),
     Remedy(
-        "spark/_savepoint/column_types",
+        "spark/_savepoint/columns",
         "is nothing that a column of Spark holds unchanged: read it with keygroups.savepoint",
         lambda: in_columns(ZEROS),
         lambda: repr(in_python(ZEROS)),
@@ -294,7 +294,7 @@ OF_STATE = [
         error=QUERY_FAILS,
     ),
     Remedy(
-        "spark/_savepoint/column_types",
+        "spark/_savepoint/columns",
         "has half of a surrogate pair, which no text of Spark holds: read it with",
         lambda: in_columns(HALF_A_PAIR),
         lambda: in_python(HALF_A_PAIR),

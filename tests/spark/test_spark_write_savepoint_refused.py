@@ -49,6 +49,7 @@ from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import StateColumns, column_to_write
+from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     CHAR,
@@ -265,6 +266,8 @@ def test_columns_that_do_not_fit_are_refused_before_a_job(
     """All of it is found out before a job starts."""
     cls, message, make = UNFIT[case]
     df = counts(spark, ("ann", 7))
+    hash_code("user", STRING)  # looks for the fast path, and that runs a query
+    collected.clear()
     found = refused(
         tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": make()}, 128, 2), cls
     )
