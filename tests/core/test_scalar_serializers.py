@@ -283,7 +283,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (PYTHON_DECIMAL, 1, InvalidTypeError, "a Decimal"),
     (TIMESTAMP_3, dt.datetime(1, 1, 1, microsecond=1), InvalidValueError, "whole milliseconds"),
     (TIMESTAMP_3, TimestampData(0, 1), InvalidValueError, "whole milliseconds"),
-    (TIMESTAMP_9, TimestampData(0, 10**6), InvalidValueError, "nanoseconds .* to 999999"),
+    (TIMESTAMP_9, TimestampData(0, 10**6), InvalidValueError, "nano_of_millisecond .* to 999999"),
     (TIMESTAMP_9, MONDAY, InvalidTypeError, "naive datetime"),
     (SORTED_LONG, 2**63, InvalidValueError, "SORTED_LONG must be from"),
     (COUNT_WINDOW, (1,), InvalidTypeError, "COUNT_WINDOW must be a CountWindow"),

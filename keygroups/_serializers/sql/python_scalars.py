@@ -12,10 +12,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 
 from keygroups import types as kt
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_class, check_int, show
-from keygroups._serializers.base import TABLE, Read, Serializer, Simple, class_of
-from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.data_output import i32
+from keygroups._checks import INT_MAX, INT_MIN, check_class, check_int, show
+from keygroups._serializers.base import TABLE, Read, Simple, class_of
 from keygroups._serializers.scalars import (
     StringDataSerializer,
     pack_int,
@@ -23,11 +21,10 @@ from keygroups._serializers.scalars import (
     read_int,
     write_bytes,
 )
+from keygroups._serializers.sql.rows import DecimalDataSerializer, TimestampDataSerializer
 from keygroups._serializers.value_checks import check_value
-from keygroups._values.checks import EPOCH, check_date, check_naive, check_time
-from keygroups._values.sql import TimestampData
+from keygroups._values.checks import EPOCH, check_date, check_time
 from keygroups.errors import InvalidValueError
-from keygroups.logical_types import LogicalType
 
 PYTHON = f"{TABLE}serializers.python."
 
@@ -122,15 +119,11 @@ class PythonTimeSerializer(Simple):
         return pack_int(since // _MILLISECOND)
 
 
-class PythonDecimalSerializer(Serializer):
+class PythonDecimalSerializer(DecimalDataSerializer):
     """A DECIMAL, as text with all its fraction digits."""
 
     name, versions = "PYTHON_DECIMAL", (1,)
     snapshot = f"{PYTHON}DecimalDataSerializer$DecimalSerializerSnapshot"
-
-    def __init__(self, precision: int, scale: int) -> None:
-        self.fields = (LogicalType("DECIMAL", precision=precision, scale=scale),)
-        super().__init__(precision, scale)
 
     def bind(self, reads: Sequence[Read]) -> None:
         [field] = self.fields
@@ -161,74 +154,8 @@ class PythonDecimalSerializer(Serializer):
 
         self.read, self.write = read_fitted, write_fitted
 
-    @classmethod
-    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        precision = cursor.expect("precision", cursor.i32(), *range(1, 39))
-        return cls(precision, cursor.expect("scale", cursor.i32(), *range(precision + 1)))
 
-    def contents(self) -> bytes:
-        [field] = self.fields
-        return i32(field.precision or 0) + i32(field.scale or 0)
-
-
-class PythonTimestampSerializer(Serializer):
+class PythonTimestampSerializer(TimestampDataSerializer):
     """A java.sql.Timestamp: milliseconds; with more than 3 digits, nanoseconds above them."""
 
-    name, versions = "PYTHON_TIMESTAMP", (1,)
-    snapshot = class_of(PYTHON, "Timestamp")
-
-    def __init__(self, precision: int) -> None:
-        self.fields = (LogicalType("TIMESTAMP", precision=precision),)
-        self.size = _long.size if precision <= _COMPACT_PRECISION else _timestamp.size
-        super().__init__(precision)
-
-    def bind(self, reads: Sequence[Read]) -> None:
-        [field] = self.fields
-        name, is_compact = str(field), self.size == _long.size
-
-        def read_compact(data: bytes, pos: int) -> tuple[datetime | TimestampData, int]:
-            (millis,) = _long.unpack_from(data, pos)
-            return _moment(millis, 0), pos + _long.size
-
-        def read_timestamp(data: bytes, pos: int) -> tuple[datetime | TimestampData, int]:
-            millis, nanos = _timestamp.unpack_from(data, pos)
-            if not 0 <= nanos < _NANOS:
-                raise ValueError(f"{nanos} nanoseconds of a millisecond")
-            return _moment(millis, nanos), pos + _timestamp.size
-
-        def write_timestamp(value: object) -> bytes:
-            millis, nanos = _millis_and_nanos(name, value)
-            if not is_compact:
-                return _timestamp.pack(millis, nanos)
-            if nanos:
-                raise InvalidValueError(f"{name} must be whole milliseconds, got {show(value)}")
-            return _long.pack(millis)
-
-        self.read = read_compact if is_compact else read_timestamp
-        self.write = write_timestamp
-
-    @classmethod
-    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
-        return cls(cursor.expect("precision", cursor.i32(), *range(10)))
-
-    def contents(self) -> bytes:
-        [field] = self.fields
-        return i32(field.precision or 0)
-
-
-def _moment(millis: int, nanos: int) -> datetime | TimestampData:
-    if not nanos % 1_000:
-        try:
-            return EPOCH + timedelta(milliseconds=millis, microseconds=nanos // 1_000)
-        except OverflowError:
-            pass
-    return TimestampData(millis, nanos)
-
-
-def _millis_and_nanos(name: str, value: object) -> tuple[int, int]:
-    if isinstance(value, TimestampData):
-        millis = check_int(f"the millisecond of a {name}", value.millisecond, LONG_MIN, LONG_MAX)
-        nanos = value.nano_of_millisecond
-        return millis, check_int(f"the nanoseconds of a {name}", nanos, 0, _NANOS - 1)
-    since = check_naive(name, value) - EPOCH
-    return since // _MILLISECOND, since % _MILLISECOND // timedelta(microseconds=1) * 1_000
+    name, snapshot = "PYTHON_TIMESTAMP", class_of(PYTHON, "Timestamp")
