@@ -43,7 +43,7 @@ CORE = [
     if "keygroups/spark/" not in path.as_posix()
 ]
 STATE = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in CORE)).hexdigest()[:12]
-FOLDER = ROOT / "build" / "mutants" / STATE
+FOLDER = Path(os.environ.get("KEYGROUPS_MUTANTS", ROOT / "build" / "mutants" / STATE))
 COPY, REACHED, SECONDS, ORDER, RESULTS = (
     FOLDER / name for name in ("copy", "reached", "seconds.json", "order.json", "results.jsonl")
 )
@@ -126,7 +126,7 @@ def run(command: list[str], tests: list[str], limit: int = 0) -> tuple[int, str]
 
     options = ["-xq", "-m", "not slow", "-p", "mutants", "-p", "no:cacheprovider"]
     options += ["--hypothesis-seed=0"]  # one draw for all mutants
-    variables = {"PYTHONPATH": os.pathsep.join([str(COPY), str(ROOT / "tests" / "tools")])}
+    variables = {"PYTHONPATH": str(COPY), "KEYGROUPS_MUTANTS": str(FOLDER)}
     if limit:
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second may look the same
     with TemporaryFile() as output:
