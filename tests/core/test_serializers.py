@@ -52,6 +52,16 @@ def test_snapshots(number: int) -> None:
     assert written == sb.i32(2) + CHANGED.get(data, data)
 
 
+def test_a_field_of_an_unknown_class_keeps_its_snapshot() -> None:
+    """Also one whose snapshot is not there; such have no snapshot of their own."""
+    fields = {"n": INT_SNAPSHOT, "u": sb.snapshot(UNKNOWN, 3, b"contents"), "v": None}
+    data = sb.i32(2) + sb.pojo_of("a.P", fields)
+    pojo = Serializer.from_snapshot(data)
+    assert pojo.snapshot_bytes() == data
+    with pytest.raises(UnsupportedKeyTypeError, match="snapshot of the serializer of UNKNOWN"):
+        pojo.parts[2].snapshot_bytes()
+
+
 LONG_SNAPSHOT = sb.i32(2) + sb.simple("Long")
 BAD_SNAPSHOTS: list[tuple[Any, type[KeyGroupsError], str]] = [
     (LONG_SNAPSHOT + b"\0\0", SavepointError, "data, offset 90: .* LONG ends 2 bytes earlier"),
