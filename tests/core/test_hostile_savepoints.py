@@ -25,7 +25,7 @@ from keygroups.savepoint import Operator, Savepoint, read_savepoint
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 2_500
+CASES = 1_500
 MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
 CALLS, MORE_CALLS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
 MEMORY, MORE_MEMORY = 4 << 20, 100  # bytes, likewise

@@ -504,6 +504,7 @@ def test_compressed_operator_state() -> None:
     assert compared > 100
 
 
+@pytest.mark.slow
 def test_key_groups_in_use() -> None:
     """Key groups have bytes where there are entries, and no others do."""
     for one in POINTS:
