@@ -148,6 +148,12 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
         (WORSE_UTF8, STRING, InvalidValueError, "^key 0: .*must be text in UTF-8"),
         (np.array(["x" * 36]), UUID, InvalidValueError, "key 0: .*canonical text, got 'xxx"),
         (np.array(["x"]), UUID, InvalidValueError, "key 0: .*canonical text, got 'x'"),
+        (
+            np.array(["0" * 8 + "-0000" * 3 + "-" + "0" * 12, "x", "y"]),
+            UUID,
+            InvalidValueError,
+            "key 1: .*canonical text, got 'x'",
+        ),
         (np.array([1]), UUID, InvalidTypeError, "canonical text"),
         (np.array([1]), BIG_DEC, InvalidTypeError, "takes decimals"),
         (np.array([1]), LOCAL_DATE, InvalidTypeError, "takes dates"),
