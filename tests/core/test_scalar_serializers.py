@@ -242,7 +242,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (SQL_TIMESTAMP, Instant(0, 10**9), InvalidValueError, "the nano of a SQL_TIMESTAMP"),
     (INSTANT, Instant(2**60, 0), InvalidValueError, "epoch second of a INSTANT .* 3155688986440"),
     (INSTANT, Instant(0, -1), InvalidValueError, "nano of a INSTANT must be from 0 to 999999999"),
-    (INSTANT, Instant(0.0, 0), InvalidTypeError, "must be an int, got 0.0"),  # type: ignore[arg-type]
+    (INSTANT, Instant(0.0, 0), InvalidTypeError, "must be an int, got 0.0"),  # type: ignore[arg-type]  # as a user may
     (LOCAL_DATE, MONDAY, InvalidTypeError, "LOCAL_DATE must be a date, got the datetime"),
     (LOCAL_DATE, LocalDate(2023, 2, 29), InvalidValueError, "day .* from 1 to 28, got 29"),
     (LOCAL_DATE, LocalDate(1_000_000_000, 1, 1), InvalidValueError, "year .* to 999999999"),
@@ -269,8 +269,8 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (JAVA, b"\0" * 9, InvalidValueError, "a Java object stream was to follow"),
     (JAVA, JAVA_A + b"p", InvalidValueError, "JAVA must be one Java object, got b'p' after"),
     (VARIANT, (b"", b""), InvalidTypeError, "VARIANT must be a Variant"),
-    (VARIANT, Variant("", b""), InvalidTypeError, "value of a Variant must be bytes"),  # type: ignore[arg-type]
-    (VARIANT, Variant(b"", 1), InvalidTypeError, "metadata of a Variant must be bytes"),  # type: ignore[arg-type]
+    (VARIANT, Variant("", b""), InvalidTypeError, "value of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
+    (VARIANT, Variant(b"", 1), InvalidTypeError, "metadata of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
     (BITMAP, [1], InvalidTypeError, r"BITMAP must be a Bitmap, got \[1\]"),
     (PYTHON_DATE, MONDAY, InvalidTypeError, "must be a date, got the datetime"),
     (PYTHON_DATE, 2**31, InvalidValueError, "PYTHON_DATE, a date or a day's number, must be"),

@@ -318,9 +318,9 @@ def test_reused_and_endless_plans() -> None:
 def test_arguments() -> None:
     operator = point("2.3.0-sqlheap-canonical").read().operators[0]
     with pytest.raises(InvalidTypeError, match="operator must be an Operator"):
-        describe_sql_state("GroupAggregate")  # type: ignore[arg-type]
+        describe_sql_state("GroupAggregate")  # type: ignore[arg-type]  # as a user may
     with pytest.raises(InvalidTypeError, match="explain_text must be a str"):
-        describe_sql_state(operator, b"plan")  # type: ignore[arg-type]
+        describe_sql_state(operator, b"plan")  # type: ignore[arg-type]  # as a user may
     with pytest.raises(InvalidValueError, match="explain_text must have an optimized plan"):
         describe_sql_state(operator, "no plan")
 

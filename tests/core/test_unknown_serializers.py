@@ -29,6 +29,7 @@ from keygroups.savepoint import (
     operator_reports,
     read_savepoint,
 )
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.types import INT, STRING
 
 INT_SNAPSHOT, LONG_SNAPSHOT = sb.simple("Int"), sb.simple("Long")
@@ -138,7 +139,8 @@ def test_another_max_parallelism(tmp_path: Path, of: str, groups: int) -> None:
     assert {entry.key_group for entry in entries} == {assign_to_key_group(7, groups, key_type=INT)}
     assert [entry.value for entry in entries] == VALUES
     (handle,) = operator._subtasks[0].keyed
-    with operator._files.open(handle.stream) as stream:  # type: ignore[union-attr]
+    assert isinstance(handle, KeyGroupsHandle)
+    with operator._files.open(handle.stream) as stream:
         assert stream.read(0, len(HEADER)) == HEADER
     convert_to_canonical(folder, tmp_path / "converted")
     (converted,) = read_savepoint(tmp_path / "converted").operators
