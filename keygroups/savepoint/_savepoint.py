@@ -339,8 +339,8 @@ def read_savepoint(
     (extra `savepoint`). `moved` maps what the paths of a checkpoint's files start with to where
     these are now; the files of a savepoint need none. Canonical and native savepoints and
     checkpoints of Flink 1.8 to 2.3 are read (tested with those of 1.8 to 2.0 and 2.3), of the
-    hashmap, the RocksDB and the ForSt backend, with or without changelog; of older ones `_metadata`
-    alone.
+    hashmap, the RocksDB and the ForSt backend, with or without changelog; of older ones the file
+    `_metadata` alone.
 
     `_metadata` names files, and may be anybody's: what it names is opened only in the folder of
     the savepoint, for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
