@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups.cli._key_groups import rescale_data
+from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
-from keygroups.cli._streams import complain, json_line
+from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from keygroups.savepoint import OperatorReport, RewriteReport, Savepoint
+    from keygroups.savepoint import (
+        EditReport,
+        OperatorEditor,
+        OperatorReport,
+        RewriteReport,
+        Savepoint,
+    )
 
 
 def add_commands(command: AddCommand) -> None:
     """Add the command."""
     add = command(_savepoint)
     add("path", metavar="PATH", help="a savepoint or checkpoint, or the URL of one")
-    named = "only the operator of this uid, name or id; may be repeated"
+    named = "only the operator of this uid, name or id, or the one to edit; may be repeated"
     add("--operator", action="append", metavar="UID", help=named)
     more = "the parallelism to rescale to (default: one more than the operator's), or to write for"
     add("--parallelism", type=to_int, metavar="N", help=more)
@@ -28,6 +35,12 @@ def add_commands(command: AddCommand) -> None:
     add("--top", type=to_int, default=5, metavar="N", help=top)
     new = "write the savepoint anew with this max parallelism"
     add("--set-max-parallelism", type=to_int, metavar="N", help=new)
+    doomed = "write it without the keys in this file, one a line, of each --operator"
+    add("--delete-keys", action="append", default=[], metavar="FILE", help=doomed)
+    less = "write it without this operator; may be repeated"
+    add("--remove-operator", action="append", default=[], metavar="UID", help=less)
+    other = "write it with another uid of an operator; may be repeated"
+    add("--rename-operator", action="append", default=[], metavar="OLD=NEW", help=other)
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
     more = "also read files in this folder that the savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
@@ -44,12 +57,20 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
     whose members are those of plan --load).
 
-    With --set-max-parallelism it is written anew to --output, beside which a folder
-    .NAME.<32 hexadecimal digits>.writing is made, and renamed at the end. One that a killed
-    command left there is named on standard error; --clean removes those of this NAME in which
-    nothing was written for an hour. JSON: path, operators (of all: operator,
-    old_max_parallelism, new_max_parallelism, parallelism, and states with state, subtask,
-    entries and bytes).
+    With --set-max-parallelism it is written anew to --output; JSON: path, operators (of all:
+    operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
+    subtask, entries and bytes).
+
+    With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
+    all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
+    them, of the type that each operator's keys have. An OLD with a = in it has to be its id. JSON:
+    path, operators (of all: operator and old_operator, of which those that were removed have no
+    operator, path, is_added, and states, of those that were written anew: state, new_name, kept,
+    changed, deleted and added).
+
+    Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
+    end. One that a killed command left there is named on standard error; --clean removes those
+    of this NAME in which nothing was written for an hour.
 
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
     and the checkpoints beside it, and in what --allow names.
@@ -57,15 +78,17 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 
     savepoint = read_savepoint(options.path, allow=options.allow)
-    if (options.set_max_parallelism is None) != (options.output is None):
-        raise InvalidValueError("--set-max-parallelism and --output go together")
-    if options.clean and options.output is None:
-        raise InvalidValueError("--clean goes with --output")
+    is_edit = bool(options.delete_keys or options.remove_operator or options.rename_operator)
+    _check_options(options, is_edit)
     if options.output is not None:
         _check_output(options.output, options.clean)
-        to = (options.set_max_parallelism, options.output, options.parallelism, options.operator)
-        written = change_max_parallelism(savepoint, *to)
-        yield json_line(_rewrite_data(written)) if options.json else str(written)
+        written: EditReport | RewriteReport
+        if is_edit:
+            written = _edit(savepoint, options)
+        else:
+            to = (options.set_max_parallelism, options.output, options.parallelism)
+            written = change_max_parallelism(savepoint, *to, options.operator)
+        yield json_line(_written_data(written)) if options.json else str(written)
         return
     # This finds the operators that were named, so that their names are in the list of all too.
     reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
@@ -76,6 +99,64 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     yield str(savepoint)
     for report in reports:
         yield f"\n{report}"
+
+
+def _check_options(options: argparse.Namespace, is_edit: bool) -> None:
+    """Refuse options that say nothing together."""
+    edits = "--remove-operator, --delete-keys and --rename-operator"
+    if is_edit:
+        if options.output is None:
+            raise InvalidValueError(f"{edits} go with --output")
+        if options.set_max_parallelism is not None or options.parallelism is not None:
+            raise InvalidValueError(f"{edits} keep the parallelisms: set these in another command")
+        if bool(options.delete_keys) != bool(options.operator):
+            raise InvalidValueError("--delete-keys and --operator go together in an edit")
+        if len(options.delete_keys) > 1:
+            raise InvalidValueError(
+                "--delete-keys must be given once, as it deletes keys of each --operator"
+            )
+    elif (options.set_max_parallelism is None) != (options.output is None):
+        raise InvalidValueError(f"--set-max-parallelism, or {edits}, and --output go together")
+    if options.clean and options.output is None:
+        raise InvalidValueError("--clean goes with --output")
+
+
+def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
+    """Write the savepoint with the operators and without the keys that the options name."""
+    from keygroups.savepoint import SavepointWriter
+
+    renamed = [_renamed(text) for text in options.rename_operator]
+    with SavepointWriter.from_existing_savepoint(savepoint, options.output) as writer:
+        for name in options.remove_operator:
+            writer.remove_operator(name)
+        for path in options.delete_keys:
+            lines = [*lines_of(path)]
+            operators = {writer.operator(name): name for name in options.operator}
+            for operator, name in operators.items():
+                keys = of_each_line(lines, _key_reader(name, operator))
+                operator.delete_keys(key for _, key in keys)
+        for old, new in renamed:
+            writer.change_operator_identifier(old, new)
+    return writer.report()
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    old, _, new = check_text("rename-operator", text).partition("=")
+    if not old or not new:
+        raise InvalidValueError(f"rename-operator must be such as OLD=NEW, got {show(text)}")
+    return old, new
+
+
+def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
+    """Return what reads the keys of an operator from text."""
+    key_type = next((state.key_type for state in operator.states), None)
+    if key_type is None:
+        states = ", ".join(map(str, operator.states)) or "none"
+        raise InvalidValueError(
+            f"operator {show(name)} must have keys that can be written as text, got the states "
+            f"{states}"
+        )
+    return lambda text: parse_key(text, key_type)
 
 
 def _check_output(output: str, clean: bool) -> None:
@@ -125,7 +206,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     }
 
 
-def _rewrite_data(report: RewriteReport) -> dict[str, Any]:
+def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
     """Return what was written of a savepoint."""
     operators = [
         vars(operator) | {"states": [state._asdict() for state in operator.states]}
