@@ -65,7 +65,7 @@ class OperatorEditor:
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
-        self._deletions: list[dict[bytes, Any]] = []
+        self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._is_changed = False
 
     def __repr__(self) -> str:
@@ -195,10 +195,9 @@ class OperatorEditor:
         if not by_bytes:
             raise InvalidValueError("keys must be at least one, got none")
         step = DeleteKeys(
-            len(self._deletions),
-            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()},
+            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()}
         )
-        self._deletions.append(by_bytes)
+        self._keys_to_delete.update(by_bytes)
         for state in states.values():
             self._add(state, step)
 
@@ -209,7 +208,8 @@ class OperatorEditor:
 
         `function` takes a StateEntry and returns a new value for it; DELETE; or entries, which are
         a StateEntry, a list of them or an iterator: `entry._replace(...)` with another value,
-        user key, key or last access. A value that is returned has the last access that was there.
+        user key, key or last access; those of windows keep their key and namespace, as their
+        timers do. A value that is returned has the last access that was there.
         What is equal to what was there is kept as it is. No two entries may have one key in the
         end. On Spark the function is pickled. `allow_any_last_access` is that of
         `SavepointWriter.add_operator`, for times that were not there.
@@ -229,12 +229,8 @@ class OperatorEditor:
                 f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
                 "Flink's own operator keeps"
             )
-        if descriptor.namespace_serializer != VOID_NAMESPACE:
-            raise InvalidValueError(f"state must be of no windows, got {descriptor}")
         try:
             check_writable(descriptor.value_serializer)
-            if descriptor.user_key_serializer is not None:
-                check_writable(descriptor.user_key_serializer)
         except UnsupportedKeyTypeError as error:
             raise UnsupportedKeyTypeError(
                 f"state {descriptor.name!r} cannot be mapped: {error}"
@@ -257,7 +253,9 @@ class OperatorEditor:
         new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
         for state in states.values():
             new_names[state.old_name] = state.descriptor.name
-        return EditingRewriter(folder, self._operator, new, header, plans, new_names)
+        return EditingRewriter(
+            folder, self._operator, new, header, plans, new_names, self._keys_to_delete
+        )
 
     def _read(self) -> dict[str, _State]:
         if self._states is None:
