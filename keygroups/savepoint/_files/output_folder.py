@@ -233,6 +233,29 @@ class OutputFolder:
         return None if self._local is None else self._beside
 
 
+def replace_file(path: str, data: bytes) -> None:
+    """Write a file that may be there already: it has what it had, or all of the new bytes."""
+    local = local_path(path)
+    try:
+        if local is None:
+            filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+            filesystem.pipe_file(inner, data)
+            return
+        beside = local.with_name(f".{local.name}.{uuid.uuid4().hex}.writing")
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(local)
+        finally:
+            beside.unlink(missing_ok=True)
+    except KeyGroupsError:
+        raise
+    except Exception as error:  # as of all that fsspec needs
+        raise file_error(path, "written", error) from None
+
+
 def _is_same(path: Path, other: Path) -> bool:
     with suppress(OSError):
         return path.samefile(other)
@@ -252,6 +275,7 @@ class FolderWriter(ABC):
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self._folder = OutputFolder(name, check_path(name, path))
+        self._is_written = self._is_over = False
 
     def __enter__(self: W) -> W:
         for folder in self._folder.leftovers():
@@ -271,15 +295,20 @@ class FolderWriter(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_whole = False
+        self._is_over = True
         try:
             if error is None:
                 self._folder.commit(*self._finish())
-                is_whole = True
+                self._is_written = True
         finally:
-            if not is_whole:
+            if not self._is_written:
                 self._abandon()
                 self._folder.remove()
+
+    def _check_open(self) -> None:
+        """Refuse to add anything after the `with` block."""
+        if self._is_over:
+            raise InvalidValueError(f"{self._folder.path}: nothing can be added after the block")
 
     @abstractmethod
     def _abandon(self) -> None:
