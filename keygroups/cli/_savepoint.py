@@ -15,10 +15,13 @@ from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
+        DeletedKeys,
+        EditedOperator,
         EditReport,
         OperatorEditor,
         OperatorReport,
         RewriteReport,
+        RewrittenOperator,
         Savepoint,
     )
 
@@ -42,6 +45,10 @@ def add_commands(command: AddCommand) -> None:
     other = "write it with another uid of an operator; may be repeated"
     add("--rename-operator", action="append", default=[], metavar="OLD=NEW", help=other)
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
+    copied = "make a checkpoint that was copied to there one that Flink restores there"
+    add("--relocate", metavar="PATH", help=copied)
+    place = "where files are now whose paths start with OLD; may be repeated"
+    add("--moved", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help=place)
     more = "also read files in this folder that the savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     left = "remove what killed commands left beside --output, untouched for an hour"
@@ -63,32 +70,39 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
 
     With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
     all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
-    them, of the type that each operator's keys have. An OLD with a = in it has to be its id. JSON:
-    path, operators (of all: operator and old_operator, of which those that were removed have no
-    operator, path, is_added, and states, of those that were written anew: state, new_name, kept,
-    changed, deleted and added).
+    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. JSON:
+    path, operators (of all: operator, null if it was removed, old_operator, path, is_added,
+    states of those that were written anew, with state, new_name, kept, changed, deleted and
+    added, and deleted_keys, null or with_entries, without_entries, which are the keys that had
+    none, and may_be_in: operators and places where nobody has searched for them).
 
     Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
     end. One that a killed command left there is named on standard error; --clean removes those
     of this NAME in which nothing was written for an hour.
 
-    Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
-    and the checkpoints beside it, and in what --allow names.
-    """
-    from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
+    With --relocate a checkpoint that was copied gets a _metadata that Flink restores there: PATH
+    is the old one or the copy, and --moved says where the files are of which the copy's place
+    does not. JSON: path to operators, as above.
 
-    savepoint = read_savepoint(options.path, allow=options.allow)
-    is_edit = bool(options.delete_keys or options.remove_operator or options.rename_operator)
-    _check_options(options, is_edit)
+    Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
+    and the checkpoints beside it, where --moved leads, and in what --allow names.
+    """
+    from keygroups.savepoint import operator_reports, read_savepoint
+
+    moved = _moved(options.moved)
+    savepoint = read_savepoint(options.path, moved, allow=options.allow)
+    _check_options(options)
     if options.output is not None:
-        _check_output(options.output, options.clean)
-        written: EditReport | RewriteReport
-        if is_edit:
-            written = _edit(savepoint, options)
-        else:
-            to = (options.set_max_parallelism, options.output, options.parallelism)
-            written = change_max_parallelism(savepoint, *to, options.operator)
+        if options.clean:
+            _clean(options.output)
+        written = _edit(savepoint, options) if _is_edit(options) else _rewrite(savepoint, options)
         yield json_line(_written_data(written)) if options.json else str(written)
+        return
+    if options.relocate is not None:
+        from keygroups.savepoint import relocate
+
+        copy = relocate(savepoint, options.relocate, moved)
+        yield json_line(_savepoint_data(copy)) if options.json else str(copy)
         return
     # This finds the operators that were named, so that their names are in the list of all too.
     reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
@@ -101,10 +115,14 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
         yield f"\n{report}"
 
 
-def _check_options(options: argparse.Namespace, is_edit: bool) -> None:
-    """Refuse options that say nothing together."""
+def _is_edit(options: argparse.Namespace) -> bool:
+    return bool(options.delete_keys or options.remove_operator or options.rename_operator)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together, and places that are gone with the process."""
     edits = "--remove-operator, --delete-keys and --rename-operator"
-    if is_edit:
+    if _is_edit(options):
         if options.output is None:
             raise InvalidValueError(f"{edits} go with --output")
         if options.set_max_parallelism is not None or options.parallelism is not None:
@@ -119,6 +137,28 @@ def _check_options(options: argparse.Namespace, is_edit: bool) -> None:
         raise InvalidValueError(f"--set-max-parallelism, or {edits}, and --output go together")
     if options.clean and options.output is None:
         raise InvalidValueError("--clean goes with --output")
+    if options.relocate is not None and (options.output is not None or options.operator):
+        raise InvalidValueError("--relocate goes without --output and --operator")
+    for name in ("output", "relocate"):
+        place = getattr(options, name)
+        if place is not None and place.startswith("memory://"):
+            raise InvalidValueError(
+                f"{name} must outlast the command, got {show(place)}, which is in its memory"
+            )
+
+
+def _moved(pairs: list[list[str]]) -> dict[str, str]:
+    moved = dict(pairs)
+    if len(moved) < len(pairs):
+        raise InvalidValueError(f"moved must have each OLD once, got {show(pairs)}")
+    return moved
+
+
+def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:
+    from keygroups.savepoint import change_max_parallelism
+
+    to = (options.set_max_parallelism, options.output, options.parallelism)
+    return change_max_parallelism(savepoint, *to, options.operator)
 
 
 def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
@@ -159,17 +199,12 @@ def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
     return lambda text: parse_key(text, key_type)
 
 
-def _check_output(output: str, clean: bool) -> None:
-    """Refuse a place that is gone with the process, and remove what others left beside it."""
+def _clean(output: str) -> None:
+    """Remove what others left beside an output."""
     from keygroups.savepoint._files.output_folder import OutputFolder
 
-    if output.startswith("memory://"):
-        raise InvalidValueError(
-            f"output must outlast the command, got {show(output)}, which is in its memory"
-        )
-    if clean:
-        for folder in OutputFolder("output", output).remove_leftovers():
-            complain(f"keygroups savepoint: {folder} is removed")
+    for folder in OutputFolder("output", output).remove_leftovers():
+        complain(f"keygroups savepoint: {folder} is removed")
 
 
 def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
@@ -190,11 +225,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
-    keys = [
-        # Text and numbers are as JSON has them, any other key as Python shows it.
-        size._asdict() | {"key": size.key if isinstance(size.key, (str, int)) else repr(size.key)}
-        for size in report.heaviest_keys
-    ]
+    keys = [size._asdict() | {"key": _key_data(size.key)} for size in report.heaviest_keys]
     return {
         "operator_id": report.operator.operator_id,
         "states": [exact_state(state) for state in report.operator.states],
@@ -206,10 +237,23 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     }
 
 
+def _key_data(key: Any) -> str | int:
+    """Return a key: text and numbers as JSON has them, any other as Python shows it."""
+    return key if isinstance(key, (str, int)) else repr(key)
+
+
 def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
     """Return what was written of a savepoint."""
-    operators = [
-        vars(operator) | {"states": [state._asdict() for state in operator.states]}
-        for operator in report.operators
-    ]
-    return {"path": report.path, "operators": operators}
+    return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+
+
+def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:
+    data = vars(operator) | {"states": [state._asdict() for state in operator.states]}
+    keys: DeletedKeys | None = data.get("deleted_keys")
+    if keys is not None:
+        data["deleted_keys"] = {
+            "with_entries": keys.with_entries,
+            "without_entries": [*map(_key_data, keys.without_entries)],
+            "may_be_in": [trace._asdict() for trace in keys.may_be_in],
+        }
+    return data

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import sys
 from ast import literal_eval
 from collections import Counter
@@ -204,6 +205,10 @@ def test_all_edits_at_once(
         entry[2:] for entry in true_entries(ORIGIN.entries) if entry[5] != user
     }
     assert data["path"] == new
+    deleted, *others = (one["deleted_keys"] for one in data["operators"])
+    assert others == [None, None]
+    assert (deleted["with_entries"], deleted["without_entries"]) == (1, ["nobody"])
+    assert "values of the state 'label'" in [one["place"] for one in deleted["may_be_in"]]
     shown = [
         (one["operator"], one["old_operator"], one["path"], one["is_added"])
         for one in data["operators"]
@@ -254,6 +259,8 @@ KEYS = ("--operator", "by-string", "--delete-keys")
         ((*KEYS, "FILE", "--operator", "Sink: sink"), "operator Sink: sink has no keyed state"),
         ((*EDIT, "--set-max-parallelism", "64"), "keep the parallelisms: set these in another"),
         ((*EDIT, "--parallelism", "2"), "keep the parallelisms: set these in another command"),
+        ((*EDIT, "--relocate", "new"), "--relocate goes without --output and --operator"),
+        ((*EDIT, "--moved", "a", "b", "--moved", "a", "c"), "moved must have each OLD once"),
         ((*KEYS, "nowhere"), "'nowhere' cannot be read: No such file or directory"),
         ((*KEYS, "\0"), r"'\x00' cannot be read: "),
         ((*KEYS, "EMPTY"), "keys must be at least one, got none"),
@@ -317,3 +324,48 @@ def test_file_of_another_system(tmp_path: Path) -> None:
     assert {entry.key for entry in entries} == {
         entry[5] for entry in true_entries(ORIGIN.entries) if entry[5] not in users
     }
+
+
+# --- checkpoints that were copied -------------------------------------------------------
+
+COPIED = point("2.3.0-heaptimers-checkpoint")
+
+
+def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its entries are those that Flink read; its shared files are not beside the copy."""
+    copy = tmp_path / "chk-7"
+    shutil.copytree(COPIED.path, copy)
+    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", *pair)]
+    arguments = (str(COPIED.path), "--relocate", str(copy))
+    assert edited(*arguments) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    assert "3 of 3 files are not there" in line
+    assert edited(*arguments, *moved) == 0
+    told = capsys.readouterr().out
+    allow = ["--allow", str(COPIED.root)]
+    assert edited(str(copy), *allow) == 0
+    assert capsys.readouterr().out.startswith(told)
+    assert seen(read_savepoint(copy, allow=[COPIED.root])) == Counter(true_entries(COPIED.entries))
+    assert edited(*arguments, *moved, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["path"], len(data["operators"])) == (str(copy), len(COPIED.read().operators))
+
+
+def test_files_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
+    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", *pair)]
+    assert edited(str(COPIED.path), *moved, "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert sum(sum(one["key_group_bytes"]) for one in data["reports"]) == sum(
+        sum(operator.key_group_bytes().weights)
+        for operator in COPIED.read().operators
+        if operator.states
+    )
+
+
+@pytest.mark.parametrize("option", ["--output", "--relocate"])
+def test_places_that_are_gone_with_the_command(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit = EDIT if option == "--output" else ()
+    assert edited(str(DATA), *edit, option, "memory://a") == 2
+    assert f"{option[2:]} must outlast the command" in capsys.readouterr().err
