@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mmh3 import hash_bytes
 
@@ -85,9 +87,23 @@ class OperatorStateHandle:
     stream: StreamHandle
 
 
+class FieldBytes(NamedTuple):
+    """The bytes that a field was read from, and the handles of streams in them with their places.
+
+    That of operator state in merged files is there as a whole, with the flag before it.
+    """
+
+    value: object
+    data: bytes
+    handles: tuple[tuple[int, int, StreamHandle | OperatorStateHandle], ...]
+
+
 @dataclass(frozen=True)
 class SubtaskState:
-    """What one subtask wrote."""
+    """What one subtask wrote.
+
+    `as_read` has the bytes of the fields that are not empty, by their names.
+    """
 
     index: int
     is_finished: bool = False
@@ -96,6 +112,7 @@ class SubtaskState:
     managed_keyed: KeyedHandle | None = None
     raw_keyed: RawTimersHandle | None = None
     has_channel_state: bool = False
+    as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def keyed(self) -> tuple[KeyedHandle, ...]:
@@ -106,7 +123,10 @@ class SubtaskState:
 
 @dataclass(frozen=True)
 class OperatorMetadata:
-    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them."""
+    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them.
+
+    `as_read` has the bytes of the coordinator's handle.
+    """
 
     operator_id: str
     name: str
@@ -116,14 +136,15 @@ class OperatorMetadata:
     subtasks: tuple[SubtaskState, ...]
     is_fully_finished: bool = False
     coordinator: StreamHandle | None = None
+    as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Metadata:
     """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint".
 
-    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states` is
-    how many states hooks of the job's own have on the master.
+    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states`
+    those of each state that a hook of the job's own has on the master.
     """
 
     version: int
@@ -131,7 +152,7 @@ class Metadata:
     kind: str | None
     operators: tuple[OperatorMetadata, ...]
     properties: bytes = b""
-    master_states: int = 0
+    master_states: tuple[bytes, ...] = ()
 
 
 def operator_id_of(uid: str) -> str:
