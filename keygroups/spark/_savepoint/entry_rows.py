@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, NamedTuple
@@ -24,7 +24,6 @@ from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.batches import TYPED, layout_of, typed_columns
 from keygroups.spark._savepoint.column_types import is_written
-from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import named_column, sent
 from keygroups.state_keys import VOID_NAMESPACE
@@ -39,7 +38,7 @@ class _Undecoded(Serializer):
     name, takes_null = "UNDECODED", True
 
     @staticmethod
-    def write(value: Any) -> bytes:  # type: ignore[override]  # which is None in the class above
+    def write(value: Any) -> bytes:
         if value is not None and not isinstance(value, bytes):
             raise InvalidTypeError(f"a value must be the bytes that were read, got {show(value)}")
         return value or b""
@@ -113,7 +112,7 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     is not of the type that `read_keyed_state` gives it.
     """
     layout = layout_of(states)
-    needed = {_NEEDED: T.StringType()}
+    needed: dict[str, T.DataType] = {_NEEDED: T.StringType()}
     if layout.has_last_access:
         needed["last_access"] = T.LongType()
     if layout.has_timestamp:
@@ -158,7 +157,9 @@ def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) 
     return place
 
 
-def _unfit(role: str, taken: T.DataType, spark_type: T.DataType, why: str = "") -> InvalidTypeError:
+def _unfit(
+    role: str, taken: T.DataType, spark_type: T.DataType, why: str = ""
+) -> InvalidTypeError:
     return InvalidTypeError(
         f"{role} must be {taken.simpleString()}{why}, as read_keyed_state gives it, got "
         f"{spark_type.simpleString()}: cast it"
