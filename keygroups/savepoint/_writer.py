@@ -12,8 +12,9 @@ from keygroups._checks import check_class, check_parallelisms, check_str, iterat
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
-from keygroups.savepoint._edits.report import EditReport
+from keygroups.savepoint._edits.report import EditedOperator, EditReport
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -165,6 +166,7 @@ class SavepointWriter(FolderWriter):
 
     def _new_operator_id(self, name: str, uid: str) -> str:
         """Return the id of a uid that no operator of the savepoint has."""
+        self._check_open()
         operator_id = operator_id_of(check_str(name, uid))
         if not uid or operator_id in self._operator_ids():
             raise InvalidValueError(
@@ -220,6 +222,17 @@ class SavepointEditor(SavepointWriter):
         copied = self._copied.find(name)
         copied.rename(new_uid, self._new_operator_id("new_uid", new_uid))
 
+    def operator(self, name: str) -> OperatorEditor:
+        """Return what edits the keyed state of an operator.
+
+        It is the same one whenever the operator is asked for, and goes with it under another uid.
+        Raises InvalidValueError where there is none of that name.
+        """
+        copied = self._copied.find(name)
+        if copied.editor is None:
+            copied.editor = OperatorEditor(copied.operator)
+        return copied.editor
+
     def add_operator_from(
         self,
         other_savepoint: Savepoint | str | os.PathLike[str],
@@ -249,9 +262,14 @@ class SavepointEditor(SavepointWriter):
         self._copied.kept.append(copied)
 
     def report(self) -> EditReport:
-        """Return what was done to each operator."""
-        copied = self._copied.report(self._folder.path)
-        return copied
+        """Return what was done to each operator, once the savepoint is written.
+
+        Raises InvalidValueError before that.
+        """
+        if not self._is_written:
+            raise InvalidValueError("the report must be asked for after the with block")
+        new = (EditedOperator(uid) for uid in self._uids.values())
+        return EditReport(self._folder.path, (*self._copied.report(), *new))
 
     def _operator_ids(self) -> Collection[str]:
         return [
@@ -262,7 +280,10 @@ class SavepointEditor(SavepointWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
+        rewriters = self._copied.rewriters(self._folder)
         names, new = self._close_operators()
+        for rewriter in rewriters:
+            rewriter.write(self._folder.scratch)
         version = self._copied.version
         written = [*self._copied.written(self._folder)]
         metadata = replace(self._copied.savepoint.metadata, version=version)

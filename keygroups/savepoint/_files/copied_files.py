@@ -63,4 +63,6 @@ class CopiedFiles:
                 target.write(chunk)
         self._taken.add(name.lower())
         self.names.append(name)
-        return stream if is_kept else StreamHandle(stream.size, path=name, is_relative=True)
+        if is_kept:
+            return stream
+        return StreamHandle(stream.size, path=name, is_relative=True, uncounted=stream.uncounted)

@@ -17,7 +17,8 @@ class StreamHandle:
 
     The file is `path`, relative to the directory of `_metadata` if `is_relative`. It has nothing
     else, or if `is_segment` the stream from `start` on among others.
-    To Flink two streams in `_metadata` are one and the same if they have the same `name`.
+    To Flink two streams in `_metadata` are one and the same if they have the same `name`. Of a
+    file of changes it does not count the first byte: `uncounted` is 1.
     """
 
     size: int
@@ -27,6 +28,12 @@ class StreamHandle:
     is_segment: bool = False
     start: int = 0
     name: str = field(default="", compare=False)
+    uncounted: int = field(default=0, compare=False)
+
+    @property
+    def file_size(self) -> int:
+        """How many bytes the file has, unless it is a segment."""
+        return self.size + self.uncounted
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ this is MetadataV2V3SerializerBase, of org.apache.flink.runtime.checkpoint.metad
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from posixpath import normpath
 from typing import TypeVar
@@ -410,7 +411,7 @@ class _MetadataReader:
             cursor.utf()
             size = sum(len(change) for _, change in changes)
             return ChangesHandle(size, changes=changes) if changes else None
-        streams = self._list(9, lambda: (self._size(), self._some_stream()))
+        streams = self._list(9, lambda: (self._size(), self._changes_stream()))
         size = self._size()
         cursor.i64()  # how much was new
         cursor.utf()
@@ -418,6 +419,15 @@ class _MetadataReader:
             cursor.utf()
         self._check_apart({stream for _, stream in streams})
         return ChangesHandle(size, streams) if streams else None
+
+    def _changes_stream(self) -> StreamHandle:
+        """Read the handle of a stream of changes, of which a file has a byte more in front."""
+        stream = self._some_stream()
+        if stream.data is None:
+            start, end, _ = self._handles.pop()
+            stream = replace(stream, uncounted=1)
+            self._handles.append((start, end, stream))
+        return stream
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
         """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""
