@@ -31,6 +31,9 @@ from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 from keygroups.savepoint._sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
@@ -48,7 +51,10 @@ from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._writer import OperatorWriter, SavepointWriter
 
 __all__ = [
+    "FileSplit",
     "GlobalWindow",
+    "KafkaOffsets",
+    "KafkaSplit",
     "KeySize",
     "ListStateDescriptor",
     "MapStateDescriptor",
@@ -65,6 +71,8 @@ __all__ = [
     "Savepoint",
     "SavepointWriter",
     "Serializer",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -73,6 +81,7 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "ValueStateDescriptor",
     "change_max_parallelism",
     "convert_to_canonical",
