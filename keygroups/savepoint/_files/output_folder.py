@@ -97,6 +97,11 @@ class OutputFolder:
         )
 
     @property
+    def writing_path(self) -> str:
+        """The path or URL where its files are until it is whole."""
+        return self.path if self._local is None else str(self._beside)
+
+    @property
     def _filesystem(self) -> Any:
         return import_fsspec(self.path).core.url_to_fs(self.path)[0]
 
