@@ -1,1 +1,1 @@
-"""The keyed state of an operator that is edited: what was asked for, and what does it."""
+"""What may be edited in a savepoint: its operators and their states."""
