@@ -16,6 +16,7 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -26,7 +27,7 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -124,15 +125,7 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        if isinstance(savepoint, Savepoint):
-            if moved is not None or allow or serializers is not None:
-                raise InvalidValueError(
-                    "moved, allow and serializers must be left out for a Savepoint, which "
-                    "read_savepoint has read with its own"
-                )
-        else:
-            savepoint = read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-        return SavepointEditor(savepoint, path)
+        return SavepointEditor(savepoint_of(savepoint, moved, allow, serializers), path)
 
     def add_operator(
         self,
@@ -333,11 +326,10 @@ class SavepointEditor(SavepointWriter):
         already; SavepointError for in-flight data, and where one was written by Flink 1 and the
         other by Flink 2, for values of Kryo.
         """
-        if not isinstance(other_savepoint, Savepoint):
-            other_savepoint = read_savepoint(other_savepoint)
-        check_version(other_savepoint)
-        check_outside("path", other_savepoint, self._folder)
-        copied = self._copied.added(other_savepoint, name)
+        other = savepoint_of(other_savepoint)
+        check_version(other)
+        check_outside("path", other, self._folder)
+        copied = self._copied.added(other, name)
         if uid is not None:
             copied.rename(uid, self._new_operator_id("uid", uid))
         elif copied.metadata.operator_id in self._operator_ids():
@@ -368,7 +360,7 @@ class SavepointEditor(SavepointWriter):
         rewriters = self._copied.rewriters(self._folder)
         names, new = self._close_operators()
         for rewriter in rewriters:
-            rewriter.write(self._folder.scratch)
+            self._rewrite(rewriter)
         version = self._copied.version
         written = [*self._copied.written(self._folder)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
@@ -377,6 +369,10 @@ class SavepointEditor(SavepointWriter):
             for operator in new
         ]
         return [*names, *self._copied.names], write_metadata(metadata, written)
+
+    def _rewrite(self, rewriter: EditingRewriter) -> None:
+        """Write the edited keyed state of an operator."""
+        rewriter.write(self._folder.scratch)
 
 
 class OperatorWriter(OperatorFiles):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -64,18 +64,24 @@ class EntryRows:
     places: Mapping[str, Mapping[str, Place]]
 
 
-def check_states_of_rows(label: str, states: Iterable[StateDescriptor]) -> None:
+def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
     """Refuse states that rows do not hold unchanged, each by its name.
 
     Raises UnsupportedKeyTypeError.
     """
+    key = states[0].key_serializer
+    try:
+        _check_key(key, "keys")
+    except UnsupportedKeyTypeError as error:
+        raise UnsupportedKeyTypeError(
+            f"operator {label} cannot be written from rows: {error}"
+        ) from None
+    if key.key_type is None:
+        raise UnsupportedKeyTypeError(
+            f"operator {label} cannot be written from rows: the hash of keys of {key} is not known"
+        )
     for state in states:
         try:
-            _check_key(state.key_serializer, "keys")
-            if state.key_type is None:
-                raise UnsupportedKeyTypeError(
-                    f"the hash of keys of {state.key_serializer} is not known here"
-                )
             if state.namespace_serializer != VOID_NAMESPACE:
                 _check_key(state.namespace_serializer, "namespaces")
             if state.user_key_serializer is not None:
@@ -85,7 +91,7 @@ def check_states_of_rows(label: str, states: Iterable[StateDescriptor]) -> None:
         except UnsupportedKeyTypeError as error:
             raise UnsupportedKeyTypeError(
                 f"state {state.name!r} of operator {label} cannot be written from rows: {error}; "
-                "name the others in states, and it is kept as it is"
+                "without it in states it is kept as it is"
             ) from None
 
 
@@ -113,10 +119,8 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     """
     layout = layout_of(states)
     needed: dict[str, T.DataType] = {_NEEDED: T.StringType()}
-    if layout.has_last_access:
-        needed["last_access"] = T.LongType()
-    if layout.has_timestamp:
-        needed["timestamp"] = T.LongType()
+    for state in states:
+        needed.update(dict.fromkeys(_times_of(state), T.LongType()))
     there = {name.lower() for name in df.columns}
     columns: list[str] = []
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
@@ -141,6 +145,12 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
     return EntryRows(df.select(*sent_columns), tuple(columns), places)
+
+
+def _times_of(state: StateDescriptor) -> list[str]:
+    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
+    has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
+    return [*compress(_TIMES, has)]
 
 
 def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) -> int | None:
@@ -249,12 +259,7 @@ class _StateReader:
         self._types = {
             role: column for role, column in zip(TYPED, typed_columns(state)) if role in places
         }
-        times = {
-            # Elements of a LIST have theirs in them.
-            "last_access": state.has_ttl and state.kind != "LIST",
-            "timestamp": state.value_serializer is None,
-        }
-        self._times = {name: columns.index(name) for name, has in times.items() if has}
+        self._times = {name: columns.index(name) for name in _times_of(state)}
 
     def entries(self, encoder: EntryEncoder, rows: Any) -> Iterator[EncodedEntry]:
         """Yield the entries of rows that are all of the state."""
@@ -292,11 +297,10 @@ class _StateReader:
                 del others[place.field]
             for other in others:
                 if other.null_count < len(other):
-                    value = next(filter(None.__ne__, other.to_pylist()))
+                    but = " but for its own" if place else ""
                     raise InvalidValueError(
-                        f"{self._called(name)} must be null but for its own, got {show(value)}"
-                        if place
-                        else f"{self._called(name)} must be null, got {show(value)}"
+                        f"{self._called(name)} must be null{but}, got "
+                        f"{show(other.drop_null()[0].as_py())}"
                     )
 
     def _called(self, role: str) -> str:
