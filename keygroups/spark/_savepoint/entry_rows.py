@@ -139,9 +139,9 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         assert spark_type is not None  # of a column in a DataFrame
         if role in needed and not _is_same(spark_type, needed[role]):
             raise _unfit(role, needed[role], spark_type)
-        for state, taken in types.items():
-            field = _field_of(role, state, taken, spark_type)
-            places[state][role] = Place(len(columns), field)
+        for name, taken in types.items():
+            field = _field_of(role, name, taken, spark_type)
+            places[name][role] = Place(len(columns), field)
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
     return EntryRows(df.select(*sent_columns), tuple(columns), places)
