@@ -103,7 +103,7 @@ class CopiedOperators:
     def version(self) -> int:
         """The version of `_metadata` that says all that theirs say."""
         versions = (copied.savepoint.version for copied in self.kept)
-        return max(self.savepoint.version, *versions)
+        return max([self.savepoint.version, *versions])
 
     def find(self, name: str) -> CopiedOperator:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
