@@ -62,7 +62,7 @@ def state_of(savepoint: Savepoint, uid: str = "uid") -> dict[str, list[Any]]:
 
 
 def edited(
-    folder: Path, *verbs: tuple[str, Any], uid: str = "uid", old: Savepoint | None = None
+    folder: Path, *verbs: tuple[Any, ...], uid: str = "uid", old: Savepoint | None = None
 ) -> tuple[Savepoint, tuple[EditedState, ...]]:
     """Do some verbs, and return the new savepoint and what the report says of the operator."""
     if old is None:
@@ -401,7 +401,7 @@ def test_refused_results(
         edited(tmp_path, ("map_operator_state", state, function))
     assert not (tmp_path / "new").exists()
     if error is AttributeError:
-        (note,) = raised.value.__notes__  # type: ignore[attr-defined]  # of Python 3.11
+        (note,) = raised.value.__notes__
         assert note == "map_operator_state: operator state 'offsets', subtask 0"
 
 
@@ -411,13 +411,13 @@ def test_the_splits_of_a_source_stay(tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new") as writer:
         operator = writer.operator("kafka")
         says = "SourceReaderState of kafka cannot be edited, as its coordinator knows"
-        for verb in (
-            lambda: operator.remove_operator_state("SourceReaderState"),
-            lambda: operator.rename_operator_state("SourceReaderState", "x"),
-            lambda: operator.map_operator_state("SourceReaderState", lambda _: DELETE),
+        for verb, *arguments in (
+            ("remove_operator_state", "SourceReaderState"),
+            ("rename_operator_state", "SourceReaderState", "x"),
+            ("map_operator_state", "SourceReaderState", str),
         ):
             with pytest.raises(InvalidValueError, match=says):
-                verb()
+                getattr(operator, verb)(*arguments)
         writer.remove_operator("kafka")
         writer.add_source("kafka", KafkaOffsets({("a", 0): 9}), 128, 1)
     (split,) = read_savepoint(tmp_path / "new").operator("kafka").source_splits().splits

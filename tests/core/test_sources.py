@@ -558,7 +558,7 @@ def test_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
     choose = random.Random(11)
     elements = [versioned(0, A0), versioned(1, file_split("1", hosts=["n"], position=(1, 2)))]
     states = [coordinator(3, NEWEST), coordinator(1, pending([GOOD], [b"file:/a"]))]
-    kinds = set()
+    kinds: set[type] = set()
     for number in range(150):
         element, state = (bytearray(choose.choice(given)) for given in (elements, states))
         for data in (element, state):
