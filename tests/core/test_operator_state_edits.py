@@ -446,6 +446,7 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
         (
             {"VALUE_SERIALIZER": sb.snapshot("a.b.C", 1)},
             {"VALUE_SERIALIZER": sb.kryo_of("a.b.C")},
+            {"VALUE_SERIALIZER": sb.pojo_of("a.B", {"c": sb.kryo_of("a.b.C")})},
         )
     ):
         options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
@@ -457,6 +458,11 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
             writer.operator("uid").rename_operator_state("s", "t")
         new = read_savepoint(tmp_path / f"new-{number}")
         assert state_of(new) == {"t": [[bytes(20)]]}
+
+
+def test_a_subtask_may_lack_a_state(tmp_path: Path) -> None:
+    new, _ = edited(tmp_path, ("map_operator_state", "rules", lambda e: e.value + 1))
+    assert state_of(new)["rules"] == [{"r": 2, "s": 3}]  # of the first subtask alone
 
 
 def test_damaged_entries(tmp_path: Path) -> None:

@@ -470,6 +470,16 @@ def test_files_that_were_seen_tell_the_source(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("version", "enumerator"), [(1, bytes(4)), (2, partitions()), (1, pending([], []))]
+)
+def test_without_any_split_no_source_is_known(
+    version: int, enumerator: bytes, tmp_path: Path
+) -> None:
+    operator = source(tmp_path / "savepoint", [[]], coordinator(version, enumerator))
+    assert operator.source_splits() == SourceSplits((), enumerator, version)
+
+
 GOOD = file_split("1")
 NOT_OF_FILES = {
     "another version": (2, GOOD, 1, pending([], [])),
