@@ -299,14 +299,14 @@ class OperatorEditor:
 
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
         """Return the key group of a key, if it is known, and its bytes."""
-        key_group = None
-        try:
-            if serializer.key_type is not None:
-                code = hash_code(key, serializer.key_type)
-                key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
+        if serializer.key_type is not None:
+            code = hash_code(key, serializer.key_type)
+            key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
             return key_group, checked_write("key", serializer, key, is_key=True)
+        try:
+            return None, checked_write("key", serializer, key, is_key=True)
         except KeyGroupsError:
-            if key_group is None and type(key) is bytes:  # as entries have what only the job reads
+            if type(key) is bytes:  # as entries have what only the job reads
                 return None, key
             raise
 
