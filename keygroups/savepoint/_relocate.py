@@ -97,7 +97,7 @@ class _Places:
         jobs: dict[str, None] = {}
         for path in _absolute_paths(checkpoint.metadata):
             if moved_path(path, self._moved) is None:
-                job = job_folder(path)
+                job = job_folder(f"{path}/")  # which a folder may be all of
                 jobs[job or ""] = None
                 unknown[job or path.rpartition("/")[0]] = None
         new_job = job_folder(f"{self._folder}/")
@@ -106,8 +106,8 @@ class _Places:
         elif unknown:
             named = ", ".join(show(prefix) for prefix in [*unknown][:_NAMED])
             raise SavepointError(
-                f"{checkpoint.path}/{METADATA}: {len(unknown)} folders have files of which it is "
-                f"not known where they are now: pass moved={{old: new}} for {named}"
+                f"{checkpoint.path}/{METADATA}: it is not known where the files of {len(unknown)} "
+                f"folders are now: pass moved={{old: new}} for {named}"
             )
 
     def path_of(self, path: str) -> str:
