@@ -93,6 +93,9 @@ class _Places:
     def __init__(self, checkpoint: Savepoint, folder: str, moved: Mapping[str, str]) -> None:
         self._folder = path_in_metadata(folder)
         self._moved = {old: path_in_metadata(new) for old, new in moved.items()}
+        new_job = job_folder(f"{self._folder}/")
+        for there in [*self._moved.values(), new_job or self._folder]:
+            self._moved.setdefault(there, there)  # as of what was relocated before
         unknown: dict[str, None] = {}  # in their order
         jobs: dict[str, None] = {}
         for path in _absolute_paths(checkpoint.metadata):
@@ -100,8 +103,7 @@ class _Places:
                 job = job_folder(f"{path}/")  # which a folder may be all of
                 jobs[job or ""] = None
                 unknown[job or path.rpartition("/")[0]] = None
-        new_job = job_folder(f"{self._folder}/")
-        if len(jobs) == 1 and "" not in jobs and new_job is not None:
+        if not moved and len(jobs) == 1 and "" not in jobs and new_job is not None:
             self._moved.update(dict.fromkeys(jobs, new_job))
         elif unknown:
             named = ", ".join(show(prefix) for prefix in [*unknown][:_NAMED])

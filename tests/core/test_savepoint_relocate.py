@@ -90,7 +90,7 @@ def check_relocated(known: Point, job: Path) -> None:
     assert [type(one) for one in said(new)] == [type(one) for one in said(old)]
     assert new.metadata.properties == old.metadata.properties
     whole = digests(job)
-    assert relocate(copy, copy, moved and {str(job): str(job)}).path == str(copy)
+    assert relocate(copy, copy, moved).path == str(copy)
     assert digests(job) == whole
     # From the checkpoint as it was, to the same copy.
     assert relocate(old, copy, moved).path == str(copy)
@@ -164,7 +164,7 @@ def test_from_the_old_checkpoint_to_a_copy_without_metadata(tmp_path: Path) -> N
     assert {path.name for path in copy.iterdir()} == {"_metadata", "b"}
 
 
-@pytest.mark.parametrize("prefix", [JOB, f"{JOB}/", f"{JOB}/shared", "/flink/0123"])
+@pytest.mark.parametrize("prefix", [JOB, f"{JOB}/", f"{JOB}/shared", JOB[6:]])
 def test_moved(prefix: str, tmp_path: Path) -> None:
     """Prefixes as `read_savepoint` takes them, to a place that is not the job's."""
     copy, elsewhere = write_job(tmp_path / "job", {"shared/a": b"a"}), tmp_path / "elsewhere"
@@ -177,6 +177,13 @@ def test_moved(prefix: str, tmp_path: Path) -> None:
     (stream,) = (one for one in said(new) if isinstance(one, StreamHandle))
     with new.files.open(stream) as opened:
         assert opened.read(0, 1) == b"a"
+
+
+def test_nothing_is_guessed_beside_what_is_told(tmp_path: Path) -> None:
+    copy = write_job(tmp_path, {"shared/a": b"a"})
+    with pytest.raises(SavepointError, match=f"of 1 folders are now: pass .* for '{JOB}'$"):
+        relocate(copy, copy, {f"{JOB}/chk-5": str(copy)})
+    assert absolute_paths(relocate(copy, copy, {})) == [f"file:{tmp_path}/shared/a"]
 
 
 def test_several_jobs_are_named_once_each(tmp_path: Path) -> None:
