@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 
 from keygroups.errors import SavepointError
@@ -27,7 +27,6 @@ _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channe
 _KRYO = b"KryoSerializer"
 
 
-@dataclass
 class CopiedOperator:
     """An operator as it is to be; `old` is as it is in its savepoint.
 
@@ -35,18 +34,17 @@ class CopiedOperator:
     the caller told it.
     """
 
-    savepoint: Savepoint
-    old: Operator
-    metadata: OperatorMetadata
-    is_added: bool
-    operator: Operator = field(init=False)
-    old_label: str = field(init=False)
-    editor: OperatorEditor | None = None
-    rewriter: EditingRewriter | None = None
-
-    def __post_init__(self) -> None:
-        self.operator = self._named(self.old.uid)
-        self.old_label = self.old.label
+    def __init__(
+        self, savepoint: Savepoint, old: Operator, metadata: OperatorMetadata, is_added: bool
+    ) -> None:
+        self.savepoint = savepoint
+        self.old = old
+        self.old_label = old.label
+        self.metadata = metadata
+        self.is_added = is_added
+        self.operator = self._named(old.uid)
+        self.editor: OperatorEditor | None = None
+        self.rewriter: EditingRewriter | None = None
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid."""
