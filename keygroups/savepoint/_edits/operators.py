@@ -9,8 +9,9 @@ from functools import cached_property
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.report import EditedOperator
+from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
 from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._edits.traces import KeyTrace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -45,6 +46,7 @@ class CopiedOperator:
         self.operator = self._named(old.uid)
         self.editor: OperatorEditor | None = None
         self.rewriter: EditingRewriter | None = None
+        self.traces: tuple[KeyTrace, ...] | None = None  # of keys that are deleted
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid."""
@@ -77,8 +79,19 @@ class CopiedOperator:
 
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
-        states = () if self.rewriter is None else self.rewriter.edited_states()
-        return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added, states)
+        if operator is None or self.rewriter is None:
+            return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added)
+        deleted_keys = None
+        if self.traces is not None:
+            deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+        return EditedOperator(
+            operator,
+            self.old_label,
+            self.savepoint.path,
+            self.is_added,
+            self.rewriter.edited_states(),
+            deleted_keys,
+        )
 
 
 class CopiedOperators:
@@ -171,6 +184,8 @@ class CopiedOperators:
         for copied in self.kept:
             if copied.editor is not None and copied.editor.is_changed:
                 copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
+                others = [other.operator for other in self.kept if other is not copied]
+                copied.traces = copied.editor.traces(others)
         return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
 
     def written(self, folder: OutputFolder) -> Iterator[bytes]:
