@@ -68,7 +68,7 @@ class OperatorEditor:
         self._removed: list[StateDescriptor] = []
         self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._deleted_from: Serializer | None = None  # that of these keys
-        self._is_changed = False
+        self._is_changed = self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
@@ -269,7 +269,16 @@ class OperatorEditor:
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
         )
 
+    def close(self) -> None:
+        """Take no more edits: the savepoint is written, or the operator removed."""
+        self._is_closed = True
+
     def _read(self) -> dict[str, _State]:
+        if self._is_closed:
+            raise InvalidValueError(
+                f"operator {self._operator.label} cannot be edited any more: it is written or "
+                "removed"
+            )
         if self._states is None:
             operator = self._operator
             if not operator.tasks():
