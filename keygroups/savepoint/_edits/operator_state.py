@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_callable, check_str, show
@@ -62,13 +62,13 @@ class OperatorStateElement(NamedTuple):
 MapElement = Callable[[OperatorStateElement], Any]
 
 
-@dataclass
 class _State:
     """A state as the verbs so far leave it, with the functions to call and its names by then."""
 
-    old_name: str
-    mode: str
-    functions: list[tuple[str, MapElement]] = field(default_factory=list)
+    def __init__(self, old_name: str, mode: str) -> None:
+        self.old_name = old_name
+        self.mode = mode
+        self.functions: list[tuple[str, MapElement]] = []
 
 
 @dataclass(frozen=True)
