@@ -27,6 +27,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
 from keygroups.savepoint._edits.traces import KeyTrace, key_traces
@@ -53,22 +54,22 @@ class _State:
     steps: list[tuple[StateDescriptor, Step]] = field(default_factory=list)
 
 
-class OperatorEditor:
-    """Edits the keyed state of one operator; `SavepointEditor.operator` makes it.
+class OperatorEditor(OperatorStateEditor):
+    """Edits the state of one operator; `SavepointEditor.operator` makes it.
 
     Its verbs are checked when they are called, and done, in that order, when the savepoint is
     written: each sees what those before it leave.
     """
 
     def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+        super().__init__(operator)
         self._key_bytes = b""
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
         self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._deleted_from: Serializer | None = None  # that of these keys
-        self._is_changed = False
+        self._is_changed = self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
@@ -269,7 +270,16 @@ class OperatorEditor:
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
         )
 
+    def close(self) -> None:
+        """Take no more edits: the savepoint is written, or the operator removed."""
+        self._is_closed = True
+
     def _read(self) -> dict[str, _State]:
+        if self._is_closed:
+            raise InvalidValueError(
+                f"operator {self._operator.label} cannot be edited any more: it is written or "
+                "removed"
+            )
         if self._states is None:
             operator = self._operator
             if not operator.tasks():
@@ -299,14 +309,14 @@ class OperatorEditor:
 
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
         """Return the key group of a key, if it is known, and its bytes."""
-        key_group = None
-        try:
-            if serializer.key_type is not None:
-                code = hash_code(key, serializer.key_type)
-                key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
+        if serializer.key_type is not None:
+            code = hash_code(key, serializer.key_type)
+            key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
             return key_group, checked_write("key", serializer, key, is_key=True)
+        try:
+            return None, checked_write("key", serializer, key, is_key=True)
         except KeyGroupsError:
-            if key_group is None and type(key) is bytes:  # as entries have what only the job reads
+            if type(key) is bytes:  # as entries have what only the job reads
                 return None, key
             raise
 
