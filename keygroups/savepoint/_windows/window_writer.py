@@ -6,7 +6,7 @@ CountTrigger.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +27,6 @@ from keygroups.savepoint._state.new_states import (
     ReducingStateDescriptor,
     TimerServiceDescriptor,
     timer_state_name,
-    timer_states,
 )
 from keygroups.savepoint._windows.assigners import (
     CountWindows,
@@ -101,6 +100,8 @@ class WindowOperatorWriter:
             entries = self._time_window(key, window, contents, count, has_fired)
         for entry in entries:
             self._hold(key, entry)
+        if isinstance(window, TimeWindow) and SESSIONS in self._numbers:
+            self._add_session(entries[-1], window)
 
     def _time_window(
         self, key: Any, window: object, contents: Any, count: int | None, has_fired: bool
@@ -117,7 +118,7 @@ class WindowOperatorWriter:
             entries.append(self._entry(timers, key, None, checked, timestamp))
         if assigner.is_merging:
             session = self._entry(SESSIONS, key, [(checked, checked)], None)
-            self._add_session(key, session, checked)
+            self._check_session(key, session, checked)
             entries.append(session)
         return entries
 
@@ -134,10 +135,8 @@ class WindowOperatorWriter:
         if last < cleared < LONG_MAX:  # Flink clears nothing at the end of time
             yield cleared
 
-    def _add_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:
-        if session.key_group != self._key_group:
-            self._key_group, self._sessions = session.key_group, {}
-        sessions = self._sessions.setdefault(session.key, [])
+    def _check_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:
+        sessions = self._sessions_of(session)
         place = bisect_left(sessions, window)
         for other in sessions[max(place - 1, 0) : place + 1]:
             if other.start <= window.end and window.start <= other.end:
@@ -145,7 +144,15 @@ class WindowOperatorWriter:
                     f"window must not overlap or touch another one of the key {show(key)}, as "
                     f"Flink makes one session of them, got {show(window)} and {show(other)}"
                 )
-        sessions.insert(place, window)
+
+    def _add_session(self, session: EncodedEntry, window: TimeWindow) -> None:
+        if session.key_group != self._key_group:
+            self._key_group, self._sessions = session.key_group, {}
+        insort(self._sessions.setdefault(session.key, []), window)
+
+    def _sessions_of(self, session: EncodedEntry) -> list[TimeWindow]:
+        """Return the other ones of its key, in order."""
+        return self._sessions.get(session.key, []) if session.key_group == self._key_group else []
 
     def _count_window(
         self,
@@ -204,7 +211,7 @@ def window_states(
     if isinstance(assigner, TimeWindowAssigner) and assigner.is_merging:
         pair = TupleSerializer([TIME_WINDOW, TIME_WINDOW])
         states.append(StateDescriptor(SESSIONS, "LIST", key, VOID_NAMESPACE, pair))
-    return (*states, *timer_states(TimerServiceDescriptor(_TIMERS, window), key))
+    return (*states, *TimerServiceDescriptor(_TIMERS, window).described(key))
 
 
 def check_lateness(assigner: WindowAssigner, allowed_lateness: int) -> int:
