@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import EditedOperatorState
 from keygroups.savepoint._edits.report import EditedOperator
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.copied_files import CopiedFiles
@@ -40,6 +41,7 @@ class CopiedOperator:
     operator: Operator = field(init=False)
     editor: OperatorEditor | None = None
     rewriter: EditingRewriter | None = None
+    operator_state: EditedOperatorState | None = None
 
     def __post_init__(self) -> None:
         self.operator = self._named(self.old.uid)
@@ -80,6 +82,8 @@ class CopiedOperator:
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
         states = () if self.rewriter is None else self.rewriter.edited_states()
+        if self.operator_state is not None:
+            states += self.operator_state.states
         return EditedOperator(operator, self.old.label, self.savepoint.path, self.is_added, states)
 
 
@@ -99,7 +103,7 @@ class CopiedOperators:
     def version(self) -> int:
         """The version of `_metadata` that says all that theirs say."""
         versions = (copied.savepoint.version for copied in self.kept)
-        return max(self.savepoint.version, *versions)
+        return max([self.savepoint.version, *versions])
 
     def find(self, name: str) -> CopiedOperator:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
@@ -177,6 +181,10 @@ class CopiedOperators:
             if copied.rewriter is not None:
                 metadata = with_keyed_state(metadata, copied.rewriter.written)
                 self.names += copied.rewriter.file_names
+            if copied.editor is not None:
+                copied.operator_state = copied.editor.edited_operator_state(folder)
+                metadata = copied.operator_state.of(metadata)
+                self.names += copied.operator_state.file_names
             yield write_operator(metadata, self.version, streams[key])
         self.names += copies.names
 
