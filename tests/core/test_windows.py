@@ -327,11 +327,11 @@ def test_windows_are_those_of_java(time: int, size: int, slide: int, offset: int
         assert found == expected
         assert all(start <= time < end for start, end in found)
         for start, end in found[-1:]:
-            assigner.check(TimeWindow(start, end))
+            assigner._check(TimeWindow(start, end))
             for other in (TimeWindow(start + 1, end + 1), TimeWindow(start, end + every)):
                 if every > 1:
                     with pytest.raises(InvalidValueError, match=r"window must be one of"):
-                        assigner.check(other)
+                        assigner._check(other)
 
 
 @given(st.integers(LONG_MIN, LONG_MAX), st.integers(1, LONG_MAX))
@@ -343,7 +343,7 @@ def test_a_session_starts_with_its_event(time: int, gap: int) -> None:
         else:
             [window] = cls(gap).assign_windows(time)
             assert window == TimeWindow(time, time + gap)
-            cls(gap).check(window)
+            cls(gap)._check(window)
 
 
 # Windows and timers of which the bytes are known

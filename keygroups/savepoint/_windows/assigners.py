@@ -33,7 +33,7 @@ class TimeWindowAssigner(WindowAssigner, ABC):
         """Return the windows of an event with this timestamp, in Flink's order."""
 
     @abstractmethod
-    def check(self, window: TimeWindow) -> None:
+    def _check(self, window: TimeWindow) -> None:
         """Raise InvalidValueError for a window that the assigner makes for no event."""
 
 
@@ -57,7 +57,7 @@ class _Tumbling(TimeWindowAssigner):
         """
         return _windows("timestamp", timestamp, self.size, self.size, self.offset)
 
-    def check(self, window: TimeWindow) -> None:
+    def _check(self, window: TimeWindow) -> None:
         _check_aligned(self, window, self.size, self.size, self.offset)
 
 
@@ -112,7 +112,7 @@ class _Sliding(TimeWindowAssigner):
         """
         return _windows("timestamp", timestamp, self.size, self.slide, self.offset)
 
-    def check(self, window: TimeWindow) -> None:
+    def _check(self, window: TimeWindow) -> None:
         _check_aligned(self, window, self.size, self.slide, self.offset)
 
 
@@ -160,7 +160,7 @@ class _Session(TimeWindowAssigner):
         time = check_int("timestamp", timestamp, LONG_MIN, LONG_MAX - self.gap)
         return [TimeWindow(time, time + self.gap)]
 
-    def check(self, window: TimeWindow) -> None:
+    def _check(self, window: TimeWindow) -> None:
         if window.end - window.start < self.gap:
             raise InvalidValueError(
                 f"window must be one of {self}, which are at least {self.gap} long, got "

@@ -111,7 +111,7 @@ class WindowOperatorWriter:
         if count is not None:
             raise InvalidValueError(f"count must be None for {assigner}, got {show(count)}")
         checked = check_time_window("window", window)
-        assigner.check(checked)
+        assigner._check(checked)
         entries = [self._entry(CONTENTS, key, contents, checked)]
         timers = timer_state_name(_TIMERS, assigner.time_domain)
         for timestamp in self._timestamps(checked, has_fired):
