@@ -149,18 +149,19 @@ public class StateTypes implements Serializable {
         TypeSerializer<?> value =
                 state.getTypeSerializerSnapshot(CommonSerializerKeys.VALUE_SERIALIZER)
                         .restoreSerializer();
+        String kind = state.getOption(CommonOptionsKeys.KEYED_STATE_TYPE);
         TypeSerializer<?> userKey = null;
-        if (value instanceof MapSerializer) {
+        if (kind.equals("MAP")) {
             userKey = ((MapSerializer<?, ?>) value).getKeySerializer();
             value = ((MapSerializer<?, ?>) value).getValueSerializer();
-        } else if (value instanceof ListSerializer) {
+        } else if (kind.equals("LIST")) {
             value = ((ListSerializer<?>) value).getElementSerializer();
         }
         TypeInformation<Object> type = cast(new SerializerInfo<>(value));
         states.add(
                 new State(
                         descriptor(
-                                state.getOption(CommonOptionsKeys.KEYED_STATE_TYPE),
+                                kind,
                                 name,
                                 userKey == null ? null : cast(new SerializerInfo<>(userKey)),
                                 type),

@@ -1,0 +1,117 @@
+"""Savepoints of jobs as production has them, written anew and restored by real Flink.
+
+POJOs, decimals, collections, windows, joins, CEP, all kinds of operators of SQL: every operator
+of every point is restored at once, with the serializers of the savepoint's own headers. A job
+asks its backend for all keys, has each key sent to it through `keyBy`, and takes a savepoint of
+its own, whose entries have to be what Flink had read in the point before it was rewritten.
+`pytest -rP` shows how much that was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flink_points import java_operators, misplaced, operator_state, with_state
+from flink_restores import BACKENDS, FlinkRestores, Task
+from job_points import JOB_POINTS, JobPoint, TrueEntry, differing, true_entries
+from restore_table import RestoreTable
+
+from keygroups.savepoint import (
+    Savepoint,
+    change_max_parallelism,
+    convert_to_canonical,
+    read_savepoint,
+)
+
+cramjam = pytest.importorskip("cramjam", reason="some points are compressed: the extra savepoint")
+
+pytestmark = [
+    pytest.mark.flink,
+    pytest.mark.flink_since("1.20", "the API of its job"),
+]
+
+QUICK = {
+    *("2.3.0-wincep-hashmap-canonical", "2.3.0-shop-rocksdb-checkpoint"),
+    *("2.3.0-sqlup-hashmap-native", "1.20.5-sqltjoin-rocksdb-canonical"),
+}
+KRYO_JOBS = {"shop", "kitchen", "keys"}
+"""What Kryo wrote in Flink 1 is not what it reads in Flink 2."""
+
+
+def runs() -> list[Any]:
+    """Return point, backend and parallelism; the latter two take turns."""
+    found = []
+    for number, one in enumerate(JOB_POINTS):
+        marks = [] if one.name in QUICK else [pytest.mark.slow]
+        backend, parallelism = sorted(BACKENDS)[number % 2], 1 + number % 3
+        found.append(pytest.param(one, backend, parallelism, marks=marks, id=str(one)))
+    return found
+
+
+def rewritten(one: JobPoint, folder: Path, cluster: FlinkRestores) -> tuple[Savepoint, int]:
+    """Write a point anew, a native one as it is, others with another max parallelism."""
+    versions = [tuple(map(int, name.split("."))) for name in (one.flink, cluster.version)]
+    if versions[0] > versions[1]:
+        pytest.skip(f"Flink {cluster.version} does not restore what {one.flink} wrote")
+    if one.job in KRYO_JOBS and versions[0][0] != versions[1][0]:
+        pytest.skip("Kryo is another in Flink 1 and 2")
+    output = folder / "rewritten"
+    target = 128
+    if one.kind == "native":
+        convert_to_canonical(one.read(), output)
+    else:
+        # Of a POJO only the job knows the hash: its key groups can be joined.
+        target = 64 if one.kind == "checkpoint" or one.job == "keys" else 4096
+        change_max_parallelism(one.read(), target, output)
+    return read_savepoint(output), target
+
+
+@pytest.fixture(scope="module")
+def table() -> Iterator[RestoreTable]:
+    """What the tests here have compared with one Flink; `-rP` shows it with the last of them."""
+    found = RestoreTable()
+    yield found
+    print(found)
+
+
+def counted(operator: str, entries: list[TrueEntry]) -> Counter[tuple[object, ...]]:
+    return Counter((operator, *entry.place[:2]) for entry in entries)
+
+
+@pytest.mark.parametrize(("one", "backend", "parallelism"), runs())
+def test_flink_finds_all_of_a_job(
+    restores: FlinkRestores,
+    one: JobPoint,
+    backend: str,
+    parallelism: int,
+    tmp_path: Path,
+    table: RestoreTable,
+) -> None:
+    new, target = rewritten(one, tmp_path, restores)
+    restored = restores.restore(Task(new.path, java_operators(new), backend, parallelism, target))
+    assert restored.refused is None
+    assert {*restored.max_parallelisms.values()} == {target}
+    expected = true_entries(one.entries)
+    counts: Counter[tuple[object, ...]] = Counter()
+    for operator_id in one.operators:
+        counts += counted(operator_id, expected.get(operator_id, []))
+    kept = Counter({name: n for name, n in counts.items() if name[2] != "PRIORITY_QUEUE"})
+    for way, numbers in {"backend": counts, "keyed": kept}.items():
+        rows = list(restored.found(way))
+        assert Counter((row["operator"], row["state"], row["kind"]) for row in rows) == numbers
+        assert not list(misplaced(rows, target, parallelism))
+    own = restored.read()
+    old = one.read()
+    for operator in with_state(new):
+        saved = own.operator(f"at {operator.operator_id}")
+        assert saved.max_parallelism == target
+        assert operator_state(saved) == operator_state(old.operator(operator.operator_id))
+        wrong = differing(one, saved, expected.get(operator.operator_id, []), is_moved=True)
+        assert not wrong, (operator, len(wrong), wrong[0])
+    keys = {(operator, entry.place[5]) for operator in expected for entry in expected[operator]}
+    table.add(restores.version, backend, parallelism, len(counts), len(keys), counts.total())
+    print(f"of {len(one.operators)} operators of {one} at max parallelism {target}")
