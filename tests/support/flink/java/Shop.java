@@ -11,7 +11,8 @@ import java.util.Optional;
 
 /**
  * The classes of the recorded jobs that are in their state: the fields are those of the snapshots
- * in the savepoints, the hash codes those by which their keys are in key groups.
+ * in the savepoints, boxed, as any may be null, the hash codes those by which their keys are in
+ * key groups.
  */
 public class Shop {
 
@@ -25,12 +26,12 @@ public class Shop {
     }
 
     public static class Account {
-        public boolean active;
+        public Boolean active;
         public Address address;
         public BigDecimal balance;
         public LocalDate birthday;
-        public long id;
-        public short level;
+        public Long id;
+        public Short level;
         public Instant opened;
         public String owner;
         public Status status;
@@ -43,15 +44,15 @@ public class Shop {
     }
 
     public static class Click {
-        public long at;
-        public int n;
+        public Long at;
+        public Integer n;
         public String page;
         public String user;
     }
 
     public static class Geo {
-        public double lat;
-        public float lon;
+        public Double lat;
+        public Float lon;
     }
 
     public static class Item {
@@ -61,7 +62,7 @@ public class Shop {
     }
 
     public static class Noted {
-        public int id;
+        public Integer id;
         public Optional<String> note;
     }
 
@@ -71,14 +72,14 @@ public class Shop {
         public Instant created;
         public String customer;
         public LocalDateTime due;
-        public long id;
+        public Long id;
         public List<Item> items;
         public Date legacy;
         public long[] marks;
         public Integer maybe;
-        public boolean paid;
+        public Boolean paid;
         public byte[] payload;
-        public double rate;
+        public Double rate;
         public Timestamp stamp;
         public Status status;
         public String[] tags;
@@ -108,6 +109,6 @@ public class Shop {
         public Instant at;
         public long[] raw;
         public String sensor;
-        public double value;
+        public Double value;
     }
 }
