@@ -45,11 +45,12 @@ class Layout(ABC):
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
 
-    def framing(self) -> EntryReader[FramedEntry]:
-        """Return a reader of entries as bytes, in which nothing is decoded but keys."""
+    def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
+        """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
         name, start = self.state.name, self.before_key
         # A key is only read for its hash, and one of the job's own classes may be unreadable.
-        read_key = None if self.state.key_type is None else self.state.key_serializer.read
+        has_keys = has_keys and self.state.key_type is not None
+        read_key = self.state.key_serializer.read if has_keys else None
 
         def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:
             decoded = None if read_key is None else read_key(key, start)[0]
