@@ -35,6 +35,9 @@ from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 from keygroups.savepoint._sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
@@ -56,7 +59,10 @@ __all__ = [
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "FileSplit",
     "GlobalWindow",
+    "KafkaOffsets",
+    "KafkaSplit",
     "KeySize",
     "ListStateDescriptor",
     "MapStateDescriptor",
@@ -75,6 +81,8 @@ __all__ = [
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -83,6 +91,7 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "ValueStateDescriptor",
     "change_max_parallelism",
     "convert_to_canonical",

@@ -209,7 +209,8 @@ class OperatorEditor:
 
         `function` takes a StateEntry and returns a new value for it; DELETE; or entries, which are
         a StateEntry, a list of them or an iterator: `entry._replace(...)` with another value,
-        user key, key or last access. A value that is returned has the last access that was there.
+        user key, key or last access; those of windows keep their key and namespace, as their
+        timers do. A value that is returned has the last access that was there.
         What is equal to what was there is kept as it is. No two entries may have one key in the
         end. On Spark the function is pickled. `allow_any_last_access` is that of
         `SavepointWriter.add_operator`, for times that were not there.
@@ -229,12 +230,8 @@ class OperatorEditor:
                 f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
                 "Flink's own operator keeps"
             )
-        if descriptor.namespace_serializer != VOID_NAMESPACE:
-            raise InvalidValueError(f"state must be of no windows, got {descriptor}")
         try:
             check_writable(descriptor.value_serializer)
-            if descriptor.user_key_serializer is not None:
-                check_writable(descriptor.user_key_serializer)
         except UnsupportedKeyTypeError as error:
             raise UnsupportedKeyTypeError(
                 f"state {descriptor.name!r} cannot be mapped: {error}"

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from keygroups._checks import show, to_int
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
 from keygroups._serializers.data_output import i64
+from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._values.rows import TimeWindow, TtlValue
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import (
@@ -24,7 +25,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import SEPARATOR, layout_of
+from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
 from keygroups.savepoint._state.values import StoredValue, check_time
 from keygroups.state_keys import composite_key_reader, timer_key_reader
 
@@ -296,6 +297,8 @@ class _Mapping:
         self._state = state
         self._place = place
         self._decode = layout.decoding(place.subtask).framed
+        assert isinstance(layout, ValueLayout)  # as the verb has checked
+        self._write_value = layout.value_writer(allow_any_last_access=True)
         self._encode = layout.encoder(allow_any_last_access=True)
         serializer = state.value_serializer
         self._has_one_form = serializer is not None and serializer.name in _ONE_FORM
@@ -361,6 +364,13 @@ class _Mapping:
                 f"the keys of {self._state}"
             )
         key_group, new_key = self._key_of(new)
+        if self._state.namespace_serializer != VOID_NAMESPACE:
+            stays = new._replace(user_key=entry.user_key)
+            if self._key_of(stays) != self._key_of(entry):
+                raise InvalidValueError(
+                    f"{_named(entry)}: an entry of a window must keep key and namespace, as the "
+                    f"timers that close it do, got {_named(new)}"
+                )
         new_value = self._value_of(new, entry, key, value)
         if new_key != key:
             # The key may have been written in other bytes that mean the same.
@@ -377,11 +387,18 @@ class _Mapping:
         assert self._write_key is not None
         try:
             code = hash_code(entry.key, self._key_type)  # which checks the key too
-            rest, _ = self._encoded(entry)
             key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
-            return key_group, self._write_key(entry.key) + rest
+            encoded, _ = self._encode(
+                self._write_key(entry.key),
+                entry.namespace,
+                entry.user_key,
+                entry.value,
+                entry.last_access,
+                None,
+            )
         except KeyGroupsError as error:
             raise _of_entry(entry, error) from None
+        return key_group, encoded
 
     def _value_of(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bytes:
         """Return the bytes of a new value, the very object that was there if it is the same."""
@@ -391,7 +408,7 @@ class _Mapping:
             if not self._allow_any_last_access:
                 for last_access in _times(new) - _times(old):
                     check_time(last_access)
-            _, encoded = self._encoded(new)
+            encoded = self._write_value(new.value, new.last_access)
         except KeyGroupsError as error:
             raise _of_entry(new, error) from None
         if encoded == value:
@@ -399,14 +416,10 @@ class _Mapping:
         if not self._has_one_form:
             # The function may have changed the value in place, so it is read once more.
             with suppress(KeyGroupsError):
-                _, of_old = self._encoded(self._decode(old.key_group, key, value))
-                if of_old == encoded:
+                before = self._decode(old.key_group, key, value)
+                if self._write_value(before.value, before.last_access) == encoded:
                     return value
         return encoded
-
-    def _encoded(self, entry: StateEntry) -> tuple[bytes, bytes]:
-        """Return what follows the key in the bytes of an entry's key, and those of its value."""
-        return self._encode(entry.user_key, entry.value, entry.last_access)
 
 
 def _entries_of(result: Any) -> Iterator[Any] | None:
