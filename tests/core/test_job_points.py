@@ -91,7 +91,7 @@ def test_entries(name: str) -> None:
             with pytest.raises(SavepointError, match="takes the job's own classes to read"):
                 list(operator.entries())
             continue
-        wrong = differing(one, operator, expected.get(operator_id, []))
+        wrong = differing(one, operator, operator.entries(), expected.get(operator_id, []))
         assert not wrong, (vertex, len(wrong), wrong[0])
     print(f"{one}: {sum(map(len, expected.values())):,} entries")
 

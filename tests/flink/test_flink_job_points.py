@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from flink_points import java_operators, misplaced, operator_state, with_state
-from flink_restores import BACKENDS, FlinkRestores, Task
+from flink_restores import BACKENDS, FlinkRestores, Row, Task
 from job_points import JOB_POINTS, JobPoint, TrueEntry, differing, true_entries
 from restore_table import RestoreTable
 
@@ -40,6 +40,7 @@ QUICK = {
 }
 KRYO_JOBS = {"shop", "kitchen", "keys"}
 """What Kryo wrote in Flink 1 is not what it reads in Flink 2."""
+YEAR_2100 = 4_102_444_800_000
 
 
 def runs() -> list[Any]:
@@ -78,8 +79,13 @@ def table() -> Iterator[RestoreTable]:
     print(found)
 
 
-def counted(operator: str, entries: list[TrueEntry]) -> Counter[tuple[object, ...]]:
-    return Counter((operator, *entry.place[:2]) for entry in entries)
+def named(row: Row) -> tuple[object, ...]:
+    return row["operator"], row["state"], row["kind"], row.get("timestamp")
+
+
+def is_due(state: str, timestamp: object) -> bool:
+    """Tell the timers that fire as soon as a job runs, before it takes its own savepoint."""
+    return state.startswith("_timer_state/processing_") and int(str(timestamp)) < YEAR_2100
 
 
 @pytest.mark.parametrize(("one", "backend", "parallelism"), runs())
@@ -98,11 +104,13 @@ def test_flink_finds_all_of_a_job(
     expected = true_entries(one.entries)
     counts: Counter[tuple[object, ...]] = Counter()
     for operator_id in one.operators:
-        counts += counted(operator_id, expected.get(operator_id, []))
+        for entry in expected.get(operator_id, []):
+            state, kind, _, _, timestamp, *_ = entry.place
+            counts[operator_id, state, kind, timestamp] += 1
     kept = Counter({name: n for name, n in counts.items() if name[2] != "PRIORITY_QUEUE"})
     for way, numbers in {"backend": counts, "keyed": kept}.items():
         rows = list(restored.found(way))
-        assert Counter((row["operator"], row["state"], row["kind"]) for row in rows) == numbers
+        assert Counter(map(named, rows)) == numbers
         assert not list(misplaced(rows, target, parallelism))
     own = restored.read()
     old = one.read()
@@ -110,8 +118,15 @@ def test_flink_finds_all_of_a_job(
         saved = own.operator(f"at {operator.operator_id}")
         assert saved.max_parallelism == target
         assert operator_state(saved) == operator_state(old.operator(operator.operator_id))
-        wrong = differing(one, saved, expected.get(operator.operator_id, []), is_moved=True)
+        left = [entry for entry in saved.entries() if not is_due(entry.state, entry.timestamp)]
+        true = [
+            entry
+            for entry in expected.get(operator.operator_id, [])
+            if not is_due(str(entry.place[0]), entry.place[4])
+        ]
+        wrong = differing(one, saved, left, true, is_moved=True)
         assert not wrong, (operator, len(wrong), wrong[0])
     keys = {(operator, entry.place[5]) for operator in expected for entry in expected[operator]}
-    table.add(restores.version, backend, parallelism, len(counts), len(keys), counts.total())
+    states = {name[:2] for name in counts}
+    table.add(restores.version, backend, parallelism, len(states), len(keys), counts.total())
     print(f"of {len(one.operators)} operators of {one} at max parallelism {target}")

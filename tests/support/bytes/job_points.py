@@ -250,9 +250,13 @@ def without_key_group(place: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def differing(
-    one: JobPoint, operator: Operator, expected: Iterable[TrueEntry], is_moved: bool = False
+    one: JobPoint,
+    operator: Operator,
+    entries: Iterable[StateEntry],
+    expected: Iterable[TrueEntry],
+    is_moved: bool = False,
 ) -> list[object]:
-    """Return the entries of an operator that are not what Flink read, or that it did not read.
+    """Return those of an operator's entries that are not what Flink read, or that it did not read.
 
     Key groups and subtasks count but where a point was rewritten, so that it `is_moved`.
     """
@@ -260,7 +264,7 @@ def differing(
     as_compared = without_key_group if is_moved else tuple
     seen: dict[tuple[object, ...], StateEntry] = {}
     wrong: list[object] = []
-    for entry in operator.entries():
+    for entry in entries:
         if seen.setdefault(as_compared(place_of(entry)), entry) is not entry:
             wrong.append((entry, "twice"))
     for true in expected:
