@@ -335,10 +335,10 @@ def test_flink_finds_what_an_edit_leaves(
         for edited in edit.expected(Row(*row)):
             expected[tuple(edited)] += count
     operators = java_operators(new)
-    for operator in operators:  # under the uid that the job has from now on
+    for task_operator in operators:  # under the uid that the job has from now on
         uids = {operator_id_of(uid): uid for uid in (*edit.renamed.values(), *edit.added)}
-        if operator["id"] in uids:
-            operator["uid"] = uids[operator["id"]]
+        if task_operator["id"] in uids:
+            task_operator["uid"] = uids[task_operator["id"]]
     labels = {operator["id"]: operator.get("uid", operator["id"]) for operator in operators}
     target = old.operators[0].max_parallelism
     restored = restores.restore(Task(new.path, operators, backend, parallelism, target, ends=True))

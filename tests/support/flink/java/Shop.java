@@ -111,4 +111,10 @@ public class Shop {
         public String sensor;
         public Double value;
     }
+
+    public static class Rule {
+        public Long limit;
+        public String name;
+        public List<String> pages;
+    }
 }
