@@ -28,9 +28,11 @@ from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._edits.traces import KeyTrace
+from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
@@ -56,6 +58,7 @@ from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, Savepoi
 
 __all__ = [
     "DELETE",
+    "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
@@ -64,6 +67,7 @@ __all__ = [
     "KafkaOffsets",
     "KafkaSplit",
     "KeySize",
+    "KeyTrace",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Operator",
@@ -98,5 +102,6 @@ __all__ = [
     "describe_sql_state",
     "operator_reports",
     "read_savepoint",
+    "relocate",
 ]
 __dir__ = __all__.copy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -52,6 +52,7 @@ class EditingRewriter(OperatorFiles):
         header: MergedHeader,
         plans: Mapping[str, StatePlan],
         new_names: Mapping[str, str | None],
+        keys_to_delete: Mapping[bytes, Any],
     ) -> None:
         super().__init__(
             folder,
@@ -62,8 +63,9 @@ class EditingRewriter(OperatorFiles):
             new.parallelism,
         )
         self.label = operator.label
-        self.deleted_keys: set[tuple[int, bytes]] = set()
         self._new_names = new_names
+        self._keys_to_delete = keys_to_delete  # by their bytes
+        self._deleted_keys: set[bytes] = set()
         self._files = Files(folder.writing_path, {})
         self._context = operator._context
         self._entries: Counter[str] = Counter()
@@ -89,7 +91,7 @@ class EditingRewriter(OperatorFiles):
         files = {file.subtask: file for file in edited}
         moved: dict[int, list[MovedEntries]] = {}
         for file in files.values():
-            self.deleted_keys |= file.deleted_keys
+            self._deleted_keys |= file.deleted_keys
             self._entries.update(file.entries)
             for name, counts in file.counts.items():
                 self._changed[name] += counts.changed
@@ -121,6 +123,13 @@ class EditingRewriter(OperatorFiles):
         """
         for task in self.merges([task.run() for task in self.tasks]):
             self.add(task.run(scratch))
+
+    def deleted_keys(self) -> tuple[int, tuple[Any, ...]]:
+        """Return how many keys that were to be deleted had entries, and those that had none."""
+        missing = [
+            key for data, key in self._keys_to_delete.items() if data not in self._deleted_keys
+        ]
+        return len(self._deleted_keys), tuple(missing)
 
     def edited_states(self) -> tuple[EditedState, ...]:
         """Return what became of the entries of each state of the old savepoint."""
