@@ -292,11 +292,9 @@ FORMATS_OF_STATE = [
     "2.3.0-rocksresc-native",
     "1.20.5-changelog-checkpoint",
     "1.20.5-sqlrocks-canonical",
-    "2.3.0-pyflink-canonical",
+    "2.3.0-heaptimers-checkpoint",
 ]
-REFUSED = ("heaptimers-checkpoint", "unaligned-checkpoint")
-ALL = [one.name for one in (*POINTS, *FORMATS)]
-READABLE = [name for name in ALL if not name.endswith("heaptimers-checkpoint")]
+READABLE = [one.name for one in (*POINTS, *FORMATS)]
 
 
 def keyed(savepoint: Savepoint) -> list[Operator]:

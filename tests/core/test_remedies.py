@@ -653,13 +653,6 @@ OF_STATE = [
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
     ),
-    Remedy(
-        "savepoint/_rewriter",
-        "take a savepoint in the canonical format",
-        lambda: converted("2.3.0-heaptimers-checkpoint"),
-        lambda: converted("2.3.0-heaptimers-canonical"),
-        put("2.3.0-heaptimers-canonical"),
-    ),
 ]
 
 OF_ARRAYS = [

@@ -54,11 +54,6 @@ def refused(source: Any, message: str, folder: Path, max_parallelism: int = 64) 
 @pytest.mark.parametrize(
     ("name", "max_parallelism", "message"),
     [
-        (
-            "2.3.0-heaptimers-checkpoint",
-            64,
-            "operator by-string cannot be written anew: .*raw key",
-        ),
         ("2.3.0-unaligned-checkpoint", 64, "operator slow cannot be written .*in-flight data"),
         ("2.3.0-pojo-canonical", 129, r"has keys of POJO\(.*must be a divisor of 128, got 129"),
         ("2.3.0-pojo-canonical", 256, r"has keys of POJO\(.*must be a divisor of 128, got 256"),
