@@ -26,9 +26,10 @@ from flink_points import (
     true_rows,
     with_state,
 )
-from flink_restores import BACKENDS, FlinkRestores, Task
+from flink_restores import BACKENDS, FlinkRestores, State, Task
 from real_savepoints import Point, point
 from restore_table import RestoreTable
+from written_savepoints import DAY
 
 from keygroups.savepoint import (
     DELETE,
@@ -38,6 +39,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import operator_id_of
+from keygroups.types import INT, LONG, STRING
 
 pytestmark = [
     pytest.mark.flink,
@@ -301,8 +303,9 @@ def table() -> Iterator[RestoreTable]:
 
 
 def of_this_flink(name: str, cluster: FlinkRestores) -> Point:
-    """Return the point that the Flink of the cluster wrote."""
-    return point(f"{cluster.version}-{name}")
+    """Return the point of the newest Flink that the cluster restores."""
+    version = tuple(map(int, cluster.version.split(".")))
+    return point(f"{'2.3.0' if version >= (2, 3, 0) else '1.20.5'}-{name}")
 
 
 def rows_of_added(one: Point, edit: Edit) -> Counter[Seen]:
@@ -367,3 +370,55 @@ def test_flink_finds_what_an_edit_leaves(
         assert operator_state(own.operator(in_own(operator_id))) == operator_state(was)
     states, keys = ({(row[0], row[part]) for row in expected} for part in (1, 3))
     table.add(restores.version, backend, parallelism, len(states), len(keys), expected.total())
+
+
+def without_times(row: Row) -> Seen:
+    """Return an entry as a job sees it, whether it has a time to live or not."""
+    value = row.value
+    if row.kind == "LIST":
+        elements = (element[2] if element[0] == "ttl" else element for element in value[1])
+        value = "list", tuple(elements)
+    return tuple(row._replace(value=value, last_access=None))
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_job_has_the_new_times_to_live(
+    restores: FlinkRestores, backend: str, tmp_path: Path
+) -> None:
+    """The job's own descriptors are restored from what the edit says of the states."""
+    states = [
+        State("count", "VALUE", LONG, ttl=DAY),
+        State("history", "LIST", INT, ttl=DAY),
+        State("byCity", "MAP", LONG, STRING, ttl=DAY),
+        State("sum", "REDUCING", LONG, ttl=DAY),
+        State("ttlMap", "MAP", STRING, INT, ttl=DAY),
+        State("visits", "LIST", STRING),
+        State("label", "VALUE", STRING),
+    ]
+    one = of_this_flink("rocks-canonical", restores)
+    old = one.read()
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
+        set_ttls(writer, one)
+    new = read_savepoint(tmp_path / "edited")
+    by_string = {
+        "uid": "by-string",
+        "key": "STRING",
+        "states": [state.java() for state in states],
+    }
+    others = [
+        operator
+        for operator in java_operators(new)
+        if operator["id"] != operator_id_of("by-string")
+    ]
+    restored = restores.restore(Task(new.path, [by_string, *others], backend, 2, 128))
+    assert restored.refused is None
+    rows = (Row(*row) for row in true_rows(one).elements())
+    named = of("by-string", *(state.name for state in states))
+    expected = Counter(without_times(row) for row in rows if named(row))
+    for way in ("backend", "keyed"):
+        found = [row for row in restored.found(way) if row["operator"] == "by-string"]
+        seen = [Row(*row_of(row)) for row in found]
+        assert (
+            Counter(tuple(row._replace(operator=operator_id_of("by-string"))) for row in seen)
+            == expected
+        )

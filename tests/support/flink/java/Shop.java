@@ -113,7 +113,7 @@ public class Shop {
     }
 
     public static class Rule {
-        public Long limit;
+        public Integer limit;
         public String name;
         public List<String> pages;
     }
