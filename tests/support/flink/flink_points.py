@@ -35,7 +35,11 @@ def with_state(savepoint: Savepoint) -> list[Operator]:
 
 def java_operators(savepoint: Savepoint) -> list[dict[str, Any]]:
     """Return them as tasks have them: with the serializers of the savepoint's headers."""
-    return [{"id": operator.operator_id} for operator in with_state(savepoint)]
+    return [
+        {"id": operator.operator_id}
+        | ({"max_parallelism": 1} if operator.max_parallelism == 1 else {})
+        for operator in with_state(savepoint)
+    ]
 
 
 def with_windows(savepoint: Savepoint) -> tuple[list[dict[str, Any]], dict[str, str]]:
