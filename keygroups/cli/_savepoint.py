@@ -126,7 +126,7 @@ def _check_options(options: argparse.Namespace) -> None:
         if options.output is None:
             raise InvalidValueError(f"{edits} go with --output")
         if options.set_max_parallelism is not None or options.parallelism is not None:
-            raise InvalidValueError(f"{edits} keep the parallelisms: set these in another command")
+            raise InvalidValueError(f"{edits} go without --set-max-parallelism and --parallelism")
         if bool(options.delete_keys) != bool(options.operator):
             raise InvalidValueError("--delete-keys and --operator go together in an edit")
         if len(options.delete_keys) > 1:
