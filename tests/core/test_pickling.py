@@ -206,6 +206,7 @@ BASES = {
 }
 HOLDS_OPEN_FILES = {
     savepoint.OperatorWriter,
+    savepoint.SavepointEditor,
     savepoint.SavepointWriter,
 }
 
