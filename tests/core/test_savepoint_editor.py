@@ -442,6 +442,19 @@ def test_values_of_kryo_stay_with_their_flink(
     assert read_savepoint(tmp_path / "new").version == max(base, other if named != "two" else 0)
 
 
+def test_timers_on_the_heap_beside_rocksdb(tmp_path: Path) -> None:
+    """Raw state, in which no other serializers are than in the managed: it goes to Flink 2."""
+    old = point("1.20.5-heaptimers-checkpoint").read()
+    newer = of_version(tmp_path / "newer", 6)
+    with edit(old, tmp_path / "new") as writer:
+        writer.add_operator_from(newer, "newer")
+    new = read_savepoint(tmp_path / "new")
+    assert (old.version, new.version) == (4, 6)
+    assert [contents(one) for one in new.operators[:-1]] == [
+        contents(one) for one in old.operators
+    ]
+
+
 def test_elements_of_kryo(tmp_path: Path) -> None:
     """Of operator state, which is looked into as far as its header."""
     head, newer = sb.i32(5) + KRYO, of_version(tmp_path / "newer", 6)
