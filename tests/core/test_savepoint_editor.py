@@ -181,6 +181,26 @@ def test_versions(version: int, tmp_path: Path) -> None:
         assert digests(tmp_path / "new") == digests(old)
 
 
+def test_at_a_url(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    old = point("2.3.0-rocksinc-checkpoint").read()
+    store = fsspec.filesystem("memory")
+    try:
+        with SavepointWriter.from_existing_savepoint(old, "memory://edited/new") as writer:
+            writer.add_operator("new", STRING, COUNTS, 128, 3).write("count", "ann", 7)
+        new = read_savepoint("memory://edited/new")
+        with edit(new, tmp_path / "back") as writer:
+            writer.remove_operator("new")
+        with edit(old, tmp_path / "direct"):
+            pass
+        back, direct = read_savepoint(tmp_path / "back"), read_savepoint(tmp_path / "direct")
+        assert [contents(one) for one in back.operators] == [
+            contents(one) for one in direct.operators
+        ]
+    finally:
+        store.rm("/edited", recursive=True)
+
+
 # Names of files
 
 
