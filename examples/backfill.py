@@ -26,7 +26,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from keygroups import KeyGroupsError
-from keygroups.savepoint import KafkaOffsets, Savepoint
+from keygroups.savepoint import KafkaOffsets, KafkaSplit, Savepoint
 from keygroups.spark import KeyedState, ValueState, kafka_offsets, write_savepoint
 from keygroups.types import LONG, STRING
 
@@ -124,7 +124,9 @@ def comes_before(offsets: KafkaOffsets) -> Column:
     return reduce(
         or_,
         (
-            (F.col("topic") == topic) & (F.col("partition") == number) & (F.col("offset") < offset)
+            (F.col("topic") == topic)
+            & (F.col("partition") == number)
+            & (F.col("offset") < F.lit(offset))
             for (topic, number), offset in offsets.offsets.items()
         ),
     )
@@ -134,7 +136,8 @@ def print_lags(savepoint: Savepoint, topic: DataFrame) -> None:
     """Print where the job goes on, and how many records it is behind."""
     ends = topic.groupBy("topic", "partition").agg(F.count("*").alias("end")).collect()
     splits = savepoint.operator(TOPIC).source_splits({(row[0], row[1]): row[2] for row in ends})
-    for split in sorted(splits.splits, key=lambda split: split.partition):
+    of_kafka = [split for split in splits.splits if isinstance(split, KafkaSplit)]
+    for split in sorted(of_kafka, key=lambda split: split.partition):
         place = f"{split.topic}, partition {split.partition} ({AIRPORTS[split.partition]})"
         print(f"{place}: goes on at {split.offset:,}, {split.lag:,} records to read")
 

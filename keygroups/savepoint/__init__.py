@@ -13,17 +13,19 @@ states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStat
 `add_window_operator` takes the windows of the job, such as `TumblingEventTimeWindows`, and returns
 the `WindowOperatorWriter` of what is in them.
 
-Editing: `SavepointWriter.from_existing_savepoint` returns a `SavepointEditor`, which copies a
-savepoint with changes: `remove_operator`, `change_operator_identifier`, `add_operator`,
-`add_operator_from` another savepoint, and `operator`, whose `OperatorEditor` has `remove_state`,
-`rename_state`, `set_ttl`, `delete_keys`, `map_entries`, and for operator state
-`remove_operator_state`, `rename_operator_state` and `map_operator_state`. What is not changed is
-copied byte for byte. `report` says what became of each operator and state, and of deleted keys
-where else they may be: an `EditReport`.
+Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
+`SavepointEditor`: what is not changed is copied byte for byte, in any format.
 
-Changing: `change_max_parallelism` writes a savepoint anew with another max parallelism,
-`convert_to_canonical` in the canonical format. Both return a `RewriteReport`. `relocate` gives a
-checkpoint that was copied to another place paths that are true there.
+- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
+- `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
+  `delete_keys`, `map_entries`, and of operator state `remove_operator_state`,
+  `rename_operator_state`, `map_operator_state`;
+- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done, and
+  where else deleted keys may be.
+
+`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
+`change_max_parallelism` writes a savepoint anew with another max parallelism,
+`convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
 
 What is done here, by Flink's State Processor API (SPA), and of Spark's own state by its readers;
 the two by their documents, not run. "rewrite": read all of an operator with the job's classes, and

@@ -40,6 +40,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
+_NONE: tuple[str, ...] = ()
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -420,7 +421,7 @@ def savepoint_of(
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
         return read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-    if moved is not None or allow or serializers is not None:
+    if moved is not None or allow is not _NONE or serializers is not None:
         raise InvalidValueError(
             "moved, allow and serializers must be left out for a Savepoint, which read_savepoint "
             "has read with its own"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -177,6 +179,26 @@ def test_versions(version: int, tmp_path: Path) -> None:
         with edit(old, tmp_path / "new"):
             pass
         assert digests(tmp_path / "new") == digests(old)
+
+
+def test_at_a_url(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    old = point("2.3.0-rocksinc-checkpoint").read()
+    store = fsspec.filesystem("memory")
+    try:
+        with SavepointWriter.from_existing_savepoint(old, "memory://edited/new") as writer:
+            writer.add_operator("new", STRING, COUNTS, 128, 3).write("count", "ann", 7)
+        new = read_savepoint("memory://edited/new")
+        with edit(new, tmp_path / "back") as writer:
+            writer.remove_operator("new")
+        with edit(old, tmp_path / "direct"):
+            pass
+        back, direct = read_savepoint(tmp_path / "back"), read_savepoint(tmp_path / "direct")
+        assert [contents(one) for one in back.operators] == [
+            contents(one) for one in direct.operators
+        ]
+    finally:
+        store.rm("/edited", recursive=True)
 
 
 # Names of files
@@ -440,6 +462,19 @@ def test_values_of_kryo_stay_with_their_flink(
     assert read_savepoint(tmp_path / "new").version == max(base, other if named != "two" else 0)
 
 
+def test_timers_on_the_heap_beside_rocksdb(tmp_path: Path) -> None:
+    """Raw state, in which no other serializers are than in the managed: it goes to Flink 2."""
+    old = point("1.20.5-heaptimers-checkpoint").read()
+    newer = of_version(tmp_path / "newer", 6)
+    with edit(old, tmp_path / "new") as writer:
+        writer.add_operator_from(newer, "newer")
+    new = read_savepoint(tmp_path / "new")
+    assert (old.version, new.version) == (4, 6)
+    assert [contents(one) for one in new.operators[:-1]] == [
+        contents(one) for one in old.operators
+    ]
+
+
 def test_elements_of_kryo(tmp_path: Path) -> None:
     """Of operator state, which is looked into as far as its header."""
     head, newer = sb.i32(5) + KRYO, of_version(tmp_path / "newer", 6)
@@ -547,6 +582,14 @@ def test_two_editors_of_one_savepoint(tmp_path: Path) -> None:
         two.change_operator_identifier("a", "c")
     assert [*counts(tmp_path / "one")] == ids("b")
     assert [*counts(tmp_path / "two")] == ids("c", "b")
+
+
+def test_an_editor_is_one(tmp_path: Path) -> None:
+    with edit(written(tmp_path / "old", "a"), tmp_path / "new") as writer:
+        for way in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(InvalidTypeError, match="a SavepointEditor cannot be copied or pi"):
+                way(writer)
+    assert [*counts(tmp_path / "new")] == ids("a")
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
