@@ -561,6 +561,7 @@ REGISTRY: dict[str, Registered] = {
             "new": [read_savepoint(written_folder()).metadata.operators[0]],
         },
     ),
+    "OperatorEditor.close": Registered(constant="sets a mark"),
     "OperatorEditor.traces": Registered(
         constant="reads headers alone",
         arguments={"others": [read_savepoint(savepoint_folder()).operators]},
