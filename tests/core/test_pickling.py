@@ -103,19 +103,12 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
-<<<<<<< HEAD
 def edit_report() -> savepoint.EditReport:
     state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
     keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.KeyTrace("by-user", "keys"),))
     return savepoint.EditReport(
         "/a", (savepoint.EditedOperator("by-user", "by-id", "/b", False, (state,), keys),)
     )
-=======
-def edited() -> savepoint.EditReport:
-    state = savepoint.EditedState("count", "sum", 5, 1, 2, 0)
-    operator = savepoint.EditedOperator("by-user", "by-customer", "/old", True, (state,))
-    return savepoint.EditReport("/a", (operator, savepoint.EditedOperator("by-item")))
->>>>>>> s24a
 
 
 MADE: list[Callable[[], object]] = [
@@ -195,9 +188,6 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
     lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
     rewritten,
-    edited,
-    lambda: edited().operators[0],
-    lambda: edited().operators[0].states[0],
     lambda: rewritten().operators[0],
     lambda: rewritten().operators[0].states[0],
     edit_report,
