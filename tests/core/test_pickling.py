@@ -103,10 +103,12 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
-def edited() -> savepoint.EditReport:
-    state = savepoint.EditedState("count", "sum", 5, 1, 2, 0)
-    operator = savepoint.EditedOperator("by-user", "by-customer", "/old", True, (state,))
-    return savepoint.EditReport("/a", (operator, savepoint.EditedOperator("by-item")))
+def edit_report() -> savepoint.EditReport:
+    state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
+    keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.KeyTrace("by-user", "keys"),))
+    return savepoint.EditReport(
+        "/a", (savepoint.EditedOperator("by-user", "by-id", "/b", False, (state,), keys),)
+    )
 
 
 MADE: list[Callable[[], object]] = [
@@ -186,11 +188,14 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
     lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
     rewritten,
-    edited,
-    lambda: edited().operators[0],
-    lambda: edited().operators[0].states[0],
     lambda: rewritten().operators[0],
     lambda: rewritten().operators[0].states[0],
+    edit_report,
+    lambda: edit_report().operators[0],
+    lambda: edit_report().operators[0].states[0],
+    lambda: edit_report().operators[0].deleted_keys,
+    lambda: savepoint.KeyTrace("by-user", "keys"),
+    lambda: savepoint.DELETE,
     lambda: savepoint.TimestampData(5, 7),
     lambda: savepoint.TtlValue(5, [("a", 1)]),
     lambda: savepoint.Pojo("a.P", {"n": 1}),
@@ -223,6 +228,7 @@ BASES = {
     state_keys.Serializer,
 }
 HOLDS_OPEN_FILES = {
+    savepoint.OperatorEditor,
     savepoint.OperatorWriter,
     savepoint.SavepointEditor,
     savepoint.SavepointWriter,

@@ -51,6 +51,7 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     Operator,
+    OperatorEditor,
     ReducingStateDescriptor,
     Savepoint,
     SavepointEditor,
@@ -65,6 +66,7 @@ from keygroups.savepoint import (
     read_savepoint,
     relocate,
 )
+from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.state_keys import (
     VOID_NAMESPACE,
     CompositeKeySerializer,
@@ -185,6 +187,26 @@ def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointE
     return edited(savepoint_folder(1, operators), verb, *arguments)
 
 
+def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
+    """Edit the keyed state of so many entries."""
+    arguments: dict[str, list[Any]] = {
+        "remove_state": ["tags"],
+        "rename_state": ["count", "number"],
+        "set_ttl": ["count", True, 1_700_000_000_000],
+        "delete_keys": [range(0, n, 2)],
+        "map_entries": ["count", lambda entry: entry._replace(key=-entry.key - 1)],
+    }
+    with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
+        getattr(editor.operator("by-int"), verb)(*arguments[verb])
+    return editor
+
+
+def deleted_one_by_one(n: int) -> None:
+    with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
+        for key in range(n):
+            editor.operator("by-int").delete_keys([key])
+
+
 def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
 
@@ -199,8 +221,10 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "DeletedKeys",
     "EditReport",
     "EditedOperator",
+    "EditedState",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -210,6 +234,7 @@ RECORDS = {
     "LogicalType",
     "ModuloComparison",
     "Operator",
+    "OperatorEditor",
     "OperatorReport",
     "OperatorStateEntry",
     "OperatorWriter",
@@ -268,6 +293,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
     lambda: SavepointWriter(NewPath()),
     lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
+    lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
     operator_writer,
     window_writer,
     lambda: SlidingEventTimeWindows(10, 5),
@@ -543,6 +569,33 @@ REGISTRY: dict[str, Registered] = {
             "add_operator_from": [savepoint_folder(), "by-int", "by-user"],
         }.items()
     },
+    **{
+        f"OperatorEditor.{verb}": Registered(
+            partial(edited_keyed_state, verb),
+            more={"one by one": deleted_one_by_one} if verb == "delete_keys" else {},
+            arguments={
+                "name": ["count"],
+                "new_name": ["number"],
+                "function": [repr],
+                "last_access": [1_700_000_000_000],
+                "has_ttl": [True],
+                "keys": [[1, 2, 3]],
+            },
+        )
+        for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
+    },
+    "OperatorEditor.rewriter": Registered(
+        constant="writes nothing yet",
+        arguments={
+            "folder": [OutputFolder("folder", NewPath().__fspath__())],
+            "new": [read_savepoint(written_folder()).metadata.operators[0]],
+        },
+    ),
+    "OperatorEditor.close": Registered(constant="sets a mark"),
+    "OperatorEditor.traces": Registered(
+        constant="reads headers alone",
+        arguments={"others": [read_savepoint(savepoint_folder()).operators]},
+    ),
     "SavepointEditor.report": Registered(
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
     ),
