@@ -48,6 +48,7 @@ from keygroups.operator_state import (
 )
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
+    KafkaOffsets,
     Operator,
     SavepointWriter,
     ValueStateDescriptor,
@@ -159,6 +160,18 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def kafka_offsets(partitions: int) -> KafkaOffsets:
+    return KafkaOffsets({("a", number): 5 for number in range(partitions)})
+
+
+@lru_cache
+def source_operator(partitions: int) -> Operator:
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        writer.add_source("a", kafka_offsets(partitions), 128, 3)
+    return read_savepoint(path).operator("a")
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -177,8 +190,11 @@ RECORDS = {
     "KeyTrace",
     "LogicalType",
     "ModuloComparison",
+    "FileSplit",
+    "KafkaSplit",
     "Operator",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
@@ -195,6 +211,8 @@ RECORDS = {
     "Savepoint",
     "Serializer",
     "SkewReport",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -208,6 +226,7 @@ RECORDS = {
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "Vertex",
     "VertexSkew",
 }
@@ -232,6 +251,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: CompositeKeySerializer(128, INT, STRING, STRING),
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: source_operator(3),
     lambda: SavepointWriter(NewPath()),
     operator_writer,
 ]
@@ -253,6 +273,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "has_ttl": [True, False],
     "high": [4],
     "index": [0, 1],
+    "initial_discovery_finished": [True, False],
     "job_id": [None, "0" * 32],
     "key": [5, "a", (1, "a"), INT],
     "key_group": [50],
@@ -297,6 +318,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "start": [0, 2],
     "start_key_group": [43],
     "state": ["cities", "count", "tags"],
+    **{f"{kind}_states": [()] for kind in ("list", "union_list", "broadcast")},
     "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
     "subtask": [2],
     "template": [None, (..., "a")],
@@ -464,7 +486,24 @@ REGISTRY: dict[str, Registered] = {
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
+    "SavepointWriter.add_source": Registered(
+        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+        arguments={"source": [kafka_offsets(3)]},
+    ),
+    "savepoint.KafkaOffsets": Registered(
+        kafka_offsets,
+        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
     "OperatorWriter.close": Registered(write_entries),
+    "OperatorWriter.write_operator_state": Registered(
+        lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
+    ),
+    "Operator.source_splits": Registered(
+        lambda n: source_operator(n).source_splits(),
+        arguments={"ends": [None, {("a", 0): 5}]},
+    ),
+    "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
     "Operator.entries": Registered(
         lambda n: list(operator_of(n).entries()),
