@@ -109,6 +109,14 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
+def edit_report() -> savepoint.EditReport:
+    state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
+    keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.KeyTrace("by-user", "keys"),))
+    return savepoint.EditReport(
+        "/a", (savepoint.EditedOperator("by-user", "by-id", "/b", False, (state,), keys),)
+    )
+
+
 MADE: list[Callable[[], object]] = [
     lambda: KeyGroupRange(43, 85),
     lambda: KeyGroupRange.EMPTY,
@@ -195,6 +203,12 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
+    edit_report,
+    lambda: edit_report().operators[0],
+    lambda: edit_report().operators[0].states[0],
+    lambda: edit_report().operators[0].deleted_keys,
+    lambda: savepoint.KeyTrace("by-user", "keys"),
+    lambda: savepoint.DELETE,
     lambda: savepoint.TimestampData(5, 7),
     lambda: savepoint.TtlValue(5, [("a", 1)]),
     lambda: savepoint.Pojo("a.P", {"n": 1}),
@@ -218,7 +232,9 @@ BASES = {
     state_keys.Serializer,
 }
 HOLDS_OPEN_FILES = {
+    savepoint.OperatorEditor,
     savepoint.OperatorWriter,
+    savepoint.SavepointEditor,
     savepoint.SavepointWriter,
 }
 

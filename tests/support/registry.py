@@ -7,7 +7,7 @@ RECORDS; an object with methods is in OBJECTS, its methods in REGISTRY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -50,6 +50,9 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     KafkaOffsets,
     Operator,
+    OperatorEditor,
+    Savepoint,
+    SavepointEditor,
     SavepointWriter,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -57,7 +60,9 @@ from keygroups.savepoint import (
     describe_sql_state,
     operator_reports,
     read_savepoint,
+    relocate,
 )
+from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.state_keys import (
     VOID_NAMESPACE,
     CompositeKeySerializer,
@@ -172,6 +177,42 @@ def source_operator(partitions: int) -> Operator:
     return read_savepoint(path).operator("a")
 
 
+def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
+    """Write a savepoint from another, with an edit."""
+    with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
+        if verb:
+            getattr(editor, verb)(*arguments)
+    return editor
+
+
+def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
+    return edited(savepoint_folder(1, operators), verb, *arguments)
+
+
+def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
+    """Edit the keyed state of so many entries."""
+    arguments: dict[str, list[Any]] = {
+        "remove_state": ["tags"],
+        "rename_state": ["count", "number"],
+        "set_ttl": ["count", True, 1_700_000_000_000],
+        "delete_keys": [range(0, n, 2)],
+        "map_entries": ["count", lambda entry: entry._replace(key=-entry.key - 1)],
+    }
+    with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
+        getattr(editor.operator("by-int"), verb)(*arguments[verb])
+    return editor
+
+
+def deleted_one_by_one(n: int) -> None:
+    with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
+        for key in range(n):
+            editor.operator("by-int").delete_keys([key])
+
+
+def relocated(folder: str) -> Savepoint:
+    return relocate(folder, folder)
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -182,6 +223,10 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "DeletedKeys",
+    "EditReport",
+    "EditedOperator",
+    "EditedState",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -193,6 +238,7 @@ RECORDS = {
     "FileSplit",
     "KafkaSplit",
     "Operator",
+    "OperatorEditor",
     "OperatorReport",
     "OperatorStateElement",
     "OperatorStateEntry",
@@ -207,6 +253,7 @@ RECORDS = {
     "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
+    "SavepointEditor",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
     "Serializer",
@@ -253,6 +300,8 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
     lambda: source_operator(3),
     lambda: SavepointWriter(NewPath()),
+    lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
+    lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
     operator_writer,
 ]
 
@@ -479,6 +528,75 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.convert_to_canonical": Registered(
         lambda n: convert_to_canonical(written_folder(n), NewPath(), parallelism=5),
         arguments={"savepoint": [written_folder()]},
+    ),
+    "savepoint.relocate": Registered(
+        lambda n: relocated(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: relocated(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={
+            "checkpoint": [read_savepoint(savepoint_folder())],
+            "new_folder": [savepoint_folder()],
+        },
+    ),
+    "SavepointWriter.from_existing_savepoint": Registered(
+        lambda n: edited(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: edited(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={"path": [NewPath()]},
+    ),
+    **{
+        f"SavepointEditor.{name}": Registered(
+            partial(
+                lambda name, given, n: edited(savepoint_folder(1, n), name, *given), name, given
+            ),
+            arguments={
+                "name": ["by-int"],
+                "new_uid": ["by-user"],
+                "other_savepoint": [read_savepoint(savepoint_folder())],
+                "uid": ["by-user"],
+            },
+        )
+        for name, given in {
+            "remove_operator": ["by-int"],
+            "change_operator_identifier": ["by-int", "by-user"],
+            "operator": ["by-int"],
+            "add_operator_from": [savepoint_folder(), "by-int", "by-user"],
+        }.items()
+    },
+    **{
+        f"OperatorEditor.{verb}": Registered(
+            partial(edited_keyed_state, verb),
+            more={"one by one": deleted_one_by_one} if verb == "delete_keys" else {},
+            arguments={
+                "name": ["count"],
+                "new_name": ["number"],
+                "function": [repr],
+                "last_access": [1_700_000_000_000],
+                "has_ttl": [True],
+                "keys": [[1, 2, 3]],
+            },
+        )
+        for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
+    },
+    "OperatorEditor.rewriter": Registered(
+        constant="writes nothing yet",
+        arguments={
+            "folder": [OutputFolder("folder", NewPath().__fspath__())],
+            "new": [read_savepoint(written_folder()).metadata.operators[0]],
+        },
+    ),
+    "OperatorEditor.close": Registered(constant="sets a mark"),
+    "OperatorEditor.traces": Registered(
+        constant="reads headers alone",
+        arguments={"others": [read_savepoint(savepoint_folder()).operators]},
+    ),
+    "SavepointEditor.report": Registered(
+        lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
+    ),
+    **dict.fromkeys(
+        ["SavepointEditor.add_operator", "SavepointEditor.from_existing_savepoint"],
+        Registered(
+            constant="as of a SavepointWriter",
+            arguments={"key_type": [INT, STRING], "states": [NEW_STATES], "path": [NewPath()]},
+        ),
     ),
     "SavepointWriter.add_operator": Registered(
         lambda n: SavepointWriter(NewPath()).add_operator(
