@@ -50,6 +50,7 @@ from keygroups.operator_state import (
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
+    KafkaOffsets,
     Operator,
     OperatorEditor,
     ReducingStateDescriptor,
@@ -175,6 +176,18 @@ def write_sessions(n: int) -> None:
         windows.write(1, TimeWindow(100 * number, 100 * number + 50), 5)
 
 
+def kafka_offsets(partitions: int) -> KafkaOffsets:
+    return KafkaOffsets({("a", number): 5 for number in range(partitions)})
+
+
+@lru_cache
+def source_operator(partitions: int) -> Operator:
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        writer.add_source("a", kafka_offsets(partitions), 128, 3)
+    return read_savepoint(path).operator("a")
+
+
 def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
     """Write a savepoint from another, with an edit."""
     with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
@@ -199,6 +212,27 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
         getattr(editor.operator("by-int"), verb)(*arguments[verb])
     return editor
+
+
+def edited_operator_state(verb: str, n: int) -> SavepointEditor:
+    """Edit an operator state of so many elements."""
+    arguments: dict[str, list[Any]] = {
+        "remove": [],
+        "rename": ["number"],
+        "map": [lambda element: element.value + "!"],
+    }
+    with SavepointWriter.from_existing_savepoint(places(n), NewPath()) as editor:
+        method = getattr(editor.operator("by-int"), f"{verb}_operator_state")
+        method("places", *arguments[verb])
+    return editor
+
+
+@lru_cache
+def places(n: int) -> str:
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        operator_writer(writer).write_operator_state("places", ["a"] * n)
+    return path
 
 
 def deleted_one_by_one(n: int) -> None:
@@ -233,9 +267,12 @@ RECORDS = {
     "KeyTrace",
     "LogicalType",
     "ModuloComparison",
+    "FileSplit",
+    "KafkaSplit",
     "Operator",
     "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
@@ -253,6 +290,8 @@ RECORDS = {
     "Savepoint",
     "Serializer",
     "SkewReport",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -267,6 +306,7 @@ RECORDS = {
     "WindowOperatorWriter",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "Vertex",
     "VertexSkew",
 }
@@ -291,6 +331,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: CompositeKeySerializer(128, INT, STRING, STRING),
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: source_operator(3),
     lambda: SavepointWriter(NewPath()),
     lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
     lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
@@ -325,6 +366,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "has_ttl": [True, False],
     "high": [4],
     "index": [0, 1],
+    "initial_discovery_finished": [True, False],
     "job_id": [None, "0" * 32],
     "key": [5, "a", (1, "a"), INT],
     "key_group": [50],
@@ -373,6 +415,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "start": [0, 2],
     "start_key_group": [43],
     "state": ["cities", "count", "tags"],
+    **{f"{kind}_states": [()] for kind in ("list", "union_list", "broadcast")},
     "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
     "subtask": [2],
     "template": [None, (..., "a")],
@@ -584,6 +627,17 @@ REGISTRY: dict[str, Registered] = {
         )
         for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
     },
+    **{
+        f"OperatorEditor.{verb}_operator_state": Registered(
+            partial(edited_operator_state, verb),
+            arguments={"name": ["places"], "new_name": ["number"], "function": [repr]},
+        )
+        for verb in ("remove", "rename", "map")
+    },
+    "OperatorEditor.edited_operator_state": Registered(
+        constant="as of the verbs",
+        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
+    ),
     "OperatorEditor.rewriter": Registered(
         constant="writes nothing yet",
         arguments={
@@ -619,7 +673,27 @@ REGISTRY: dict[str, Registered] = {
             "contents": [ReducingStateDescriptor("window-contents", LONG)],
         },
     ),
+    **dict.fromkeys(
+        ["SavepointWriter.add_source", "SavepointEditor.add_source"],
+        Registered(
+            lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+            arguments={"source": [kafka_offsets(3)]},
+        ),
+    ),
+    "savepoint.KafkaOffsets": Registered(
+        kafka_offsets,
+        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
     "OperatorWriter.close": Registered(write_entries),
+    "OperatorWriter.write_operator_state": Registered(
+        lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
+    ),
+    "Operator.source_splits": Registered(
+        lambda n: source_operator(n).source_splits(),
+        arguments={"ends": [None, {("a", 0): 5}]},
+    ),
+    "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
     "OperatorWriter.write_timer": Registered(
         constant="one timer", arguments={"key": [5], "namespace": [None]}
