@@ -304,13 +304,14 @@ def write_savepoint(
     ...     for entry in fewer.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
-    new = (operators, max_parallelism, parallelism)
-    changed = (operator, states, allow_any_last_access or None)
-    if from_savepoint is not None:
-        _check_left_out("with from_savepoint", "operators, max_parallelism and parallelism", new)
-        return _write_rows(df, path, from_savepoint, operator, states, allow_any_last_access)
-    _check_left_out("without it", "operator, states and allow_any_last_access", changed)
     check_choice("flink", flink, _FLINK)
+    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+    if from_savepoint is not None:
+        names, given = "operators, max_parallelism", (operators, max_parallelism, parallelism)
+        _check_left_out(f"{names} and parallelism", "with from_savepoint", given)
+        return _write_rows(df, path, from_savepoint, operator, states, allow)
+    names = "operator, states and allow_any_last_access"
+    _check_left_out(names, "without from_savepoint", (operator, states, allow or None))
     # It refuses None too.
     groups, subtasks = check_parallelisms(max_parallelism, parallelism)  # type: ignore[arg-type]
     if not isinstance(operators, Mapping):
@@ -358,6 +359,7 @@ def edit_savepoint(
     ...     writer.operator("by-string").map_entries("count", lambda entry: entry.value + 1)
     >>> [by_string] = [edited for edited in writer.report().operators if edited.states]
     >>> [(state.state, state.kept, state.changed) for state in by_string.states if state.changed]
+    [('count', 0, 25)]
     """
     check_session(spark)
     _check_arrow("edit_savepoint")
@@ -453,15 +455,14 @@ def _write_rows(
     check_df(df)
     assert df is not None
     name = check_str("operator", operator)
-    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
     _check_arrow("write_savepoint")
     source = savepoint_of(from_savepoint)
-    with RowsEditor(source, path, name, states, df, allow) as editor:
+    with RowsEditor(source, path, name, states, df, allow_any_last_access) as editor:
         editor.write_rows()
     return read_savepoint(path)
 
 
-def _check_left_out(when: str, names: str, given: Iterable[object]) -> None:
+def _check_left_out(names: str, when: str, given: Iterable[object]) -> None:
     for argument in given:
         if argument is not None:
             raise InvalidValueError(f"{names} must be left out {when}, got {show(argument)}")

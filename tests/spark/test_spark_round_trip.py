@@ -250,7 +250,7 @@ REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
     "within": (InvalidValueError, "path must be outside", {"path": HEAP.path / "new"}),
     "without from_savepoint": (
         InvalidValueError,
-        "operator, states and allow_any_last_access must be left out without it",
+        "operator, states and allow_any_last_access must be left out without from_savep",
         {"from_savepoint": None},
     ),
     "keys without a hash": (
