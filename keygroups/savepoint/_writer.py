@@ -289,6 +289,7 @@ class SavepointEditor(SavepointWriter):
 
         Raises InvalidValueError where there is none of that name.
         """
+        self._check_open()
         self._copied.remove(name)
 
     def change_operator_identifier(self, name: str, new_uid: str) -> None:
@@ -297,6 +298,7 @@ class SavepointEditor(SavepointWriter):
         One that has no uid in the job is named by its id. Raises InvalidValueError where there
         is none of that name, and for a `new_uid` that is empty or that of another operator.
         """
+        self._check_open()
         copied = self._copied.find(name)
         copied.rename(new_uid, self._new_operator_id("new_uid", new_uid))
 
@@ -306,6 +308,7 @@ class SavepointEditor(SavepointWriter):
         It is the same one whenever the operator is asked for, and goes with it under another uid.
         Raises InvalidValueError where there is none of that name.
         """
+        self._check_open()
         copied = self._copied.find(name)
         if copied.editor is None:
             copied.editor = OperatorEditor(copied.operator)
@@ -326,6 +329,7 @@ class SavepointEditor(SavepointWriter):
         already; SavepointError for in-flight data, and where one was written by Flink 1 and the
         other by Flink 2, for values of Kryo.
         """
+        self._check_open()
         other = savepoint_of(other_savepoint)
         check_version(other)
         check_outside("path", other, self._folder)
@@ -358,6 +362,7 @@ class SavepointEditor(SavepointWriter):
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
         rewriters = self._copied.rewriters(self._folder)
+        self._copied.close()
         names, new = self._close_operators()
         for rewriter in rewriters:
             self._rewrite(rewriter)
@@ -373,6 +378,10 @@ class SavepointEditor(SavepointWriter):
     def _rewrite(self, rewriter: EditingRewriter) -> None:
         """Write the edited keyed state of an operator."""
         rewriter.write(self._folder.scratch)
+
+    def _abandon(self) -> None:
+        self._copied.close()
+        super()._abandon()
 
 
 class OperatorWriter(OperatorFiles):
