@@ -307,8 +307,8 @@ def write_savepoint(
     check_choice("flink", flink, _FLINK)
     allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
     if from_savepoint is not None:
-        names, given = "operators, max_parallelism", (operators, max_parallelism, parallelism)
-        _check_left_out(f"{names} and parallelism", "with from_savepoint", given)
+        new = (operators, max_parallelism, parallelism)
+        _check_left_out("operators, max_parallelism and parallelism", "with from_savepoint", new)
         return _write_rows(df, path, from_savepoint, operator, states, allow)
     names = "operator, states and allow_any_last_access"
     _check_left_out(names, "without from_savepoint", (operator, states, allow or None))
