@@ -123,7 +123,7 @@ def sql_operator() -> Operator:
 
 
 def row_type(fields: int) -> str:
-    return f"ROW<{'a INT, ' * fields}b INT>"
+    return f"ROW<{''.join(f'a{number} INT, ' for number in range(fields))}b INT>"
 
 
 def names(count: int) -> list[str]:
