@@ -15,15 +15,13 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
-    RawTimersHandle,
     StreamHandle,
     SubtaskState,
 )
 from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Operator, Savepoint
-from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
-from keygroups.savepoint._tasks.rewrite import RewriteTask
-from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+from keygroups.savepoint._tasks.write import WrittenFile
 
 
 class RewrittenState(NamedTuple):
@@ -91,60 +89,6 @@ class _Plan(NamedTuple):
     operator: Operator
     new: OperatorMetadata
     keyed: OperatorRewriter | None
-
-
-class OperatorRewriter(OperatorFiles):
-    """The keyed state of one operator: `read_tasks` read its entries, `task` writes a subtask.
-
-    `states` are its states. `is_moved` says whether entries change their key groups, so that
-    they have to be sorted; `bytes` is about how many they are.
-    """
-
-    def __init__(self, folder: OutputFolder, operator: Operator, new: OperatorMetadata) -> None:
-        old, groups = operator.max_parallelism, new.max_parallelism
-        self.label = operator.label
-        self.old_max_parallelism = old
-        self.is_moved = old != groups
-        self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
-        states, header = _merged_header(operator)
-        key_type = None
-        if states:
-            key = states[0].key_serializer
-            key_type = key.key_type
-            if key_type is None and old % groups:
-                raise _refused(
-                    operator,
-                    f"has keys of {key}, whose hash is not known here, so that the new max "
-                    f"parallelism must be a divisor of {old}, got {groups}",
-                )
-        numbers = {state.name: number for number, state in enumerate(states)}
-        self.read_tasks = [
-            RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
-        ]
-        super().__init__(folder, new.operator_id, header, states, groups, new.parallelism)
-
-
-def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], bytes]:
-    """Return the states of all subtasks and the header for them; subtasks may order them anew."""
-    states: dict[str, tuple[StateDescriptor, bytes]] = {}
-    keys = set()
-    for task in operator.tasks():
-        for handle in task.handles:
-            if isinstance(handle, RawTimersHandle):
-                raise _refused(
-                    operator,
-                    "has raw keyed state, such as timers on the heap beside RocksDB: take a "
-                    "savepoint in the canonical format",
-                )
-            header = task.header(handle)
-            keys.add(header.key_bytes)
-            for state, data in zip(header.states, header.state_bytes):
-                if states.setdefault(state.name, (state, data))[1] != data:
-                    raise _refused(operator, f"has other serializers of {state} in one subtask")
-    if len(keys) != 1:
-        raise _refused(operator, "has other serializers of keys in one subtask")
-    header_bytes = write_keyed_header(keys.pop(), [data for _, data in states.values()])
-    return tuple(state for state, _ in states.values()), header_bytes
 
 
 class SavepointRewriter(FolderWriter):
@@ -344,14 +288,14 @@ def _check_change(
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:
     if any(subtask.has_channel_state for subtask in old.subtasks):
-        raise _refused(
+        raise refused(
             operator, "has in-flight data of an unaligned checkpoint: take a savepoint instead"
         )
     moves = old.parallelism != new.parallelism or (
         old.max_parallelism != new.max_parallelism and _has_keyed_state(old)
     )
     if moves and any(subtask.is_finished for subtask in old.subtasks):
-        raise _refused(operator, "has subtasks that are finished, and others that are not")
+        raise refused(operator, "has subtasks that are finished, and others that are not")
 
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
@@ -361,9 +305,3 @@ def _has_keyed_state(operator: OperatorMetadata) -> bool:
 def _has_operator_state(subtask: SubtaskState) -> bool:
     handles = (subtask.managed_operator, subtask.raw_operator)
     return any(handle is not None and handle.stream.size for handle in handles)
-
-
-def _refused(operator: Operator, why: str) -> SavepointError:
-    return SavepointError(
-        f"{operator._files.base}: operator {operator.label} cannot be written anew: it {why}"
-    )
