@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
-from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
+from keygroups._checks import check_class, check_parallelisms, check_str, show
 from keygroups._serializers.base import Serializer
-from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
+from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
@@ -19,15 +19,16 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.new_states import NewState, described, key_to_write
+from keygroups.savepoint._state.new_states import NewState, described_states, key_to_write
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+from keygroups.savepoint._template import Template
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
-_MOST_STATES = 32767
 
 
 class SavepointWriter(FolderWriter):
@@ -38,6 +39,12 @@ class SavepointWriter(FolderWriter):
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
     when the `with` block ends; if that raises, it never is. The job that restores it has to set
     its max parallelism explicitly, to the one given here.
+
+    `template` is a savepoint of the job, or its path: one that the job took when it had seen a
+    row or two, or none. The ids of operators, their types, as the bytes that Flink wrote of them,
+    and parallelisms come from it, but no entry: an operator of it that is not added is left out,
+    and starts as a new one. That is how state of Flink SQL is written, whose operators have no
+    uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
     A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
     renamed. One that a killed writer left is a LeftoverWarning, which names it.
@@ -59,17 +66,25 @@ class SavepointWriter(FolderWriter):
     [('bob', 7), ('ann', 7)]
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        template: Savepoint | str | os.PathLike[str] | None = None,
+    ) -> None:
         super().__init__("path", path)
+        if template is not None and not isinstance(template, Savepoint):
+            template = read_savepoint(template)
+        self._template = template
         self._operators: list[OperatorWriter] = []
 
     def add_operator(
         self,
         uid: str,
-        key_type: KeyType | Serializer,
-        states: Iterable[NewState],
-        max_parallelism: int,
-        parallelism: int,
+        key_type: KeyType | Serializer | None = None,
+        states: Iterable[NewState] | None = None,
+        max_parallelism: int | None = None,
+        parallelism: int | None = None,
         *,
         allow_any_last_access: bool = False,
     ) -> OperatorWriter:
@@ -82,33 +97,32 @@ class SavepointWriter(FolderWriter):
         September 2001, as which seconds are refused, and more than a day from now, as which
         microseconds are.
 
-        Raises InvalidValueError for a uid or a state that is there twice or has no name,
-        UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
+        With a template `uid` may also be a name or an id in hex, and all but it may be left out:
+        then it is as there, with all states, timers too. What is given is compared with the
+        template.
+
+        Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
+        not in the template, for what is otherwise there, and where the template has no keyed
+        state; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
         InvalidTypeError.
         """
+        operator_id, template = operator_id_of(check_str("uid", uid)), None
+        if self._template is not None:
+            template = Template(self._template, uid)
+            operator_id = template.operator_id
+            max_parallelism, parallelism = template.parallelisms(max_parallelism, parallelism)
         groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-        operator_id = operator_id_of(check_str("uid", uid))
         if not uid or operator_id in [operator.operator_id for operator in self._operators]:
             raise InvalidValueError(f"uid must be one of the job's, and new here, got {show(uid)}")
-        key = key_to_write("key_type", key_type)
-        names, descriptors = set(), []
-        for state in iterate("states", "descriptors", states):
-            if not isinstance(state, NewState):
-                raise InvalidTypeError(
-                    f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
-                )
-            if state.name in names:
-                raise InvalidValueError(
-                    f"states must differ in name, got {show(state.name)} twice"
-                )
-            names.add(state.name)
-            descriptors.append(described(state, key))
-        if not 1 <= len(names) <= _MOST_STATES:
-            raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-        header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
+        if template is None:
+            key = key_to_write("key_type", key_type)
+            descriptors = described_states(states, key)
+            header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
+        else:
+            header, descriptors = template.keyed_states(key_type, states)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         operator = OperatorWriter(
-            self._folder, operator_id, header, tuple(descriptors), groups, subtasks, allow
+            self._folder, operator_id, header, descriptors, groups, subtasks, allow
         )
         self._operators.append(operator)
         return operator
@@ -171,10 +185,12 @@ class OperatorWriter(OperatorFiles):
         value: Any,
         user_key: Any = None,
         last_access: int | None = None,
+        namespace: Any = None,
     ) -> None:
         """Write an entry: the value of a key, or of a user key in a MAP.
 
-        `state` is a state's name. Key groups come in ascending order, within one the order is
+        `state` is a state's name, `namespace` a window or what else it is by, None without.
+        Key groups come in ascending order, within one the order is
         free; the entries of one are held until the next. A `value` is that of a VALUE or
         REDUCING state, a list of at least one element, or one value in a MAP, which may be None
         if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
@@ -189,7 +205,7 @@ class OperatorWriter(OperatorFiles):
         if number is None:
             names = ", ".join(self._numbers)
             raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
-        entry = self._encoder.encode(number, key, value, user_key, last_access)
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
                 raise InvalidValueError(

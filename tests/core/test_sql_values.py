@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-import re
 import struct
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from job_points import JOB_POINTS
+from job_points import job_point
 from serializer_cases import cases
 from snapshot_bytes import (
     A_SERIALIZER,
@@ -184,13 +183,12 @@ def test_snapshots_made_of_the_types_of_jobs() -> None:
             assert written == regular, read
             made += 1
             of_times += regular != flink
-    assert (made, of_times) == (38, 6)
+    assert (made, of_times) == (17, 4)
 
 
 def serializers_of_jobs() -> Iterator[RowDataSerializer]:
-    of_sql = (one for one in JOB_POINTS if re.match("2.3.0-sql.*-hashmap-canonical", one.name))
-    for job_point in of_sql:
-        for operator in job_point.read().operators:
+    for name in ("sqlagg", "sqltjoin", "sqlrank"):
+        for operator in job_point(f"2.3.0-{name}-hashmap-canonical").read().operators:
             for state in operator.states:
                 for serializer in (
                     state.key_serializer,
@@ -202,7 +200,7 @@ def serializers_of_jobs() -> Iterator[RowDataSerializer]:
 
 
 def test_rows_without_names_have_no_snapshot() -> None:
-    with pytest.raises(UnsupportedKeyTypeError, match=r"ROW<INT> has fields without names.*ROW<id"):
+    with pytest.raises(UnsupportedKeyTypeError, match=r"ROW<INT> has fields without names"):
         row_of("STRING", "ROW<a ROW<INT>>").snapshot_bytes()
 
 

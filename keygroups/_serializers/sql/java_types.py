@@ -340,8 +340,11 @@ def _names(members: Sequence[dict[str, Any]]) -> tuple[str, ...]:
 
     It compares descriptions too, which the planner leaves out: FlinkTypeFactory.toLogicalRowType.
     """
-    names = [member.get("name") for member in members]
-    if any(member.get("description") is not None for member in members):
-        return ()
-    is_named = all(isinstance(name, str) and name.strip() for name in names)
-    return tuple(names) if is_named and len(set(names)) == len(names) else ()
+    names = {
+        name: None
+        for member in members
+        if isinstance(name := member.get("name"), str)
+        and name.strip()
+        and member.get("description") is None
+    }
+    return tuple(names) if len(names) == len(members) else ()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from keygroups._checks import check_class, check_str, show
+from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
@@ -16,6 +17,7 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
+_MOST_STATES = 32767
 _TIMERS = "_timer_state/"  # what the names of Flink's own states of timers start with
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
@@ -114,7 +116,23 @@ class MapStateDescriptor(NewState):
         key_to_write("user_key_type", self.user_key_type)
 
 
-def described(state: NewState, key: Serializer) -> StateDescriptor:
+def described_states(states: Iterable[NewState] | None, key: Serializer) -> tuple[StateDescriptor, ...]:
+    """Return the states of an operator, which differ in name, as the reader finds them."""
+    made: dict[str, StateDescriptor] = {}
+    for state in iterate("states", "descriptors", states):
+        if not isinstance(state, NewState):
+            raise InvalidTypeError(
+                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
+            )
+        if state.name in made:
+            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
+        made[state.name] = _described(state, key)
+    if not 1 <= len(made) <= _MOST_STATES:
+        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(made)}")
+    return tuple(made.values())
+
+
+def _described(state: NewState, key: Serializer) -> StateDescriptor:
     """Return a state as the reader finds it."""
     return StateDescriptor(
         state.name,
@@ -129,7 +147,7 @@ def described(state: NewState, key: Serializer) -> StateDescriptor:
     )
 
 
-def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def serializer_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of a type of which new state may be, or raise with `name`."""
     if not isinstance(given, (KeyType, Serializer)):
         raise InvalidTypeError(
@@ -152,7 +170,7 @@ def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
     return serializer
 
 
-def key_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def key_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of keys of new state, or of user keys, or raise with `name`."""
     serializer = serializer_to_write(name, given)
     if not is_in_order(serializer):
