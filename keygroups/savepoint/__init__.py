@@ -27,6 +27,7 @@ from keygroups._serializers.base import Serializer
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
+from keygroups.savepoint._edits.report import EditedOperator, EditedState, EditReport
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
@@ -45,9 +46,12 @@ from keygroups.savepoint._state.new_states import (
     ValueStateDescriptor,
 )
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
-from keygroups.savepoint._writer import OperatorWriter, SavepointWriter
+from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
 
 __all__ = [
+    "EditReport",
+    "EditedOperator",
+    "EditedState",
     "GlobalWindow",
     "KeySize",
     "ListStateDescriptor",
@@ -63,6 +67,7 @@ __all__ = [
     "RewrittenState",
     "Row",
     "Savepoint",
+    "SavepointEditor",
     "SavepointWriter",
     "Serializer",
     "SqlOperatorDescription",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,14 +11,13 @@ from typing import NamedTuple
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
 from keygroups.rescale import restore_advice
+from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
-    OperatorStateHandle,
-    StreamHandle,
     SubtaskState,
 )
-from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Operator, Savepoint
 from keygroups.savepoint._tasks.write import WrittenFile
@@ -115,13 +114,9 @@ class SavepointRewriter(FolderWriter):
         if parallelism is not None:
             parallelism = check_bounds("parallelism", parallelism, *bound)
         super().__init__("output", output)
-        _check_outside(savepoint, self._folder)
+        check_outside("output", savepoint, self._folder)
         metadata = savepoint.metadata
-        if metadata.version < _OLDEST_VERSION or metadata.master_states:
-            raise SavepointError(
-                f"{savepoint.path}: cannot be written anew: version {metadata.version} of "
-                f"_metadata, states of hooks on the master {metadata.master_states}"
-            )
+        check_version(savepoint)
         chosen = _chosen(savepoint, operators)
         self._savepoint = savepoint
         news = [
@@ -151,59 +146,39 @@ class SavepointRewriter(FolderWriter):
         return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
 
     def _finish(self) -> tuple[Collection[str], bytes]:
-        operators, names = [], []
-        for _, new, keyed in self._plans:
-            written = {} if keyed is None else keyed.written
-            names += [file.handle.stream.path for file in written.values()]
-            old = {subtask.index: subtask for subtask in new.subtasks}
-            subtasks = tuple(
-                self._subtask(old.get(index, SubtaskState(index)), written.get(index), names)
-                for index in sorted({*old, *written})
-            )
-            coordinator = self._copied(new.coordinator, names)
-            operators.append(replace(new, subtasks=subtasks, coordinator=coordinator))
         metadata = self._savepoint.metadata
+        copies = CopiedFiles(self._folder)
+        streams = copies.of(self._savepoint.files)
+        written = [
+            write_operator(
+                with_keyed_state(new, {} if keyed is None else keyed.written),
+                metadata.version,
+                streams,
+            )
+            for _, new, keyed in self._plans
+        ]
+        names = [name for operator in self.operators for name in operator.file_names]
         # Flink takes null for the properties of a savepoint in the canonical format.
         properties = metadata.properties if metadata.kind == _CANONICAL else b""
-        metadata = replace(metadata, operators=tuple(operators), properties=properties)
-        return names, write_metadata(metadata)
+        metadata = replace(metadata, properties=properties)
+        return [*names, *copies.names], write_metadata(metadata, written)
 
     def _abandon(self) -> None:
         """Nothing is open: tasks close their files."""
 
-    def _subtask(
-        self, old: SubtaskState, written: WrittenFile | None, names: list[str]
-    ) -> SubtaskState:
-        return replace(
-            old,
-            managed_operator=self._operator_state(old.managed_operator, names),
-            raw_operator=self._operator_state(old.raw_operator, names),
-            managed_keyed=None if written is None else written.handle,
-        )
 
-    def _operator_state(
-        self, handle: OperatorStateHandle | None, names: list[str]
-    ) -> OperatorStateHandle | None:
-        # Flink opens a handle without bytes, but for that of merged files, which are none now.
-        if handle is None or not handle.stream.size:
-            return None
-        stream = self._copied(handle.stream, names)
-        assert stream is not None
-        return OperatorStateHandle(handle.states, stream)
-
-    def _copied(self, stream: StreamHandle | None, names: list[str]) -> StreamHandle | None:
-        """Copy a stream that is not in `_metadata` itself into the new savepoint."""
-        if stream is None or stream.data is not None:
-            return stream
-        name = f"copied-{len(names)}"
-        names.append(name)
-        with (
-            self._savepoint.files.open(stream) as source,
-            self._folder.create(name) as target,
-        ):
-            for chunk in source.chunks(0, source.size):
-                target.write(chunk)
-        return StreamHandle(source.size, path=name, is_relative=True)
+def with_keyed_state(
+    operator: OperatorMetadata, written: Mapping[int, WrittenFile]
+) -> OperatorMetadata:
+    """Return an operator with the keyed state that was written, by subtask, and no other."""
+    old = {subtask.index: subtask for subtask in operator.subtasks}
+    subtasks = []
+    for index in sorted({*old, *written}):
+        subtask = old.get(index, SubtaskState(index))
+        as_read = {name: data for name, data in subtask.as_read.items() if "keyed" not in name}
+        handle = written[index].handle if index in written else None
+        subtasks.append(replace(subtask, managed_keyed=handle, raw_keyed=None, as_read=as_read))
+    return replace(operator, subtasks=tuple(subtasks))
 
 
 def _reported(plan: _Plan) -> RewrittenOperator:
@@ -223,10 +198,20 @@ def _reported(plan: _Plan) -> RewrittenOperator:
     )
 
 
-def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
+def check_version(savepoint: Savepoint) -> None:
+    """Refuse to write a savepoint anew whose `_metadata` is of Flink 1.10 or older."""
+    if savepoint.version < _OLDEST_VERSION:
+        raise SavepointError(
+            f"{savepoint.path}: cannot be written anew: version {savepoint.version} of _metadata, "
+            f"the oldest that can be is {_OLDEST_VERSION}"
+        )
+
+
+def check_outside(name: str, savepoint: Savepoint, folder: OutputFolder) -> None:
+    """Refuse to write into the savepoint that is read."""
     if folder.is_within(savepoint.path):
         raise InvalidValueError(
-            f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
+            f"{name} must be outside the savepoint {savepoint.path}, got {folder.path!r}"
         )
 
 

@@ -32,7 +32,9 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
 
-_FLINK_2 = 5  # the first version of _metadata that Flink 2 writes
+FLINK_2 = 5
+"""The first version of `_metadata` that Flink 2 writes."""
+
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -253,6 +255,26 @@ class Operator:
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
 
 
+def find_operator(operators: Collection[Operator], name: str) -> Operator:
+    """Return an operator by its uid, its name or its id, as `Savepoint.operator` does."""
+    text = check_str("operator", name)
+    by_uid = operator_id_of(text)
+    for operator in operators:
+        if by_uid == operator.operator_id:
+            operator.uid = text
+            return operator
+    matching = [
+        operator
+        for operator in operators
+        if text in (operator.operator_id, operator.uid, operator.name)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    labels = ", ".join(operator.label for operator in matching or operators)
+    problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
+    raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+
+
 class Savepoint:
     """A savepoint or checkpoint; `str()` lists its operators.
 
@@ -264,7 +286,7 @@ class Savepoint:
 
     def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
         metadata = read_metadata(*files.metadata())
-        kryo_version = 5 if metadata.version >= _FLINK_2 else 2
+        kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
         self.files = files
         self.metadata = metadata
@@ -282,22 +304,7 @@ class Savepoint:
         A uid is known in every version of Flink, as the id is its hash; the operator has it from
         then on. Raises InvalidValueError where there is none, or more than one of that name.
         """
-        text = check_str("operator", name)
-        by_uid = operator_id_of(text)
-        for operator in self.operators:
-            if by_uid == operator.operator_id:
-                operator.uid = text
-                return operator
-        matching = [
-            operator
-            for operator in self.operators
-            if text in (operator.operator_id, operator.uid, operator.name)
-        ]
-        if len(matching) == 1:
-            return matching[0]
-        labels = ", ".join(operator.label for operator in matching or self.operators)
-        problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
-        raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+        return find_operator(self.operators, name)
 
     def check_restore(
         self, operator: Operator | str, parallelism: int, max_parallelism: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keygroups._checks import show
+from keygroups._checks import check_parallelisms, show
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
@@ -30,13 +30,16 @@ class Template:
         self, max_parallelism: int | None, parallelism: int | None
     ) -> tuple[int, int]:
         """Return both: a max parallelism that is given has to be that of the template."""
-        known = self._operator.max_parallelism
-        if max_parallelism is not None and max_parallelism != known:
+        known = self._operator
+        groups, subtasks = check_parallelisms(
+            known.max_parallelism if max_parallelism is None else max_parallelism,
+            known.parallelism if parallelism is None else parallelism,
+        )
+        if groups != known.max_parallelism:
             raise InvalidValueError(
-                f"max_parallelism must be {known} as {self._name}, got {show(max_parallelism)}: "
-                "change_max_parallelism writes another one"
+                f"max_parallelism must be {known.max_parallelism} as {self._name}, got {groups}"
             )
-        return known, self._operator.parallelism if parallelism is None else parallelism
+        return groups, subtasks
 
     def keyed_states(
         self, key_type: KeyType | Serializer | None, states: Iterable[NewState] | None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import check_class, check_parallelisms, check_str, show
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._edits.operators import CopiedOperators
+from keygroups.savepoint._edits.report import EditReport
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -18,7 +21,8 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
     operator_id_of,
 )
-from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._metadata.writer import write_metadata, write_operator
+from keygroups.savepoint._rewriter import check_outside, check_version
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
@@ -77,6 +81,52 @@ class SavepointWriter(FolderWriter):
             template = read_savepoint(template)
         self._template = template
         self._operators: list[OperatorWriter] = []
+        self._uids: dict[str, str] = {}  # of those, by their ids
+
+    @staticmethod
+    def from_existing_savepoint(
+        savepoint: Savepoint | str | os.PathLike[str],
+        path: str | os.PathLike[str],
+        *,
+        moved: Mapping[str, str] | None = None,
+        allow: Collection[str | os.PathLike[str]] = (),
+        serializers: Mapping[str, type[Serializer]] | None = None,
+    ) -> SavepointEditor:
+        """Return what writes a savepoint from another, with the changes that it is told.
+
+        `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `allow` and
+        `serializers` are those of `read_savepoint`. `path` is as here, and outside of it.
+
+        Operators that are not changed are copied as they are, whatever the format of their state;
+        files from outside of the savepoint's folder come into the new one. Raises what those
+        raise.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     for uid in ("by-user", "by-session"):
+        ...         operator = writer.add_operator(uid, STRING, counts, 128, parallelism=3)
+        ...         operator.write("count", "ann", 7)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.remove_operator("by-session")
+        ...     writer.change_operator_identifier("by-user", "by-customer")
+        >>> (by_customer,) = read_savepoint(folder + "/new").operators
+        >>> [(entry.key, entry.value) for entry in by_customer.entries()]
+        [('ann', 7)]
+        """
+        if isinstance(savepoint, Savepoint):
+            if moved is not None or allow or serializers is not None:
+                raise InvalidValueError(
+                    "moved, allow and serializers must be left out for a Savepoint, which "
+                    "read_savepoint has read with its own"
+                )
+        else:
+            savepoint = read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
+        return SavepointEditor(savepoint, path)
 
     def add_operator(
         self,
@@ -106,39 +156,135 @@ class SavepointWriter(FolderWriter):
         state; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
         InvalidTypeError.
         """
-        operator_id, template = operator_id_of(check_str("uid", uid)), None
-        if self._template is not None:
-            template = Template(self._template, uid)
-            operator_id = template.operator_id
-            max_parallelism, parallelism = template.parallelisms(max_parallelism, parallelism)
-        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-        if not uid or operator_id in [operator.operator_id for operator in self._operators]:
-            raise InvalidValueError(f"uid must be one of the job's, and new here, got {show(uid)}")
-        if template is None:
+        if self._template is None:
+            groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+            operator_id = self._new_operator_id("uid", uid)
             key = key_to_write("key_type", key_type)
             descriptors = described_states(states, key)
             header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
         else:
+            template = Template(self._template, check_str("uid", uid))
+            operator_id = template.operator_id
+            if operator_id in self._operator_ids():
+                raise InvalidValueError(f"uid must be new here, got {show(uid)}")
+            groups, subtasks = template.parallelisms(max_parallelism, parallelism)
             header, descriptors = template.keyed_states(key_type, states)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         operator = OperatorWriter(
             self._folder, operator_id, header, descriptors, groups, subtasks, allow
         )
         self._operators.append(operator)
+        self._uids[operator_id] = uid
         return operator
 
+    def _new_operator_id(self, name: str, uid: str) -> str:
+        """Return the id of a uid that no operator of the savepoint has."""
+        operator_id = operator_id_of(check_str(name, uid))
+        if not uid or operator_id in self._operator_ids():
+            raise InvalidValueError(
+                f"{name} must be one of the job's, and new here, got {show(uid)}"
+            )
+        return operator_id
+
+    def _operator_ids(self) -> Collection[str]:
+        return [operator.operator_id for operator in self._operators]
+
     def _finish(self) -> tuple[Collection[str], bytes]:
+        names, new = self._close_operators()
+        written = (write_operator(operator, _VERSION) for operator in new)
+        return names, write_metadata(Metadata(_VERSION, 1, None, ()), written)
+
+    def _close_operators(self) -> tuple[list[str], list[OperatorMetadata]]:
+        """Close the files of the new operators; return their names, and the operators."""
         for operator in self._operators:
             operator.close()
-        metadata = Metadata(
-            _VERSION, 1, None, tuple(operator.metadata() for operator in self._operators)
-        )
-        names = {name for operator in self._operators for name in operator.file_names}
-        return names, write_metadata(metadata)
+        names = [name for operator in self._operators for name in operator.file_names]
+        return names, [operator.metadata() for operator in self._operators]
 
     def _abandon(self) -> None:
         for operator in self._operators:
             operator.abandon()
+
+
+class SavepointEditor(SavepointWriter):
+    """Writes a savepoint from another; `SavepointWriter.from_existing_savepoint` makes it.
+
+    Operators are named by their uid, their name or their id in hex, as they are by then.
+    """
+
+    def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
+        super().__init__(path)
+        check_version(savepoint)
+        check_outside("path", savepoint, self._folder)
+        self._copied = CopiedOperators(savepoint)
+
+    def remove_operator(self, name: str) -> None:
+        """Leave out an operator, with all of its state.
+
+        Raises InvalidValueError where there is none of that name.
+        """
+        self._copied.remove(name)
+
+    def change_operator_identifier(self, name: str, new_uid: str) -> None:
+        """Give an operator another uid, as the job has it now; its state goes to that.
+
+        One that has no uid in the job is named by its id. Raises InvalidValueError where there
+        is none of that name, and for a `new_uid` that is empty or that of another operator.
+        """
+        copied = self._copied.find(name)
+        copied.rename(new_uid, self._new_operator_id("new_uid", new_uid))
+
+    def add_operator_from(
+        self,
+        other_savepoint: Savepoint | str | os.PathLike[str],
+        name: str,
+        uid: str | None = None,
+    ) -> None:
+        """Add an operator of another savepoint, which may be of another job, with its state.
+
+        `name` is its name there, `uid` its uid here, None if it is the same. Of savepoints of
+        several versions of Flink the newest is written.
+
+        Raises InvalidValueError where there is none of that name, and for a uid that is here
+        already; SavepointError for in-flight data, and where one was written by Flink 1 and the
+        other by Flink 2, for values of Kryo.
+        """
+        if not isinstance(other_savepoint, Savepoint):
+            other_savepoint = read_savepoint(other_savepoint)
+        check_version(other_savepoint)
+        check_outside("path", other_savepoint, self._folder)
+        copied = self._copied.added(other_savepoint, name)
+        if uid is not None:
+            copied.rename(uid, self._new_operator_id("uid", uid))
+        elif copied.metadata.operator_id in self._operator_ids():
+            raise InvalidValueError(
+                f"operator {show(copied.old.label)} must be new here, or get another uid"
+            )
+        self._copied.kept.append(copied)
+
+    def report(self) -> EditReport:
+        """Return what was done to each operator."""
+        copied = self._copied.report(self._folder.path)
+        return copied
+
+    def _operator_ids(self) -> Collection[str]:
+        return [
+            *super()._operator_ids(),
+            *(copied.metadata.operator_id for copied in self._copied.kept),
+        ]
+
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        if not self._operator_ids():
+            raise InvalidValueError("the new savepoint must have an operator, and all are removed")
+        names, new = self._close_operators()
+        version = self._copied.version
+        written = [*self._copied.written(self._folder)]
+        metadata = replace(self._copied.savepoint.metadata, version=version)
+        written += [
+            write_operator(replace(operator, uid=self._uids[operator.operator_id]), version)
+            for operator in new
+        ]
+        return [*names, *self._copied.names], write_metadata(metadata, written)
 
 
 class OperatorWriter(OperatorFiles):

@@ -99,11 +99,11 @@ class Files:
         folder = local_path(root)
         with _opened(name, name if folder is None else self._real(stream, folder, rest)) as file:
             size = _size_of(file)
-            end = stream.start + stream.size
+            end = stream.start + stream.file_size
             if size is not None and (size < end if stream.is_segment else size != end):
                 start = f" from {stream.start} on" if stream.is_segment else ""
                 raise SavepointError(
-                    f"{name}: the file has {size} bytes, its handle says {stream.size}{start}"
+                    f"{name}: the file has {size} bytes, its handle says {stream.file_size}{start}"
                 )
             yield OpenStream(stream, file, name)
 
@@ -188,7 +188,7 @@ class OpenStream:
     """A stream that is open."""
 
     def __init__(self, stream: StreamHandle, file: BinaryIO | None, name: str) -> None:
-        self.size = stream.size
+        self.size = stream.file_size
         self.name = name
         self._stream = stream
         self._file = file

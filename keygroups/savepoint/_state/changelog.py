@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -188,8 +187,6 @@ class Changelog(Format):
             if stream in seen:
                 raise self._error("come back to a file")
             seen.add(stream)
-            if stream.data is None:  # of a file Flink does not count the first byte
-                stream = replace(stream, size=stream.size + 1)
             with self._files.open(stream) as opened:
                 if opened.read(0, 1) != b"\0":
                     raise self._error("are compressed, which is not read here")

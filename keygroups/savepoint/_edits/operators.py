@@ -1,0 +1,171 @@
+"""The operators that a savepoint has from others, under their old or new names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._files.copied_files import CopiedFiles
+from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import (
+    OperatorMetadata,
+    OperatorStateHandle,
+    RawTimersHandle,
+)
+from keygroups.savepoint._metadata.writer import Streams, write_operator
+from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
+
+_CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes
+_KRYO = b"KryoSerializer"
+
+
+@dataclass
+class CopiedOperator:
+    """An operator as it is to be; `old` is as it is in its savepoint.
+
+    `operator` reads its state, and has its new names.
+    """
+
+    savepoint: Savepoint
+    old: Operator
+    metadata: OperatorMetadata
+    is_added: bool
+    operator: Operator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.operator = self._named(self.old.uid)
+
+    def rename(self, uid: str, operator_id: str) -> None:
+        """Give it another uid."""
+        self.metadata = replace(self.metadata, uid=uid, operator_id=operator_id)
+        self.operator = self._named(uid)
+
+    def _named(self, uid: str | None) -> Operator:
+        return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
+
+    @property
+    def is_of_flink_2(self) -> bool:
+        """Whether Flink 2 wrote it."""
+        return self.savepoint.version >= FLINK_2
+
+    @property
+    def has_channel_state(self) -> bool:
+        """Whether it has in-flight data."""
+        return any(subtask.has_channel_state for subtask in self.metadata.subtasks)
+
+    def has_kryo(self) -> bool:
+        """Tell whether Kryo writes values of its state, as far as headers say."""
+        files = self.savepoint.files
+        for task in self.old.tasks():
+            for keyed in task.handles:
+                if not isinstance(keyed, RawTimersHandle):
+                    header = task.header(keyed)
+                    if any(_KRYO in data for data in (header.key_bytes, *header.state_bytes)):
+                        return True
+        return any(
+            _KRYO in _head(files, subtask.managed_operator)
+            for subtask in self.metadata.subtasks
+            if subtask.managed_operator is not None
+        )
+
+    def report(self, change: str) -> EditedOperator:
+        """Return what was done to it."""
+        label, old = self.operator.label, self.old.label
+        return EditedOperator(label, change, old, self.savepoint.path)
+
+
+class CopiedOperators:
+    """The operators of a savepoint, and those that are added of others."""
+
+    def __init__(self, savepoint: Savepoint) -> None:
+        self.savepoint = savepoint
+        self.removed: list[CopiedOperator] = []
+        self.kept = [
+            CopiedOperator(savepoint, operator, metadata, is_added=False)
+            for operator, metadata in zip(savepoint.operators, savepoint.metadata.operators)
+        ]
+        self.names: list[str] = []
+
+    @property
+    def version(self) -> int:
+        """The version of `_metadata` that says all that theirs say."""
+        versions = (copied.savepoint.version for copied in self.kept)
+        return max(self.savepoint.version, *versions)
+
+    def find(self, name: str) -> CopiedOperator:
+        """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
+        operator = find_operator([copied.operator for copied in self.kept], name)
+        (copied,) = (copied for copied in self.kept if copied.operator is operator)
+        return copied
+
+    def remove(self, name: str) -> None:
+        """Leave out an operator."""
+        copied = self.find(name)
+        self.kept.remove(copied)
+        self.removed.append(copied)
+
+    def report(self, path: str) -> EditReport:
+        """Return what was done to each."""
+        kept = (copied.report("added" if copied.is_added else "kept") for copied in self.kept)
+        removed = (copied.report("removed") for copied in self.removed)
+        return EditReport(path, (*kept, *removed))
+
+    def added(self, savepoint: Savepoint, name: str) -> CopiedOperator:
+        """Return an operator of another savepoint."""
+        operator = savepoint.operator(name)
+        (metadata,) = (
+            metadata
+            for metadata in savepoint.metadata.operators
+            if metadata.operator_id == operator.operator_id
+        )
+        copied = CopiedOperator(savepoint, operator, metadata, is_added=True)
+        if copied.has_channel_state:
+            raise SavepointError(
+                f"{savepoint.path}: operator {operator.label} cannot be added to another "
+                "savepoint: it has in-flight data of an unaligned checkpoint: take a savepoint "
+                "instead"
+            )
+        self._check_kryo(copied)
+        return copied
+
+    def _check_kryo(self, copied: CopiedOperator) -> None:
+        """Refuse to merge what Kryo 2 wrote, in Flink 1, and what Kryo 5 wrote, in Flink 2.
+
+        Each of them reads the whole savepoint as written by its own.
+        """
+        operators = [*self.kept, copied]
+        if len({other.is_of_flink_2 for other in operators}) == 1:
+            return
+        for other in operators:
+            if not other.is_of_flink_2 and other.has_kryo():
+                raise SavepointError(
+                    f"{other.savepoint.path}: operator {other.old.label} cannot be in one "
+                    "savepoint with operators of Flink 2: Kryo wrote values of its state, whose "
+                    "bytes Flink 2 reads otherwise"
+                )
+
+    def written(self, folder: OutputFolder) -> Iterator[bytes]:
+        """Copy their files, and yield what `_metadata` says of each."""
+        copies = CopiedFiles(folder)
+        streams: dict[tuple[Files, int], Streams] = {}
+        times: Counter[tuple[Files, str]] = Counter()
+        for copied in self.kept:
+            files = copied.savepoint.files
+            # Handles of one savepoint may name the same file; those of two operators may not.
+            key = files, times[files, copied.old.operator_id]
+            times[files, copied.old.operator_id] += 1
+            if key not in streams:
+                streams[key] = copies.of(files)
+            yield write_operator(copied.metadata, self.version, streams[key])
+        self.names = copies.names
+
+
+def _head(files: Files, handle: OperatorStateHandle) -> bytes:
+    """Return what is before the first element of operator state."""
+    with files.open(handle.stream) as stream:
+        offsets = [offset for _, _, offsets in handle.states for offset in offsets]
+        return stream.read(0, min(offsets, default=stream.size))
