@@ -27,11 +27,17 @@ from keygroups._serializers.base import Serializer
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
-from keygroups.savepoint._edits.report import EditedOperator, EditedState, EditReport
+from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.rewriter import EditedState
+from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 from keygroups.savepoint._sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
@@ -49,14 +55,19 @@ from keygroups.savepoint._state.operator_state import OperatorStateEntry
 from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
 
 __all__ = [
+    "DELETE",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "FileSplit",
     "GlobalWindow",
+    "KafkaOffsets",
+    "KafkaSplit",
     "KeySize",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Operator",
+    "OperatorEditor",
     "OperatorReport",
     "OperatorStateEntry",
     "OperatorWriter",
@@ -70,6 +81,8 @@ __all__ = [
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -78,6 +91,7 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "ValueStateDescriptor",
     "change_max_parallelism",
     "convert_to_canonical",

@@ -42,9 +42,17 @@ class Template:
         return groups, subtasks
 
     def keyed_states(
-        self, key_type: KeyType | Serializer | None, states: Iterable[NewState] | None
+        self,
+        key_type: KeyType | Serializer | None,
+        states: Iterable[NewState] | None,
+        has_operator_state: bool,
     ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
-        """Return the header, and the states that are in it; all of the template's by default."""
+        """Return the header, and the states that are in it; all of the template's by default.
+
+        Both are empty for an operator that has operator state alone.
+        """
+        if has_operator_state and key_type is None and not self._operator.states:
+            return b"", ()
         header = self._header()
         key = header.states[0].key_serializer
         if key_type is not None:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.report import EditedOperator
+from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -17,6 +19,7 @@ from keygroups.savepoint._metadata.handles import (
     RawTimersHandle,
 )
 from keygroups.savepoint._metadata.writer import Streams, write_operator
+from keygroups.savepoint._rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
 
 _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes
@@ -35,6 +38,8 @@ class CopiedOperator:
     metadata: OperatorMetadata
     is_added: bool
     operator: Operator = field(init=False)
+    editor: OperatorEditor | None = None
+    rewriter: EditingRewriter | None = None
 
     def __post_init__(self) -> None:
         self.operator = self._named(self.old.uid)
@@ -72,10 +77,10 @@ class CopiedOperator:
             if subtask.managed_operator is not None
         )
 
-    def report(self, change: str) -> EditedOperator:
-        """Return what was done to it."""
-        label, old = self.operator.label, self.old.label
-        return EditedOperator(label, change, old, self.savepoint.path)
+    def report(self, operator: str | None) -> EditedOperator:
+        """Return what was done to it; it is None if it was removed."""
+        states = () if self.rewriter is None else self.rewriter.edited_states()
+        return EditedOperator(operator, self.old.label, self.savepoint.path, self.is_added, states)
 
 
 class CopiedOperators:
@@ -108,11 +113,12 @@ class CopiedOperators:
         self.kept.remove(copied)
         self.removed.append(copied)
 
-    def report(self, path: str) -> EditReport:
+    def report(self) -> tuple[EditedOperator, ...]:
         """Return what was done to each."""
-        kept = (copied.report("added" if copied.is_added else "kept") for copied in self.kept)
-        removed = (copied.report("removed") for copied in self.removed)
-        return EditReport(path, (*kept, *removed))
+        return (
+            *(copied.report(copied.operator.label) for copied in self.kept),
+            *(copied.report(None) for copied in self.removed if not copied.is_added),
+        )
 
     def added(self, savepoint: Savepoint, name: str) -> CopiedOperator:
         """Return an operator of another savepoint."""
@@ -148,6 +154,13 @@ class CopiedOperators:
                     "bytes Flink 2 reads otherwise"
                 )
 
+    def rewriters(self, folder: OutputFolder) -> list[EditingRewriter]:
+        """Return what writes the keyed state that is edited, after all checks."""
+        for copied in self.kept:
+            if copied.editor is not None and copied.editor.is_changed:
+                copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
+        return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
+
     def written(self, folder: OutputFolder) -> Iterator[bytes]:
         """Copy their files, and yield what `_metadata` says of each."""
         copies = CopiedFiles(folder)
@@ -160,8 +173,12 @@ class CopiedOperators:
             times[files, copied.old.operator_id] += 1
             if key not in streams:
                 streams[key] = copies.of(files)
-            yield write_operator(copied.metadata, self.version, streams[key])
-        self.names = copies.names
+            metadata = copied.metadata
+            if copied.rewriter is not None:
+                metadata = with_keyed_state(metadata, copied.rewriter.written)
+                self.names += copied.rewriter.file_names
+            yield write_operator(metadata, self.version, streams[key])
+        self.names += copies.names
 
 
 def _head(files: Files, handle: OperatorStateHandle) -> bytes:

@@ -4,50 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from keygroups.errors import printable
-
-
-class EditedState(NamedTuple):
-    """How many entries of a state are as they were, are new or others, and are gone."""
-
-    state: str
-    kept: int
-    changed: int
-    deleted: int
+from keygroups.savepoint._edits.rewriter import EditedState
 
 
 @dataclass(frozen=True)
 class EditedOperator:
     """What became of an operator.
 
-    `change` is "kept", "changed", "removed" or "added". `operator` is its name in the new
-    savepoint, `old_operator` the one in that which it was in, None if it was in none; `path` is
-    of that savepoint. `states` are those of which entries were read.
+    `operator` is its uid, name or id in the new savepoint, None if it was removed, and
+    `old_operator` that in the savepoint whose path is `path`; both are None for one that is new.
+    `is_added` says whether that is another savepoint than the edited one. `states` are those of
+    an operator whose keyed state was written anew: of all others it was copied as it is.
     """
 
-    operator: str
-    change: str
-    old_operator: str | None
-    path: str | None
+    operator: str | None
+    old_operator: str | None = None
+    path: str | None = None
+    is_added: bool = False
     states: tuple[EditedState, ...] = ()
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        line = f"{printable(self.operator)}: {self.change}"
-        if self.change == "added" and self.path is not None:
-            line += f" from {printable(self.path)}"
+        old = printable(str(self.old_operator))
+        if self.operator is None:
+            yield f"{old}: removed"
+            return
+        what = "its keyed state changed" if self.states else "copied as it is"
+        if self.old_operator is None:
+            what = "new"
+        elif self.is_added:
+            what += f", from {printable(str(self.path))}"
         if self.old_operator not in (None, self.operator):
-            line += f", was {printable(str(self.old_operator))}"
-        yield line
+            what += f", renamed from {old}"
+        yield f"{printable(self.operator)}: {what}"
         for state in self.states:
-            yield (
-                f"  {printable(state.state)}: {state.kept:,} kept, {state.changed:,} changed, "
-                f"{state.deleted:,} deleted"
-            )
+            yield f"  {_state_line(state)}"
+
+
+def _state_line(state: EditedState) -> str:
+    if state.new_name is None:
+        return f"{printable(state.state)}: removed"
+    line = (
+        f"{printable(state.new_name)}: {state.kept:,} entries kept, {state.changed:,} changed, "
+        f"{state.deleted:,} deleted, {state.added:,} added"
+    )
+    if state.new_name != state.state:
+        line += f", renamed from {printable(state.state)}"
+    return line
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,11 @@ class OutputFolder:
         )
 
     @property
+    def writing_path(self) -> str:
+        """The path or URL where its files are until it is whole."""
+        return self.path if self._local is None else str(self._beside)
+
+    @property
     def _filesystem(self) -> Any:
         return import_fsspec(self.path).core.url_to_fs(self.path)[0]
 
@@ -247,6 +252,7 @@ class FolderWriter(ABC):
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self._folder = OutputFolder(name, check_path(name, path))
+        self._is_written = self._is_over = False
 
     def __enter__(self: W) -> W:
         for folder in self._folder.leftovers():
@@ -266,15 +272,20 @@ class FolderWriter(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_whole = False
+        self._is_over = True
         try:
             if error is None:
                 self._folder.commit(*self._finish())
-                is_whole = True
+                self._is_written = True
         finally:
-            if not is_whole:
+            if not self._is_written:
                 self._abandon()
                 self._folder.remove()
+
+    def _check_open(self) -> None:
+        """Refuse to add anything after the `with` block."""
+        if self._is_over:
+            raise InvalidValueError(f"{self._folder.path}: nothing can be added after the block")
 
     @abstractmethod
     def _abandon(self) -> None:

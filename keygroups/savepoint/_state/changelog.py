@@ -105,7 +105,7 @@ class Changelog(Format):
             raise self._error(f"cannot be replayed: {error}") from None
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
         materialized = merge(
-            *(keyed.framed_entries(selection) for keyed in self._materialized),
+            *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
             key=lambda entry: entry.key_group,
         )
         ahead = next(materialized, None)

@@ -48,11 +48,12 @@ class Layout(ABC):
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
 
-    def framing(self) -> EntryReader[FramedEntry]:
-        """Return a reader of entries as bytes, in which nothing is decoded but keys."""
+    def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
+        """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
         name, start = self.state.name, self.before_key
         # A key is only read for its hash, and one of the job's own classes may be unreadable.
-        read_key = None if self.state.key_type is None else self.state.key_serializer.read
+        has_keys = has_keys and self.state.key_type is not None
+        read_key = self.state.key_serializer.read if has_keys else None
 
         def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:
             decoded = None if read_key is None else read_key(key, start)[0]
@@ -185,7 +186,7 @@ class ValueLayout(Layout):
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
-        name, write_value = self._stored.name, self._value_writer(allow_any_last_access)
+        name, write_value = self._stored.name, self.value_writer(allow_any_last_access)
         write_start = self._start_writer()
 
         def encode(
@@ -202,7 +203,7 @@ class ValueLayout(Layout):
 
         return encode
 
-    def _value_writer(self, allow_any_last_access: bool) -> WriteValue:
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
         """Return a writer of what RocksDB frames as the value of an entry."""
         value_name, write = self._stored.value_name, self._stored.writer(allow_any_last_access)
         if self._stored.value_serializer.none_is_value:
@@ -278,8 +279,8 @@ class ListLayout(ValueLayout):
 
         return read
 
-    def _value_writer(self, allow_any_last_access: bool) -> WriteValue:
-        value_name, write = self._stored.value_name, super()._value_writer(allow_any_last_access)
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
+        value_name, write = self._stored.value_name, super().value_writer(allow_any_last_access)
 
         def write_elements(value: Any, last_access: int | None) -> bytes:
             written = []
@@ -390,8 +391,7 @@ class MapLayout(ValueLayout):
         name, user_key_name = self._stored.name, f"user key of {self._stored.name}"
         write_start = self._start_writer()
         write_user_key = _part_writer(user_key_name, self._user_key)
-        write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
-        none_is_value = self._stored.value_serializer.none_is_value
+        write_value = self.value_writer(allow_any_last_access)
 
         def encode(
             key: bytes,
@@ -403,13 +403,23 @@ class MapLayout(ValueLayout):
         ) -> tuple[bytes, bytes]:
             _check_none("timestamp", timestamp, name)
             _check_not_none(user_key_name, user_key)
-            # Flink's heap backend writes a null too, so that one has to be possible.
-            written = write(value, last_access)
-            start = write_start(key, namespace) + write_user_key(user_key)
-            is_null = value is None and not has_time and not none_is_value
-            return start, _NULL if is_null else _NOT_NULL + written
+            written = write_value(value, last_access)
+            return write_start(key, namespace) + write_user_key(user_key), written
 
         return encode
+
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of what RocksDB frames as the value of an entry."""
+        write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
+        none_is_value = self._stored.value_serializer.none_is_value
+
+        def write_value(value: Any, last_access: int | None) -> bytes:
+            # Flink's heap backend writes a null too, so that one has to be possible.
+            written = write(value, last_access)
+            is_null = value is None and not has_time and not none_is_value
+            return _NULL if is_null else _NOT_NULL + written
+
+        return write_value
 
 
 class TimerLayout(Layout):

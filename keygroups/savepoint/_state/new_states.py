@@ -31,14 +31,8 @@ class NewState:
     has_ttl: bool
 
     def __post_init__(self) -> None:
-        name = check_str("name of a state", self.name)
-        utf("name of a state", name)
-        if name in ("", _DEFAULT) or name.startswith(_TIMERS):
-            raise InvalidValueError(
-                f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
-                f"{_TIMERS!r}, which Flink keeps for itself, got {show(name)}"
-            )
-        object.__setattr__(self, "name", name)  # a plain str, of whatever class it was
+        # A plain str, of whatever class it was.
+        object.__setattr__(self, "name", check_state_name(self.name))
         check_class("has_ttl", self.has_ttl, bool, "a bool")
         serializer_to_write("value_type", self.value_type)
 
@@ -116,7 +110,21 @@ class MapStateDescriptor(NewState):
         key_to_write("user_key_type", self.user_key_type)
 
 
-def described_states(states: Iterable[NewState] | None, key: Serializer) -> tuple[StateDescriptor, ...]:
+def check_state_name(name: object) -> str:
+    """Return a name that a state may have, or raise InvalidTypeError or InvalidValueError."""
+    text = check_str("name of a state", name)
+    utf("name of a state", text)
+    if text in ("", _DEFAULT) or text.startswith(_TIMERS):
+        raise InvalidValueError(
+            f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
+            f"{_TIMERS!r}, which Flink keeps for itself, got {show(text)}"
+        )
+    return text
+
+
+def described_states(
+    states: Iterable[NewState] | None, key: Serializer
+) -> tuple[StateDescriptor, ...]:
     """Return the states of an operator, which differ in name, as the reader finds them."""
     made: dict[str, StateDescriptor] = {}
     for state in iterate("states", "descriptors", states):
@@ -126,13 +134,13 @@ def described_states(states: Iterable[NewState] | None, key: Serializer) -> tupl
             )
         if state.name in made:
             raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
-        made[state.name] = _described(state, key)
+        made[state.name] = described(state, key)
     if not 1 <= len(made) <= _MOST_STATES:
         raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(made)}")
     return tuple(made.values())
 
 
-def _described(state: NewState, key: Serializer) -> StateDescriptor:
+def described(state: NewState, key: Serializer) -> StateDescriptor:
     """Return a state as the reader finds it."""
     return StateDescriptor(
         state.name,

@@ -44,13 +44,14 @@ class ReadTask:
             return of_handles[0]
         return merge(*of_handles, key=lambda entry: entry.key_group)
 
-    def framed_entries(self) -> Iterator[FramedEntry]:
+    def framed_entries(self, has_keys: bool = True) -> Iterator[FramedEntry]:
         """Return the entries as bytes, those of one handle after those of the other.
 
-        Raises SavepointError where there is raw state too.
+        Without `has_keys` a key may be None. Raises SavepointError where there is raw state too.
         """
         return chain.from_iterable(
-            self._format(handle).framed_entries(self._selection(handle)) for handle in self.handles
+            self._format(handle).framed_entries(self._selection(handle), has_keys)
+            for handle in self.handles
         )
 
     def descriptors(self) -> Iterator[StateDescriptor]:
