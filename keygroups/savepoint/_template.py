@@ -10,7 +10,12 @@ from keygroups.errors import InvalidValueError
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._savepoint import Operator, Savepoint
 from keygroups.savepoint._state.header import StateDescriptor, exact_state, write_keyed_header
-from keygroups.savepoint._state.new_states import NewState, described_states, key_to_write
+from keygroups.savepoint._state.new_states import (
+    NewState,
+    TimerServiceDescriptor,
+    described_states,
+    key_to_write,
+)
 from keygroups.types import KeyType
 
 
@@ -44,7 +49,7 @@ class Template:
     def keyed_states(
         self,
         key_type: KeyType | Serializer | None,
-        states: Iterable[NewState] | None,
+        states: Iterable[NewState | TimerServiceDescriptor] | None,
         has_operator_state: bool,
     ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
         """Return the header, and the states that are in it; all of the template's by default.
