@@ -70,9 +70,9 @@ from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
 from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
 
 __all__ = [
+    "DELETE",
     "AggregatingStateDescriptor",
     "CountWindows",
-    "DELETE",
     "EditReport",
     "EditedOperator",
     "EditedState",

@@ -1,0 +1,209 @@
+"""SQL jobs that go on from state which Python wrote anew, as if they had never stopped.
+
+A job takes in the first half of some rows and is stopped with a savepoint. Its state is read, and
+written once more from the values that Python read: after the template of a job that saw no row, or
+from types alone. The job that is restored from that takes in the other half; what both have told
+is to be what one job tells that takes in all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flink_restores import BACKENDS
+from flink_sql import FlinkSql
+
+from keygroups.logical_types import LogicalType
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    Operator,
+    OperatorWriter,
+    Savepoint,
+    SavepointWriter,
+    Serializer,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._metadata.handles import operator_id_of
+from keygroups.types import LONG, SQL_ROW
+
+pytestmark = pytest.mark.flink
+
+VIEW = (
+    "SELECT k, id, v, CAST(v AS DECIMAL(30, 4)) AS price, ARRAY[k, CAST(id AS STRING)] AS tags,"
+    " CAST(ROW(id, k) AS ROW<number INT, name STRING>) AS r, ts FROM sent"
+)
+ROW_NUMBER = "ROW_NUMBER() OVER (PARTITION BY k ORDER BY"
+QUERIES = {
+    "group": "SELECT k, COUNT(*), SUM(v), AVG(price), MIN(price), COUNT(DISTINCT id) FROM t"
+    " GROUP BY k",
+    "group of a decimal and a row": "SELECT price, r.name, COUNT(*), MAX(r.number) FROM t"
+    " GROUP BY price, r",
+    "deduplicate": "SELECT k, id, price, tags, r, ts FROM"
+    f" (SELECT *, {ROW_NUMBER} ts DESC) AS n FROM t) WHERE n = 1",
+    "join": "SELECT x.k, x.price, x.tags, y.id FROM (SELECT k, id, price, tags FROM t) x"
+    " JOIN (SELECT k, id, v FROM t) y ON x.k = y.k AND x.id < y.id",
+    "top": f"SELECT k, v, id FROM (SELECT *, {ROW_NUMBER} v DESC) AS n FROM t) WHERE n <= 2",
+    "top of groups": "SELECT k, id, c FROM (SELECT *,"
+    f" {ROW_NUMBER} c DESC, id) AS n FROM (SELECT k, id, COUNT(*) AS c FROM t GROUP BY k, id))"
+    " WHERE n <= 2",
+    "window": "SELECT window_start, k, COUNT(*), SUM(v), MIN(price) FROM"
+    " TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND))"
+    " GROUP BY window_start, window_end, k",
+}
+UNORDERED = "top of groups"  # of which rows of a key come from several subtasks
+START = 1_700_000_000  # in seconds
+MAX_PARALLELISM = 128
+
+Rows = list[Any]
+
+
+def random_rows(count: int) -> Rows:
+    """Return rows in the order of their times, with watermarks, some rows behind these."""
+    chance = random.Random("rows")
+    rows: Rows = []
+    for number in range(count):
+        time = START + number // 4 - (chance.choice([0, 0, 0, 25]) if number % 9 == 0 else 0)
+        v = None if chance.random() < 0.15 else chance.randrange(-50, 50)
+        rows.append([time, f"key {chance.randrange(12)}", chance.randrange(30), v])
+        if number % 20 == 19:
+            rows.append(START + number // 4 - 1)
+    return rows
+
+
+ROWS = random_rows(240)
+HALF = len(ROWS) // 2
+
+
+def task(
+    rows: Rows,
+    folder: Path,
+    savepoint: Path | None = None,
+    backend: str = "hashmap",
+    parallelism: int = 2,
+) -> dict[str, object]:
+    return {
+        "savepoint": None if savepoint is None else savepoint.as_uri(),
+        "options": BACKENDS[backend],
+        "parallelism": parallelism,
+        "max_parallelism": MAX_PARALLELISM,
+        "view": VIEW,
+        "queries": list(QUERIES.values()),
+        "rows": rows,
+        "folder": (folder / "points").as_uri(),
+    }
+
+
+def states_of(operator: Operator) -> list[ListStateDescriptor]:
+    """Return the union lists of an operator: its watermark, where it has windows."""
+    names = {one.state for one in operator.operator_state()}
+    assert names <= {"watermark"}
+    return [ListStateDescriptor(name, LONG) for name in names]
+
+
+def write_again(operator: Operator, writer: OperatorWriter) -> Iterator[str]:
+    """Write the entries of an operator from their values; yield what each was of."""
+    for entry in operator.entries():
+        if entry.timestamp is None:
+            times = (entry.user_key, entry.last_access, entry.namespace)
+            writer.write(entry.state, entry.key, entry.value, *times)
+        else:
+            domain, service = entry.state.removeprefix("_timer_state/").split("_", 1)
+            time_domain = f"{domain.upper()}_TIME"
+            writer.write_timer(entry.key, entry.timestamp, time_domain, entry.namespace, service)
+        yield entry.state
+    for state in operator.operator_state():
+        if state.subtask == 0:  # each subtask has the same, and a union is written once
+            writer.write_operator_state(state.state, state.elements)
+
+
+def written_anew(old: Savepoint, template: Savepoint, path: Path) -> Counter[str]:
+    """Write all keyed state, and the watermarks of windows, after a template."""
+    counts: Counter[str] = Counter()
+    with SavepointWriter(path, template=template) as writer:
+        for operator in old.operators:
+            if operator.states:
+                unions = states_of(operator)
+                new = writer.add_operator(operator.operator_id, union_list_states=unions)
+                counts.update(write_again(operator, new))
+    return counts
+
+
+def of_types_alone(old: Savepoint, template: Savepoint, path: Path) -> int:
+    """Write GROUP BY and Deduplicate from types as a user writes them, the rest as before.
+
+    Their operators have no uid, so that their ids take the place of those of a uid.
+    """
+    ids = {}
+    with SavepointWriter(path) as writer:
+        for operator in old.operators:
+            names = {state.name for state in operator.states}
+            if names and names <= {"accState", *TIMERS}:
+                key, value = (described(operator, "accState", of) for of in ("key", "value"))
+                states = [ValueStateDescriptor("accState", value)]
+                uid = f"group {len(ids)}"
+                new = writer.add_operator(uid, key, states, MAX_PARALLELISM, parallelism=1)
+                for entry in operator.entries(["accState"]):
+                    new.write("accState", entry.key, entry.value)
+                ids[operator_id_of(uid)] = operator.operator_id
+    metadata = path / "_metadata"
+    data = metadata.read_bytes()
+    for made, real in ids.items():
+        assert data.count(bytes.fromhex(made)) == 1
+        data = data.replace(bytes.fromhex(made), bytes.fromhex(real))
+    metadata.write_bytes(data)
+    return len(ids)
+
+
+TIMERS = ("_timer_state/event_user-timers", "_timer_state/processing_user-timers")
+
+
+def described(operator: Operator, name: str, of: str) -> SQL_ROW:
+    """Return the type of the keys or values of a state, of which nothing is kept but its text."""
+    [state] = (state for state in operator.states if state.name == name)
+    serializer: Serializer | None = getattr(state, f"{of}_serializer")
+    assert serializer is not None
+    fields: tuple[LogicalType, ...] = serializer.fields
+    return SQL_ROW(*map(str, fields))
+
+
+def final(changes: list[str]) -> Counter[str]:
+    """Return the rows that are left after changes."""
+    left: Counter[str] = Counter()
+    for change in changes:
+        left[change[2:]] += 1 if change[:2] in ("+I", "+U") else -1
+    assert min(left.values(), default=0) >= 0
+    return +left
+
+
+def test_sql_jobs_go_on(flink_sql: FlinkSql, tmp_path: Path) -> None:
+    empty, first, whole = flink_sql.jobs(
+        [
+            task([], tmp_path),
+            task(ROWS[:HALF], tmp_path),
+            task([*ROWS, None], tmp_path, parallelism=1),
+        ]
+    )
+    for answer in (empty, first, whole):
+        assert answer["refused"] is None
+    old, template = read_savepoint(first["path"]), read_savepoint(empty["path"])
+    counts = written_anew(old, template, tmp_path / "written")
+    print(counts)
+    restored = [
+        task([*ROWS[HALF:], None], tmp_path, tmp_path / "written", backend, parallelism)
+        for backend in BACKENDS
+        for parallelism in (1, 3)
+    ]
+    for answer in flink_sql.jobs(restored):
+        assert answer["refused"] is None
+        for name, before, after, all_told in zip(
+            QUERIES, first["changes"], answer["changes"], whole["changes"]
+        ):
+            assert after, name
+            tell = final if name == UNORDERED else Counter
+            assert tell(before + after) == tell(all_told), name
