@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,19 @@ import pytest
 from flink_restores import BACKENDS
 from flink_sql import FlinkSql
 
-from keygroups.logical_types import LogicalType
 from keygroups.savepoint import (
     ListStateDescriptor,
+    MapStateDescriptor,
     Operator,
     OperatorWriter,
     Savepoint,
     SavepointWriter,
-    Serializer,
+    StateDescriptor,
     ValueStateDescriptor,
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import operator_id_of
-from keygroups.types import LONG, SQL_ROW
+from keygroups.types import LONG
 
 pytestmark = pytest.mark.flink
 
@@ -86,6 +86,7 @@ def task(
     savepoint: Path | None = None,
     backend: str = "hashmap",
     parallelism: int = 2,
+    queries: Mapping[str, str] = QUERIES,
 ) -> dict[str, object]:
     return {
         "savepoint": None if savepoint is None else savepoint.as_uri(),
@@ -93,7 +94,7 @@ def task(
         "parallelism": parallelism,
         "max_parallelism": MAX_PARALLELISM,
         "view": VIEW,
-        "queries": list(QUERIES.values()),
+        "queries": list(queries.values()),
         "rows": rows,
         "folder": (folder / "points").as_uri(),
     }
@@ -134,42 +135,47 @@ def written_anew(old: Savepoint, template: Savepoint, path: Path) -> Counter[str
     return counts
 
 
-def of_types_alone(old: Savepoint, template: Savepoint, path: Path) -> int:
-    """Write GROUP BY and Deduplicate from types as a user writes them, the rest as before.
+def of_types_alone(old: Savepoint, path: Path) -> Counter[str]:
+    """Write state without timers from types as a user gives them, with no byte of a header.
 
-    Their operators have no uid, so that their ids take the place of those of a uid.
+    Operators of SQL have no uid: in `_metadata` their ids take the place of those of one.
     """
+    counts: Counter[str] = Counter()
     ids = {}
     with SavepointWriter(path) as writer:
         for operator in old.operators:
-            names = {state.name for state in operator.states}
-            if names and names <= {"accState", *TIMERS}:
-                key, value = (described(operator, "accState", of) for of in ("key", "value"))
-                states = [ValueStateDescriptor("accState", value)]
-                uid = f"group {len(ids)}"
-                new = writer.add_operator(uid, key, states, MAX_PARALLELISM, parallelism=1)
-                for entry in operator.entries(["accState"]):
-                    new.write("accState", entry.key, entry.value)
-                ids[operator_id_of(uid)] = operator.operator_id
+            states = [state for state in operator.states if state.kind != "PRIORITY_QUEUE"]
+            if not states:
+                continue
+            uid, key_type = f"uid {len(ids)}", states[0].key_type
+            ids[operator_id_of(uid)] = operator.operator_id
+            new = writer.add_operator(
+                uid, key_type, [*map(new_state, states)], MAX_PARALLELISM, parallelism=2
+            )
+            for entry in operator.entries([state.name for state in states]):
+                new.write(entry.state, entry.key, entry.value, entry.user_key)
+                counts[f"{operator.name} {entry.state}"] += 1
     metadata = path / "_metadata"
     data = metadata.read_bytes()
     for made, real in ids.items():
         assert data.count(bytes.fromhex(made)) == 1
         data = data.replace(bytes.fromhex(made), bytes.fromhex(real))
     metadata.write_bytes(data)
-    return len(ids)
+    return counts
 
 
-TIMERS = ("_timer_state/event_user-timers", "_timer_state/processing_user-timers")
-
-
-def described(operator: Operator, name: str, of: str) -> SQL_ROW:
-    """Return the type of the keys or values of a state, of which nothing is kept but its text."""
-    [state] = (state for state in operator.states if state.name == name)
-    serializer: Serializer | None = getattr(state, f"{of}_serializer")
-    assert serializer is not None
-    fields: tuple[LogicalType, ...] = serializer.fields
-    return SQL_ROW(*map(str, fields))
+def new_state(state: StateDescriptor) -> ValueStateDescriptor | MapStateDescriptor:
+    """Return a descriptor of key types, which have nothing of what was read but texts."""
+    types = [
+        serializer.key_type
+        for serializer in (state.user_key_serializer, state.value_serializer)
+        if serializer is not None and serializer.key_type is not None
+    ]
+    if state.kind == "MAP":
+        user_key_type, value_type = types
+        return MapStateDescriptor(state.name, user_key_type, value_type)
+    [value_type] = types
+    return ValueStateDescriptor(state.name, value_type)
 
 
 def final(changes: list[str]) -> Counter[str]:
@@ -181,29 +187,65 @@ def final(changes: list[str]) -> Counter[str]:
     return +left
 
 
+def check(answers: list[dict[str, Any]], queries: Mapping[str, str]) -> None:
+    """Compare what jobs told: one before, one that takes in all, and others after the first."""
+    before, whole, *restored = answers
+    for answer in answers:
+        assert answer["refused"] is None
+    for answer in restored:
+        for name, *told in zip(queries, before["changes"], answer["changes"], whole["changes"]):
+            first, second, all_told = told
+            assert first or name == "window", name
+            assert second, name
+            tell = final if name == UNORDERED else Counter
+            assert tell(first + second) == tell(all_told), name
+
+
+def restored_tasks(
+    folder: Path, written: Path, queries: Mapping[str, str] = QUERIES
+) -> list[dict[str, object]]:
+    return [
+        task([*ROWS[HALF:], None], folder, written, backend, parallelism, queries)
+        for backend in BACKENDS
+        for parallelism in (1, 3)
+    ]
+
+
 def test_sql_jobs_go_on(flink_sql: FlinkSql, tmp_path: Path) -> None:
-    empty, first, whole = flink_sql.jobs(
+    empty, before, whole = flink_sql.jobs(
         [
             task([], tmp_path),
             task(ROWS[:HALF], tmp_path),
             task([*ROWS, None], tmp_path, parallelism=1),
         ]
     )
-    for answer in (empty, first, whole):
-        assert answer["refused"] is None
-    old, template = read_savepoint(first["path"]), read_savepoint(empty["path"])
-    counts = written_anew(old, template, tmp_path / "written")
+    assert not any(empty["changes"])
+    old, template = read_savepoint(before["path"]), read_savepoint(empty["path"])
+    print(written_anew(old, template, tmp_path / "written"))
+    after = flink_sql.jobs(restored_tasks(tmp_path, tmp_path / "written"))
+    check([before, whole, *after], QUERIES)
+
+
+PLAIN = {
+    "group": "SELECT k, COUNT(*), SUM(v), AVG(price), MIN(price) FROM t GROUP BY k",
+    "group of a decimal and a row": QUERIES["group of a decimal and a row"],
+    "deduplicate": "SELECT k, id, price, r, ts FROM (SELECT k, id, price, r, ts,"
+    f" {ROW_NUMBER} ts DESC) AS n FROM t) WHERE n = 1",
+    "join": "SELECT x.k, x.price, x.r, y.id FROM (SELECT k, id, price, r FROM t) x"
+    " JOIN (SELECT k, id, v FROM t) y ON x.k = y.k AND x.id < y.id",
+}
+
+
+def test_sql_state_of_types_alone(flink_sql: FlinkSql, tmp_path: Path) -> None:
+    """Scalars, and rows with their names, are written without a template."""
+    before, whole = flink_sql.jobs(
+        [
+            task(ROWS[:HALF], tmp_path, queries=PLAIN),
+            task([*ROWS, None], tmp_path, parallelism=1, queries=PLAIN),
+        ]
+    )
+    counts = of_types_alone(read_savepoint(before["path"]), tmp_path / "written")
     print(counts)
-    restored = [
-        task([*ROWS[HALF:], None], tmp_path, tmp_path / "written", backend, parallelism)
-        for backend in BACKENDS
-        for parallelism in (1, 3)
-    ]
-    for answer in flink_sql.jobs(restored):
-        assert answer["refused"] is None
-        for name, before, after, all_told in zip(
-            QUERIES, first["changes"], answer["changes"], whole["changes"]
-        ):
-            assert after, name
-            tell = final if name == UNORDERED else Counter
-            assert tell(before + after) == tell(all_told), name
+    assert len(counts) == 5
+    after = flink_sql.jobs(restored_tasks(tmp_path, tmp_path / "written", PLAIN))
+    check([before, whole, *after], PLAIN)
