@@ -141,7 +141,7 @@ def of_types_alone(old: Savepoint, path: Path) -> Counter[str]:
     Operators of SQL have no uid: in `_metadata` their ids take the place of those of one.
     """
     counts: Counter[str] = Counter()
-    ids = {}
+    ids: dict[str, str] = {}
     with SavepointWriter(path) as writer:
         for operator in old.operators:
             states = [state for state in operator.states if state.kind != "PRIORITY_QUEUE"]
