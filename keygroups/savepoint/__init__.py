@@ -34,6 +34,7 @@ from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
@@ -123,5 +124,6 @@ __all__ = [
     "describe_sql_state",
     "operator_reports",
     "read_savepoint",
+    "relocate",
 ]
 __dir__ = __all__.copy

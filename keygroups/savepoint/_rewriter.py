@@ -17,7 +17,7 @@ from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
 )
-from keygroups.savepoint._metadata.writer import write_metadata, write_operator
+from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
 from keygroups.savepoint._operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Operator, Savepoint
 from keygroups.savepoint._tasks.write import WrittenFile
@@ -148,12 +148,12 @@ class SavepointRewriter(FolderWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         metadata = self._savepoint.metadata
         copies = CopiedFiles(self._folder)
-        streams = copies.of(self._savepoint.files)
+        copied = copied_to(copies.of(self._savepoint.files))
         written = [
             write_operator(
                 with_keyed_state(new, {} if keyed is None else keyed.written),
                 metadata.version,
-                streams,
+                copied,
             )
             for _, new, keyed in self._plans
         ]

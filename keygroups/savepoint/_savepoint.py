@@ -18,7 +18,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
-from keygroups.savepoint._files.files import Files, check_path, check_place
+from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
@@ -404,12 +404,7 @@ def read_savepoint(
     for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
     """
     text = check_path("path", path)
-    if not isinstance(moved, Mapping) and moved is not None:
-        raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
-    prefixes = {
-        check_str("path in moved", old): check_place("path in moved", new)
-        for old, new in (moved or {}).items()
-    }
+    prefixes = check_moved(moved)
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -44,6 +44,7 @@ from keygroups.spark._savepoint.new_states import (
     ValueState,
 )
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
+from keygroups.spark._savepoint.round_trip import RowsEditor
 from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import rows_of
 from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
@@ -206,6 +207,7 @@ def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
     return (batch.as_row(names) for batch in batches(task, layout))
 
 
+@overload
 def write_savepoint(
     df: DataFrame | None,
     path: str | os.PathLike[str],
@@ -213,6 +215,33 @@ def write_savepoint(
     max_parallelism: int,
     parallelism: int,
     flink: str = "2.3",
+) -> Savepoint: ...
+
+
+@overload
+def write_savepoint(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    from_savepoint: Savepoint | str | os.PathLike[str],
+    operator: str,
+    states: Iterable[str] | None = None,
+    allow_any_last_access: bool = False,
+) -> Savepoint: ...
+
+
+def write_savepoint(
+    df: DataFrame | None,
+    path: str | os.PathLike[str],
+    operators: Mapping[str, KeyedState] | None = None,
+    max_parallelism: int | None = None,
+    parallelism: int | None = None,
+    flink: str = "2.3",
+    *,
+    from_savepoint: Savepoint | str | os.PathLike[str] | None = None,
+    operator: str | None = None,
+    states: Iterable[str] | None = None,
+    allow_any_last_access: bool = False,
 ) -> Savepoint:
     """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
 
@@ -232,6 +261,16 @@ def write_savepoint(
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
     need keygroups and PyArrow.
 
+    With `from_savepoint`, which is what `read_savepoint` returns, or its path, it is that one
+    again but for keyed state of `operator`, a uid, a name or an id in hex: types, max parallelism
+    and all else stay. `df` has the columns that `read_keyed_state` gives, of the same types:
+    state, key, value, and where a state needs them namespace, user_key, last_access and
+    timestamp; others are passed over. Its rows are the entries of `states`, by name, all if None:
+    other states are kept as they are. Key groups are computed. `allow_any_last_access` is that of
+    `KeyedState`. State whose values are text in the columns, as those of Kryo and Avro, is
+    refused unless it is kept; so are keys whose hash is not known. Bytes of a serializer that is
+    not known are written as they are.
+
     Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
 
     Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError and ParallelismError for
@@ -248,9 +287,25 @@ def write_savepoint(
     >>> [(entry.key, entry.user_key, entry.value)
     ...     for entry in savepoint.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('UA', 'ORD', 4), ('AA', 'MIA', 2)]
+
+    The same without the flights to Chicago:
+
+    >>> rows = read_keyed_state(spark, savepoint.path, "by-carrier").where("user_key <> 'ORD'")
+    >>> fewer = write_savepoint(rows, mkdtemp() + "/fewer", from_savepoint=savepoint,
+    ...     operator="by-carrier")
+    >>> [(entry.key, entry.user_key, entry.value)
+    ...     for entry in fewer.operator("by-carrier").entries()]
+    [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
+    new = (operators, max_parallelism, parallelism)
+    changed = (operator, states, allow_any_last_access or None)
+    if from_savepoint is not None:
+        _check_left_out("with from_savepoint", "operators, max_parallelism and parallelism", new)
+        return _write_rows(df, path, from_savepoint, operator, states, allow_any_last_access)
+    _check_left_out("without it", "operator, states and allow_any_last_access", changed)
     check_choice("flink", flink, _FLINK)
-    groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+    # It refuses None too.
+    groups, subtasks = check_parallelisms(max_parallelism, parallelism)  # type: ignore[arg-type]
     if not isinstance(operators, Mapping):
         raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
     if not operators:
@@ -298,8 +353,37 @@ def change_max_parallelism(
     with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
             with _described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
-                write_entries(rekeyed_entries(spark, operator), operator)
+                write_entries(rekeyed_entries(spark, operator.read_tasks), operator)
     return rewriter.report()
+
+
+def _write_rows(
+    df: DataFrame | None,
+    path: str | os.PathLike[str],
+    from_savepoint: Savepoint | str | os.PathLike[str],
+    operator: str | None,
+    states: Iterable[str] | None,
+    allow_any_last_access: bool,
+) -> Savepoint:
+    """Write a savepoint again with other keyed state of an operator."""
+    check_df(df)
+    assert df is not None
+    name = check_str("operator", operator)
+    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+    _check_arrow("write_savepoint")
+    if not isinstance(from_savepoint, Savepoint):
+        from_savepoint = read_savepoint(from_savepoint)
+    with RowsEditor(from_savepoint, path, name, states, df, allow) as editor:
+        description = f"write_savepoint: {editor.label}, to {os.fspath(path)}"
+        with _described(df.sparkSession, description):
+            editor.write_rows()
+    return read_savepoint(path)
+
+
+def _check_left_out(when: str, names: str, given: Iterable[object]) -> None:
+    for argument in given:
+        if argument is not None:
+            raise InvalidValueError(f"{names} must be left out {when}, got {show(argument)}")
 
 
 class _Plan(NamedTuple):

@@ -65,7 +65,7 @@ class OperatorEditor:
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
-        self._deletions: list[dict[bytes, Any]] = []
+        self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._is_changed = False
 
     def __repr__(self) -> str:
@@ -195,10 +195,9 @@ class OperatorEditor:
         if not by_bytes:
             raise InvalidValueError("keys must be at least one, got none")
         step = DeleteKeys(
-            len(self._deletions),
-            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()},
+            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()}
         )
-        self._deletions.append(by_bytes)
+        self._keys_to_delete.update(by_bytes)
         for state in states.values():
             self._add(state, step)
 
@@ -254,7 +253,9 @@ class OperatorEditor:
         new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
         for state in states.values():
             new_names[state.old_name] = state.descriptor.name
-        return EditingRewriter(folder, self._operator, new, header, plans, new_names)
+        return EditingRewriter(
+            folder, self._operator, new, header, plans, new_names, self._keys_to_delete
+        )
 
     def _read(self) -> dict[str, _State]:
         if self._states is None:

@@ -18,7 +18,7 @@ from keygroups.savepoint._metadata.handles import (
     OperatorStateHandle,
     RawTimersHandle,
 )
-from keygroups.savepoint._metadata.writer import Streams, write_operator
+from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
 from keygroups.savepoint._rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
 
@@ -30,7 +30,8 @@ _KRYO = b"KryoSerializer"
 class CopiedOperator:
     """An operator as it is to be; `old` is as it is in its savepoint.
 
-    `operator` reads its state, and has its new names.
+    `operator` reads its state, and has its new names; `old_label` is the one it had, as far as
+    the caller told it.
     """
 
     savepoint: Savepoint
@@ -38,11 +39,13 @@ class CopiedOperator:
     metadata: OperatorMetadata
     is_added: bool
     operator: Operator = field(init=False)
+    old_label: str = field(init=False)
     editor: OperatorEditor | None = None
     rewriter: EditingRewriter | None = None
 
     def __post_init__(self) -> None:
         self.operator = self._named(self.old.uid)
+        self.old_label = self.old.label
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid."""
@@ -80,7 +83,7 @@ class CopiedOperator:
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
         states = () if self.rewriter is None else self.rewriter.edited_states()
-        return EditedOperator(operator, self.old.label, self.savepoint.path, self.is_added, states)
+        return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added, states)
 
 
 class CopiedOperators:
@@ -105,6 +108,8 @@ class CopiedOperators:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
         operator = find_operator([copied.operator for copied in self.kept], name)
         (copied,) = (copied for copied in self.kept if copied.operator is operator)
+        if operator.operator_id == copied.old.operator_id:
+            copied.old_label = operator.label  # by now with its uid
         return copied
 
     def remove(self, name: str) -> None:
@@ -164,20 +169,20 @@ class CopiedOperators:
     def written(self, folder: OutputFolder) -> Iterator[bytes]:
         """Copy their files, and yield what `_metadata` says of each."""
         copies = CopiedFiles(folder)
-        streams: dict[tuple[Files, int], Streams] = {}
+        copied_by: dict[tuple[Files, int], Replace] = {}
         times: Counter[tuple[Files, str]] = Counter()
         for copied in self.kept:
             files = copied.savepoint.files
             # Handles of one savepoint may name the same file; those of two operators may not.
             key = files, times[files, copied.old.operator_id]
             times[files, copied.old.operator_id] += 1
-            if key not in streams:
-                streams[key] = copies.of(files)
+            if key not in copied_by:
+                copied_by[key] = copied_to(copies.of(files))
             metadata = copied.metadata
             if copied.rewriter is not None:
                 metadata = with_keyed_state(metadata, copied.rewriter.written)
                 self.names += copied.rewriter.file_names
-            yield write_operator(metadata, self.version, streams[key])
+            yield write_operator(metadata, self.version, copied_by[key])
         self.names += copies.names
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -37,6 +37,13 @@ class EditedState(NamedTuple):
     added: int | None
 
 
+class DeletedKeys(NamedTuple):
+    """How many keys that were to be deleted had entries, and which had none."""
+
+    with_entries: int
+    without_entries: tuple[Any, ...]
+
+
 class EditingRewriter(OperatorFiles):
     """The edited keyed state of one operator.
 
@@ -52,6 +59,7 @@ class EditingRewriter(OperatorFiles):
         header: MergedHeader,
         plans: Mapping[str, StatePlan],
         new_names: Mapping[str, str | None],
+        keys_to_delete: Mapping[bytes, Any],
     ) -> None:
         super().__init__(
             folder,
@@ -62,8 +70,9 @@ class EditingRewriter(OperatorFiles):
             new.parallelism,
         )
         self.label = operator.label
-        self.deleted_keys: set[tuple[int, bytes]] = set()
         self._new_names = new_names
+        self._keys_to_delete = keys_to_delete  # by their bytes
+        self._deleted_keys: set[bytes] = set()
         self._files = Files(folder.writing_path, {})
         self._context = operator._context
         self._entries: Counter[str] = Counter()
@@ -89,7 +98,7 @@ class EditingRewriter(OperatorFiles):
         files = {file.subtask: file for file in edited}
         moved: dict[int, list[MovedEntries]] = {}
         for file in files.values():
-            self.deleted_keys |= file.deleted_keys
+            self._deleted_keys |= file.deleted_keys
             self._entries.update(file.entries)
             for name, counts in file.counts.items():
                 self._changed[name] += counts.changed
@@ -121,6 +130,13 @@ class EditingRewriter(OperatorFiles):
         """
         for task in self.merges([task.run() for task in self.tasks]):
             self.add(task.run(scratch))
+
+    def deleted_keys(self) -> DeletedKeys:
+        """Return what became of the keys that were to be deleted."""
+        missing = [
+            key for data, key in self._keys_to_delete.items() if data not in self._deleted_keys
+        ]
+        return DeletedKeys(len(self._deleted_keys), tuple(missing))
 
     def edited_states(self) -> tuple[EditedState, ...]:
         """Return what became of the entries of each state of the old savepoint."""

@@ -63,13 +63,13 @@ class FunctionError(KeyGroupsError):
 class Place(NamedTuple):
     """Where a step is at work: the folder for errors, and the subtask.
 
-    `deleted` are the keys that were met, as bytes, each with the number of its `delete_keys`.
+    `deleted` are the keys that were met of those to be deleted, as bytes.
     """
 
     base: str
     subtask: int
     max_parallelism: int
-    deleted: set[tuple[int, bytes]]
+    deleted: set[bytes]
 
     def damaged(self, state: StateDescriptor, key_group: int, error: object) -> SavepointError:
         """Return the error for bytes that are no entry of a state."""
@@ -119,17 +119,13 @@ def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
 
 @dataclass(frozen=True)
 class DeleteKeys(Step):
-    """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known.
+    """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known."""
 
-    `number` says which of the operator's `delete_keys` it is.
-    """
-
-    number: int
     keys: Mapping[int | None, frozenset[bytes]]
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
-        read, number, deleted = _key_reader(state), self.number, place.deleted
+        read, deleted = _key_reader(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
 
         def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
@@ -142,7 +138,7 @@ class DeleteKeys(Step):
                 raise place.damaged(state, key_group, error) from None
             if written is None:
                 return None
-            deleted.add((number, written))
+            deleted.add(written)
             return ()
 
         return apply
@@ -293,7 +289,7 @@ class _Mapping:
     def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
         layout = layout_of(state)
         self._function = step.function
-        self._allow_any_last_access = step.allow_any_last_access
+        self._checks_times = state.has_ttl and not step.allow_any_last_access
         self._state = state
         self._place = place
         self._decode = layout.decoding(place.subtask).framed
@@ -405,7 +401,7 @@ class _Mapping:
         if new.last_access == old.last_access and _is_same(new.value, old.value):
             return value
         try:
-            if not self._allow_any_last_access:
+            if self._checks_times:
                 for last_access in _times(new) - _times(old):
                     check_time(last_access)
             encoded = self._write_value(new.value, new.last_access)

@@ -233,6 +233,29 @@ class OutputFolder:
         return None if self._local is None else self._beside
 
 
+def replace_file(path: str, data: bytes) -> None:
+    """Write a file that may be there already: it has what it had, or all of the new bytes."""
+    local = local_path(path)
+    try:
+        if local is None:
+            filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+            filesystem.pipe_file(inner, data)
+            return
+        beside = local.with_name(f".{local.name}.{uuid.uuid4().hex}.writing")
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(local)
+        finally:
+            beside.unlink(missing_ok=True)
+    except KeyGroupsError:
+        raise
+    except Exception as error:  # as of all that fsspec needs
+        raise file_error(path, "written", error) from None
+
+
 def _is_same(path: Path, other: Path) -> bool:
     with suppress(OSError):
         return path.samefile(other)

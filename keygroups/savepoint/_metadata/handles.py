@@ -94,15 +94,20 @@ class OperatorStateHandle:
     stream: StreamHandle
 
 
-class FieldBytes(NamedTuple):
-    """The bytes that a field was read from, and the handles of streams in them with their places.
+Place = tuple[int, int, "StreamHandle | OperatorStateHandle | str"]
+"""Where bytes start and end, and what they say: a handle, or the path of a folder."""
 
-    That of operator state in merged files is there as a whole, with the flag before it.
+
+class FieldBytes(NamedTuple):
+    """The bytes that a field was read from, and the places in them that say where files are.
+
+    Operator state in merged files is there as a whole, with the flag before it, and then what is
+    in it.
     """
 
     value: object
     data: bytes
-    handles: tuple[tuple[int, int, StreamHandle | OperatorStateHandle], ...]
+    places: tuple[Place, ...]
 
 
 @dataclass(frozen=True)

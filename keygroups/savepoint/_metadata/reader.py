@@ -41,6 +41,7 @@ from keygroups.savepoint._metadata.handles import (
     Metadata,
     OperatorMetadata,
     OperatorStateHandle,
+    Place,
     RawTimersHandle,
     RocksDBHandle,
     StreamHandle,
@@ -93,8 +94,7 @@ class _MetadataReader:
         self._cursor = cursor
         self._version = version
         self._own: list[StreamHandle] = []
-        # Where handles are that a copy of the savepoint may have to change.
-        self._handles: list[tuple[int, int, StreamHandle | OperatorStateHandle]] = []
+        self._places: list[Place] = []  # of the field that is read
 
     def operators(self) -> Iterator[OperatorMetadata]:
         ids = set()
@@ -224,12 +224,12 @@ class _MetadataReader:
     def _field(self, name: str, as_read: dict[str, FieldBytes], read: Callable[[], T]) -> T:
         """Read a field, and keep its bytes unless they say that there is nothing."""
         cursor, start = self._cursor, self._cursor.pos
-        self._handles.clear()
+        self._places.clear()
         value = read()
         data = cursor.data[start : cursor.pos]
         if any(data):
-            handles = [(at - start, end - start, handle) for at, end, handle in self._handles]
-            as_read[name] = FieldBytes(value, data, tuple(handles))
+            places = [(at - start, end - start, said) for at, end, said in self._places]
+            as_read[name] = FieldBytes(value, data, tuple(places))
         return value
 
     def _channels(self) -> bool:
@@ -268,7 +268,7 @@ class _MetadataReader:
         start = self._cursor.pos
         stream = self._read_stream()
         if stream is not None:
-            self._handles.append((start, self._cursor.pos, stream))
+            self._places.append((start, self._cursor.pos, stream))
         return stream
 
     def _read_stream(self) -> StreamHandle | None:
@@ -341,12 +341,13 @@ class _MetadataReader:
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE:
             return OperatorStateHandle(tuple(states), self._own_stream())
-        cursor.utf(), cursor.utf()
+        for _ in range(2):  # folders, of the task and of all
+            at, folder = cursor.pos, cursor.utf()
+            self._places.append((at, cursor.pos, folder))
         is_empty = cursor.bool()
         stream = self._stream() or StreamHandle(0, b"") if is_empty else self._own_stream()
         handle = OperatorStateHandle(tuple(states), stream)
-        # Flink takes none but a segment in it, which a copy is no more.
-        self._handles[:] = [(start, cursor.pos, handle)]
+        self._places.insert(0, (start, cursor.pos, handle))
         return handle
 
     def _raw_keyed(self, max_parallelism: int) -> RawTimersHandle | None:
@@ -424,9 +425,9 @@ class _MetadataReader:
         """Read the handle of a stream of changes, of which a file has a byte more in front."""
         stream = self._some_stream()
         if stream.data is None:
-            start, end, _ = self._handles.pop()
+            start, end, _ = self._places.pop()
             stream = replace(stream, uncounted=1)
-            self._handles.append((start, end, stream))
+            self._places.append((start, end, stream))
         return stream
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:

@@ -39,12 +39,19 @@ _NULL, _INLINE, _RELATIVE, _CANONICAL, _OPERATOR_STATE = (
 _NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
 
 
+_PATH_OF_FILE, _PATH_OF_SEGMENT = 9, 21  # where it is in the bytes of a handle
 _MASTER_STATE = MASTER_STATE_MAGIC.to_bytes(4, "big")
 
 T = TypeVar("T")
 
 Streams = Callable[[StreamHandle], StreamHandle]
 """Returns where a stream of a savepoint is in its copy: itself if it stays."""
+
+Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes | None"]
+"""Returns the bytes for a handle or the path of a folder, which was read from others.
+
+None is for those; all is replaced of which a part would be.
+"""
 
 
 def write_metadata(metadata: Metadata, operators: Iterable[bytes]) -> bytes:
@@ -69,11 +76,11 @@ def write_metadata(metadata: Metadata, operators: Iterable[bytes]) -> bytes:
 
 
 def write_operator(
-    operator: OperatorMetadata, version: int, streams: Streams | None = None
+    operator: OperatorMetadata, version: int, replace: Replace | None = None
 ) -> bytes:
     """Return an operator as a version of `_metadata` from 3 on has it.
 
-    What is as it was read keeps its bytes, but for the streams that `streams` copies elsewhere.
+    What is as it was read keeps its bytes, but for what `replace` returns others for.
     All else has to be managed state, canonical if it is keyed, in relative files or inline.
     Flink: MetadataV3Serializer (V5).serializeOperatorState.
     """
@@ -82,17 +89,17 @@ def write_operator(
         bytes.fromhex(operator.operator_id),
         i32(operator.parallelism),
         i32(operator.max_parallelism),
-        _field(operator.coordinator, coordinator, streams, _stream),
+        _field(operator.coordinator, coordinator, replace, _stream),
     ]
     if version >= 5:
         fields = [utf("name", operator.name), utf("uid", operator.uid), *fields]
     if operator.is_fully_finished:
         return b"".join((*fields, i32(FULLY_FINISHED)))
-    subtasks = (_subtask(subtask, streams) for subtask in operator.subtasks)
+    subtasks = (_subtask(subtask, replace) for subtask in operator.subtasks)
     return b"".join((*fields, i32(len(operator.subtasks)), *subtasks))
 
 
-def _subtask(subtask: SubtaskState, streams: Streams | None) -> bytes:
+def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
     """Return a subtask. Flink: MetadataV3Serializer.serializeSubtaskState."""
     if subtask.is_finished:
         return i32(-subtask.index - 1)
@@ -104,38 +111,66 @@ def _subtask(subtask: SubtaskState, streams: Streams | None) -> bytes:
         ("has_channel_state", _no_channels),
     )
     return i32(subtask.index) + b"".join(
-        _field(getattr(subtask, name), subtask.as_read.get(name), streams, write)
+        _field(getattr(subtask, name), subtask.as_read.get(name), replace, write)
         for name, write in fields
     )
 
 
 def _field(
-    value: T, as_read: FieldBytes | None, streams: Streams | None, write: Callable[[T], bytes]
+    value: T, as_read: FieldBytes | None, replace: Replace | None, write: Callable[[T], bytes]
 ) -> bytes:
     """Return the bytes of a field: those that it was read from, unless it has another value."""
     if as_read is None or as_read.value != value:
         return write(value)
+    if replace is None:
+        return as_read.data
     written: list[bytes] = []
     pos = 0
-    for start, end, handle in as_read.handles if streams is not None else ():
-        assert streams is not None
-        replaced = _replaced(handle, streams)
+    for start, end, said in as_read.places:
+        replaced = replace(said, as_read.data[start:end]) if start >= pos else None
         if replaced is not None:
             written += as_read.data[pos:start], replaced
             pos = end
     return b"".join((*written, as_read.data[pos:]))
 
 
-def _replaced(handle: StreamHandle | OperatorStateHandle, streams: Streams) -> bytes | None:
-    """Return the bytes of a handle whose stream is elsewhere, None if it is where it was."""
-    if isinstance(handle, OperatorStateHandle):
-        # Flink opens a handle without bytes, but for that of merged files, which are none now.
-        stream = handle.stream
+def copied_to(streams: Streams) -> Replace:
+    """Return what replaces handles by those of streams that are copied."""
+
+    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(said, StreamHandle):
+            new = streams(said)
+            return None if new is said else _stream(new)
+        assert isinstance(said, OperatorStateHandle)  # of which folders are a part
+        # In merged files Flink takes none but a segment, which a copy is no more. It opens any
+        # other handle without bytes.
+        stream = said.stream
         return _operator_state(
-            OperatorStateHandle(handle.states, streams(stream)) if stream.size else None
+            OperatorStateHandle(said.states, streams(stream)) if stream.size else None
         )
-    new = streams(handle)
-    return None if new is handle else _stream(new)
+
+    return replaced
+
+
+def moved_to(path_of: Callable[[str], str], name_of: Callable[[str], str]) -> Replace:
+    """Return what replaces paths; `name_of` says by which name a file is in the new folder.
+
+    That is "" where it is elsewhere; only a file of its own can be named so.
+    """
+
+    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(said, str):
+            return utf("folder", path_of(said))
+        if isinstance(said, OperatorStateHandle) or said.data is not None or said.is_relative:
+            return None
+        name = "" if said.is_segment else name_of(said.path)
+        if name:
+            return _stream(StreamHandle(said.size, path=name, is_relative=True))
+        start = _PATH_OF_SEGMENT if said.is_segment else _PATH_OF_FILE
+        end = start + 2 + int.from_bytes(data[start : start + 2], "big")
+        return data[:start] + utf("file", path_of(said.path)) + data[end:]
+
+    return replaced
 
 
 def _no_channels(has_channel_state: bool) -> bytes:

@@ -61,15 +61,14 @@ class EditedFile(NamedTuple):
     """The file of a subtask, None if it has no entries, and what was done.
 
     `entries` are by the old name of a state how many there were, `counts` what became of them.
-    `deleted_keys` are the keys that had entries, as bytes, each with the number of its
-    `delete_keys`; `moved` are entries by the subtask that they are for.
+    `deleted_keys` are the keys that had entries, as bytes; `moved` are entries by the subtask that they are for.
     """
 
     subtask: int
     written: WrittenFile | None
     entries: Mapping[str, int]
     counts: Mapping[str, StateCounts]
-    deleted_keys: frozenset[tuple[int, bytes]]
+    deleted_keys: frozenset[bytes]
     moved: Mapping[int, tuple[MovedEntries, ...]]
 
 
