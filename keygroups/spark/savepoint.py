@@ -212,9 +212,11 @@ def write_savepoint(
     df: DataFrame | None,
     path: str | os.PathLike[str],
     operators: Mapping[str, KeyedState],
-    max_parallelism: int,
-    parallelism: int,
+    max_parallelism: int | None = None,
+    parallelism: int | None = None,
     flink: str = "2.3",
+    *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
 ) -> Savepoint: ...
 
 
@@ -238,6 +240,7 @@ def write_savepoint(
     parallelism: int | None = None,
     flink: str = "2.3",
     *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
     from_savepoint: Savepoint | str | os.PathLike[str] | None = None,
     operator: str | None = None,
     states: Iterable[str] | None = None,
@@ -260,6 +263,12 @@ def write_savepoint(
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
     need keygroups and PyArrow.
+
+    `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
+    operators, the bytes of their types and what is left out of max parallelism and parallelism.
+    `operators` may be by name or id then, as those of Flink SQL, which have no uid; their keys
+    are of a SQL_ROW, and so are rows, whose columns are structs. Of a GROUP BY accState has a
+    column for each part of an accumulator: of COUNT(*) a bigint, of AVG a sum and a count.
 
     With `from_savepoint`, which is what `read_savepoint` returns, or its path, it is that one
     again but for keyed state of `operator`, a uid, a name or an id in hex: types, max parallelism
@@ -297,22 +306,25 @@ def write_savepoint(
     ...     for entry in fewer.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
-    new = (operators, max_parallelism, parallelism)
+    new = (operators, max_parallelism, parallelism, template)
     changed = (operator, states, allow_any_last_access or None)
     if from_savepoint is not None:
-        _check_left_out("with from_savepoint", "operators, max_parallelism and parallelism", new)
+        _check_left_out("with from_savepoint", "operators, max_parallelism, parallelism and template", new)
         return _write_rows(df, path, from_savepoint, operator, states, allow_any_last_access)
     _check_left_out("without it", "operator, states and allow_any_last_access", changed)
     check_choice("flink", flink, _FLINK)
-    # It refuses None too.
-    groups, subtasks = check_parallelisms(max_parallelism, parallelism)  # type: ignore[arg-type]
+    if template is None:
+        check_parallelisms(max_parallelism, parallelism)
     if not isinstance(operators, Mapping):
         raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
     if not operators:
         raise InvalidValueError("operators must be at least one, got none")
     _check_arrow("write_savepoint")
-    writer = SavepointWriter(path)
-    plans = [_plan(writer, uid, keyed, df, groups, subtasks) for uid, keyed in operators.items()]
+    writer = SavepointWriter(path, template=template)
+    plans = [
+        _plan(writer, uid, keyed, df, max_parallelism, parallelism)
+        for uid, keyed in operators.items()
+    ]
     with writer:
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
@@ -400,8 +412,8 @@ def _plan(
     uid: str,
     keyed: KeyedState,
     df: DataFrame | None,
-    max_parallelism: int,
-    parallelism: int,
+    max_parallelism: int | None,
+    parallelism: int | None,
 ) -> _Plan:
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
@@ -414,7 +426,7 @@ def _plan(
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
-    rows = rows_of(source, keyed, max_parallelism)
+    rows = rows_of(source, keyed, operator.max_parallelism)
     encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
     return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
