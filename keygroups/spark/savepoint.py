@@ -309,7 +309,9 @@ def write_savepoint(
     new = (operators, max_parallelism, parallelism, template)
     changed = (operator, states, allow_any_last_access or None)
     if from_savepoint is not None:
-        _check_left_out("with from_savepoint", "operators, max_parallelism, parallelism and template", new)
+        _check_left_out(
+            "with from_savepoint", "operators, max_parallelism, parallelism and template", new
+        )
         return _write_rows(df, path, from_savepoint, operator, states, allow_any_last_access)
     _check_left_out("without it", "operator, states and allow_any_last_access", changed)
     check_choice("flink", flink, _FLINK)

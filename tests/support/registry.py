@@ -585,7 +585,8 @@ REGISTRY: dict[str, Registered] = {
         Registered(constant="few fields"),
     ),
     "savepoint.SavepointWriter": Registered(
-        constant="few fields", arguments={"path": [NewPath()]}
+        constant="few fields",
+        arguments={"path": [NewPath()], "template": [None, written_folder()]},
     ),
     **dict.fromkeys(
         ["subtask_keys.salted_key", "SubtaskKeySelector.key_for"],
