@@ -11,7 +11,8 @@ states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStat
 `MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
 `TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries.
 `add_window_operator` takes the windows of the job, such as `TumblingEventTimeWindows`, and returns
-the `WindowOperatorWriter` of what is in them.
+the `WindowOperatorWriter` of what is in them. With a savepoint of the job as its `template` the
+writer takes ids and types from that, which is how state of Flink SQL is written.
 
 Changing: `change_max_parallelism` writes a savepoint anew with another max parallelism,
 `convert_to_canonical` in the canonical format. Both return a `RewriteReport`.

@@ -29,7 +29,6 @@ class Template:
     def __init__(self, savepoint: Savepoint, name: str) -> None:
         self._path = savepoint.path
         self._operator: Operator = savepoint.operator(name)
-        self.operator_id = self._operator.operator_id
 
     def parallelisms(
         self, max_parallelism: int | None, parallelism: int | None

@@ -198,24 +198,43 @@ class SavepointWriter(FolderWriter):
         are refused, and more than a day from now, as which microseconds are.
 
         With a template `uid` may also be a name or an id in hex, and all but it may be left out:
-        then it is as there, with all states, timers too. What is given is compared with the
-        template.
+        then it is as there, with all keyed states, timers too. What is given is compared with the
+        template, but for operator state.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
         not in the template, for what is otherwise there, and where the template has no keyed
         state; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
         InvalidTypeError.
+
+        A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
+        `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
+        be one of the job:
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import SQL_ROW
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/empty") as writer:
+        ...     acc = ValueStateDescriptor("accState", SQL_ROW("BIGINT", "DECIMAL(38, 2)"))
+        ...     by_user = writer.add_operator("sums", SQL_ROW("STRING"), [acc], 128, 1)
+        ...     by_user.write("accState", ("no user",), (0, None))
+        >>> from decimal import Decimal
+        >>> sums = {"ann": (3, Decimal("7.50")), "bob": (1, None)}
+        >>> with SavepointWriter(folder + "/new", template=folder + "/empty") as writer:
+        ...     by_user = writer.add_operator("sums")
+        ...     for user in sorted(sums, key=lambda user: by_user.key_group((user,))):
+        ...         by_user.write("accState", (user,), sums[user])
+        >>> [by_user] = read_savepoint(folder + "/new").operators
+        >>> [(*entry.key, *entry.value) for entry in by_user.entries()]
+        [('bob', 1, None), ('ann', 3, Decimal('7.50'))]
         """
         operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
+        operator_id = self._new_operator_id("uid", uid)
         if self._template is None:
             groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-            operator_id = self._new_operator_id("uid", uid)
             keyed_states = _keyed_states
         else:
-            template = Template(self._template, check_str("uid", uid))
-            operator_id = template.operator_id
-            if operator_id in self._operator_ids():
-                raise InvalidValueError(f"uid must be new here, got {show(uid)}")
+            template = Template(self._template, uid)
             groups, subtasks = template.parallelisms(max_parallelism, parallelism)
             keyed_states = template.keyed_states
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
@@ -333,9 +352,13 @@ class SavepointWriter(FolderWriter):
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
     def _new_operator_id(self, name: str, uid: str) -> str:
-        """Return the id of a uid that no operator of the savepoint has."""
+        """Return the id of a uid, or of what the template has by it, that is not here yet."""
         self._check_open()
-        operator_id = operator_id_of(check_str(name, uid))
+        text = check_str(name, uid)
+        if self._template is None:
+            operator_id = operator_id_of(text)
+        else:
+            operator_id = self._template.operator(text).operator_id
         if not uid or operator_id in self._operator_ids():
             raise InvalidValueError(
                 f"{name} must be one of the job's, and new here, got {show(uid)}"

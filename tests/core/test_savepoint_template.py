@@ -18,6 +18,8 @@ from keygroups.errors import (
     SavepointError,
 )
 from keygroups.savepoint import (
+    KafkaOffsets,
+    KafkaSplit,
     ListStateDescriptor,
     MapStateDescriptor,
     Operator,
@@ -206,8 +208,19 @@ def test_what_is_not_as_in_the_template(
 def test_an_operator_is_there_once(tmp_path: Path) -> None:
     writer = SavepointWriter(tmp_path / "new", template=template())
     writer.add_operator(AGGREGATE)
-    with pytest.raises(InvalidValueError, match="uid must be new here, got 'd7c06a45"):
+    with pytest.raises(InvalidValueError, match="and new here, got 'd7c06a45"):
         writer.add_operator(template().operator(AGGREGATE).operator_id)
+
+
+def test_a_source_may_be_by_its_name(tmp_path: Path) -> None:
+    """As those of Flink SQL, which have no uid."""
+    with SavepointWriter(tmp_path / "new", template=template()) as writer:
+        writer.add_source("Source: Custom Source", KafkaOffsets({("clicks", 0): 5}), 128, 1)
+    [written] = read_savepoint(tmp_path / "new").operators
+    assert written.operator_id == template().operator("src-q").operator_id
+    [split] = written.source_splits().splits
+    assert isinstance(split, KafkaSplit)
+    assert split.offset == 5
 
 
 def test_templates_that_are_none(tmp_path: Path) -> None:
