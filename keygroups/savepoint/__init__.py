@@ -8,7 +8,11 @@ what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
-`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries.
+`MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
+`TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries.
+`add_window_operator` takes the windows of the job, such as `TumblingEventTimeWindows`, and returns
+the `WindowOperatorWriter` of what is in them. With a savepoint of the job as its `template` the
+writer takes ids and types from that, which is how state of Flink SQL is written.
 
 Changing: `change_max_parallelism` writes a savepoint anew with another max parallelism,
 `convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
@@ -48,20 +52,35 @@ from keygroups.savepoint._sql_state import (
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.new_states import (
+    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    TimerServiceDescriptor,
     ValueStateDescriptor,
 )
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
+from keygroups.savepoint._windows.assigners import (
+    CountWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
 from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
 
 __all__ = [
     "DELETE",
+    "AggregatingStateDescriptor",
+    "CountWindows",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "EventTimeSessionWindows",
     "FileSplit",
     "GlobalWindow",
     "KafkaOffsets",
@@ -76,6 +95,7 @@ __all__ = [
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
+    "ProcessingTimeSessionWindows",
     "ReducingStateDescriptor",
     "RewriteReport",
     "RewrittenOperator",
@@ -85,6 +105,8 @@ __all__ = [
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
     "SqlOperatorDescription",
@@ -93,10 +115,14 @@ __all__ = [
     "StateEntry",
     "Subtask",
     "TimeWindow",
+    "TimerServiceDescriptor",
     "TimestampData",
     "TtlValue",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
     "UnknownSplit",
     "ValueStateDescriptor",
+    "WindowOperatorWriter",
     "change_max_parallelism",
     "convert_to_canonical",
     "describe_sql_state",

@@ -9,7 +9,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
+from keygroups._checks import (
+    check_choice,
+    check_class,
+    check_parallelisms,
+    check_str,
+    iterate,
+    show,
+)
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
@@ -34,15 +41,20 @@ from keygroups.savepoint._sources.source_splits import (
     coordinator_bytes,
     reader_elements,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, joined_lists
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.new_states import (
+    EVENT_TIME,
+    TIME_DOMAINS,
+    USER_TIMERS,
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
-    described,
+    TimerServiceDescriptor,
+    described_states,
     key_to_write,
+    timer_state_name,
 )
 from keygroups.savepoint._state.operator_state_writer import (
     NewOperatorState,
@@ -50,10 +62,18 @@ from keygroups.savepoint._state.operator_state_writer import (
     new_operator_states,
 )
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+from keygroups.savepoint._template import Template
+from keygroups.savepoint._windows.assigners import WindowAssigner
+from keygroups.savepoint._windows.window_writer import (
+    SESSIONS,
+    WindowContents,
+    WindowOperatorWriter,
+    check_lateness,
+    window_states,
+)
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
-_MOST_STATES = 32767
 
 
 class SavepointWriter(FolderWriter):
@@ -64,6 +84,12 @@ class SavepointWriter(FolderWriter):
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
     when the `with` block ends; if that raises, it never is. The job that restores it has to set
     its max parallelism explicitly, to the one given here.
+
+    `template` is a savepoint of the job, or its path: one that the job took when it had seen a
+    row or two, or none. The ids of operators, their types, as the bytes that Flink wrote of them,
+    and parallelisms come from it, but no entry: an operator of it that is not added is left out,
+    and starts as a new one. That is how state of Flink SQL is written, whose operators have no
+    uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
     A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
     renamed. One that a killed writer left is a LeftoverWarning, which names it.
@@ -85,8 +111,14 @@ class SavepointWriter(FolderWriter):
     [('bob', 7), ('ann', 7)]
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        template: Savepoint | str | os.PathLike[str] | None = None,
+    ) -> None:
         super().__init__("path", path)
+        self._template = None if template is None else savepoint_of(template)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # of those, by their ids
 
@@ -130,10 +162,10 @@ class SavepointWriter(FolderWriter):
     def add_operator(
         self,
         uid: str,
-        key_type: KeyType | Serializer | None,
-        states: Iterable[NewState],
-        max_parallelism: int,
-        parallelism: int,
+        key_type: KeyType | Serializer | None = None,
+        states: Iterable[NewState | TimerServiceDescriptor] | None = None,
+        max_parallelism: int | None = None,
+        parallelism: int | None = None,
         *,
         list_states: Iterable[ListStateDescriptor] = (),
         union_list_states: Iterable[ListStateDescriptor] = (),
@@ -143,7 +175,8 @@ class SavepointWriter(FolderWriter):
         """Add an operator with keyed state, operator state or both; return what writes them.
 
         `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
-        it has a key type, `states` the descriptors of its states. `max_parallelism`, 1..32768,
+        it has a key type, `states` the descriptors of its states, and a TimerServiceDescriptor if
+        it has timers. `max_parallelism`, 1..32768,
         has to be the job's; `parallelism`, 1..max_parallelism, is how many files are written: the
         job may run with any other. `key_type` is None, and `states` empty, for an operator
         without keyed state.
@@ -155,15 +188,48 @@ class SavepointWriter(FolderWriter):
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
 
-        Raises InvalidValueError for a uid or a state that is there twice or has no name,
-        UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
+        With a template `uid` may also be a name or an id in hex, and all but it may be left out:
+        then it is as there, with all keyed states, timers too. What is given is compared with the
+        template, but for operator state.
+
+        Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
+        not in the template, for what is otherwise there, and where the template has no keyed
+        state; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
         InvalidTypeError.
+
+        A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
+        `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
+        be one of the job:
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import SQL_ROW
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/empty") as writer:
+        ...     acc = ValueStateDescriptor("accState", SQL_ROW("BIGINT", "DECIMAL(38, 2)"))
+        ...     by_user = writer.add_operator("sums", SQL_ROW("STRING"), [acc], 128, 1)
+        ...     by_user.write("accState", ("no user",), (0, None))
+        >>> from decimal import Decimal
+        >>> sums = {"ann": (3, Decimal("7.50")), "bob": (1, None)}
+        >>> with SavepointWriter(folder + "/new", template=folder + "/empty") as writer:
+        ...     by_user = writer.add_operator("sums")
+        ...     for user in sorted(sums, key=lambda user: by_user.key_group((user,))):
+        ...         by_user.write("accState", (user,), sums[user])
+        >>> [by_user] = read_savepoint(folder + "/new").operators
+        >>> [(*entry.key, *entry.value) for entry in by_user.entries()]
+        [('bob', 1, None), ('ann', 3, Decimal('7.50'))]
         """
-        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-        operator_id = self._new_operator_id("uid", uid)
         operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
+        operator_id = self._new_operator_id("uid", uid)
+        if self._template is None:
+            groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+            keyed_states = _keyed_states
+        else:
+            template = Template(self._template, uid)
+            groups, subtasks = template.parallelisms(max_parallelism, parallelism)
+            keyed_states = template.keyed_states
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-        header, descriptors = _keyed_states(key_type, states, bool(operator_states))
+        header, descriptors = keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(
             self._folder,
             operator_id,
@@ -213,10 +279,77 @@ class SavepointWriter(FolderWriter):
         self._operators.append(operator)
         self._uids[operator_id] = uid
 
+    def add_window_operator(
+        self,
+        uid: str,
+        key_type: KeyType | Serializer,
+        assigner: WindowAssigner,
+        contents: WindowContents,
+        max_parallelism: int,
+        parallelism: int,
+        allowed_lateness: int = 0,
+        *,
+        has_evictor: bool = False,
+    ) -> WindowOperatorWriter:
+        """Add the operator of a WindowedStream, and return what writes its windows.
+
+        `assigner` is that of the job, such as TumblingEventTimeWindows, with the trigger that it
+        has by itself. `contents` is named "window-contents": a ListStateDescriptor of the
+        elements where the job calls `process` or `apply`, a ReducingStateDescriptor where it
+        calls `reduce`, an AggregatingStateDescriptor where it calls `aggregate`.
+        `allowed_lateness`, in milliseconds, is that of event time, and `has_evictor` whether the
+        job has one. The other arguments are those of `add_operator`, and so is what is raised.
+
+        A job that is restored is before all watermarks: a window ends as its first one has
+        passed it, or as the clock of the machine has.
+
+        Flink: WindowOperator.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ReducingStateDescriptor, TumblingEventTimeWindows
+        >>> from keygroups.savepoint import read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> path = mkdtemp() + "/savepoint"
+        >>> minutes = TumblingEventTimeWindows(60_000)
+        >>> sums = ReducingStateDescriptor("window-contents", LONG)
+        >>> with SavepointWriter(path) as writer:
+        ...     by_user = writer.add_window_operator("sums", STRING, minutes, sums, 128, 3)
+        ...     [window] = minutes.assign_windows(1_700_000_000_000)
+        ...     by_user.write("ann", window, 7)
+        >>> for entry in read_savepoint(path).operator("sums").entries():
+        ...     print(entry.state, entry.key, entry.value, entry.timestamp)
+        window-contents ann 7 None
+        _timer_state/event_window-timers ann None 1700000039999
+        """
+        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+        operator_id = self._new_operator_id("uid", uid)
+        key = key_to_write("key_type", key_type)
+        states = window_states(assigner, contents, key, has_evictor)
+        lateness = check_lateness(assigner, allowed_lateness)
+        header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, states)])
+        elements_of = [number for number, state in enumerate(states) if state.name == SESSIONS]
+        operator = OperatorWriter(
+            self._folder,
+            operator_id,
+            header,
+            states,
+            groups,
+            subtasks,
+            elements_of=elements_of,
+        )
+        self._operators.append(operator)
+        self._uids[operator_id] = uid
+        encoder = EntryEncoder(states, groups)
+        return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
+
     def _new_operator_id(self, name: str, uid: str) -> str:
-        """Return the id of a uid that no operator of the savepoint has."""
+        """Return the id of a uid, or of what the template has by it, that is not here yet."""
         self._check_open()
-        operator_id = operator_id_of(check_str(name, uid))
+        text = check_str(name, uid)
+        if self._template is None:
+            operator_id = operator_id_of(text)
+        else:
+            operator_id = self._template.operator(text).operator_id
         if not uid or operator_id in self._operator_ids():
             raise InvalidValueError(
                 f"{name} must be one of the job's, and new here, got {show(uid)}"
@@ -244,11 +377,13 @@ class SavepointWriter(FolderWriter):
 
 
 def _keyed_states(
-    key_type: KeyType | Serializer | None, states: Iterable[NewState], has_operator_state: bool
+    key_type: KeyType | Serializer | None,
+    states: Iterable[NewState | TimerServiceDescriptor] | None,
+    has_operator_state: bool,
 ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
     """Return the header of keyed state and its states; both are empty without keyed state."""
-    given = iterate("states", "descriptors", states)
     if key_type is None:
+        given = () if states is None else iterate("states", "descriptors", states)
         if not has_operator_state or any(True for _ in given):
             raise InvalidTypeError(
                 "key_type must be a key type or a Serializer, and None only for an operator with "
@@ -256,20 +391,8 @@ def _keyed_states(
             )
         return b"", ()
     key = key_to_write("key_type", key_type)
-    names, descriptors = set(), []
-    for state in given:
-        if not isinstance(state, NewState):
-            raise InvalidTypeError(
-                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
-            )
-        if state.name in names:
-            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
-        names.add(state.name)
-        descriptors.append(described(state, key))
-    if not 1 <= len(names) <= _MOST_STATES:
-        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-    header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
-    return header, tuple(descriptors)
+    descriptors = described_states(states, key)
+    return write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)]), descriptors
 
 
 class SavepointEditor(SavepointWriter):
@@ -401,6 +524,7 @@ class OperatorWriter(OperatorFiles):
         allow_any_last_access: bool = False,
         operator_states: tuple[NewOperatorState, ...] = (),
         coordinator: bytes | None = None,
+        elements_of: Collection[int] = (),
     ) -> None:
         super().__init__(
             folder,
@@ -418,6 +542,7 @@ class OperatorWriter(OperatorFiles):
         self._encoder: EntryEncoder | None = None
         if states:
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
+        self._elements_of = elements_of  # states, each entry of which is a part of a list
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
@@ -440,10 +565,12 @@ class OperatorWriter(OperatorFiles):
         value: Any,
         user_key: Any = None,
         last_access: int | None = None,
+        namespace: Any = None,
     ) -> None:
         """Write an entry: the value of a key, or of a user key in a MAP.
 
-        `state` is a state's name. Key groups come in ascending order, within one the order is
+        `state` is a state's name, `namespace` a window or what else it is by, None without.
+        Key groups come in ascending order, within one the order is
         free; the entries of one are held until the next. A `value` is that of a VALUE or
         REDUCING state, a list of at least one element, or one value in a MAP, which may be None
         if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
@@ -455,11 +582,50 @@ class OperatorWriter(OperatorFiles):
         beyond their types; InvalidTypeError; SavepointError where the file cannot be written.
         """
         number = self._numbers.get(check_str("state", state))
-        if number is None:
-            names = ", ".join(self._numbers) or "none, without keyed state"
+        if number is None or self.states[number].value_serializer is None:
+            names = ", ".join(
+                state.name for state in self.states if state.value_serializer is not None
+            )
+            names = names or "none, without keyed state"
             raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
         assert self._encoder is not None
-        entry = self._encoder.encode(number, key, value, user_key, last_access)
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
+        self._hold(key, entry)
+
+    def write_timer(
+        self,
+        key: Any,
+        timestamp: int,
+        time_domain: str = EVENT_TIME,
+        namespace: Any = None,
+        service: str = USER_TIMERS,
+    ) -> None:
+        """Write a timer of a key: `timestamp` is the epoch milliseconds at which it fires.
+
+        `time_domain` is "EVENT_TIME" or "PROCESSING_TIME", `namespace` a value of the
+        `namespace_type` of the TimerServiceDescriptor that has the name `service`, None for none.
+        The order is that of `write`, with whose entries timers take turns.
+
+        A job that is restored is before all watermarks: timers of event time wait for its first
+        one, those of processing time fire as soon as the clock of the machine has passed them.
+
+        Raises InvalidValueError for a timer service that is not the operator's, a timestamp
+        beyond Java's longs, a key group after a higher one and the same timer twice, which Flink
+        has once; InvalidTypeError.
+        """
+        check_choice("time_domain", time_domain, TIME_DOMAINS)
+        number = self._numbers.get(timer_state_name(check_str("service", service), time_domain))
+        if number is None:
+            raise InvalidValueError(
+                "service must be the name of a TimerServiceDescriptor of the operator, got "
+                f"{show(service)}"
+            )
+        assert self._encoder is not None
+        entry = self._encoder.encode(number, key, namespace=namespace, timestamp=timestamp)
+        self._hold(key, entry)
+
+    def _hold(self, key: Any, entry: EncodedEntry) -> None:
+        """Take an entry of a key, until the next key group comes."""
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
                 raise InvalidValueError(
@@ -555,7 +721,7 @@ class OperatorWriter(OperatorFiles):
             task = self.task(subtask)
             self._open = task, self._closing.enter_context(task.open())
         _, file = self._open
-        for entry in sorted(self._entries):
+        for entry in joined_lists(sorted(self._entries), self._elements_of):
             file.add(entry)
         self._entries = []
 

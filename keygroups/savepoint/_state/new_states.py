@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from keygroups._checks import check_class, check_str, show
+from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
@@ -16,6 +17,11 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
+_MOST_STATES = 32767
+PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
+"""As Flink's TimeDomain has them, in the order in which it makes their states."""
+USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
+
 _TIMERS = "_timer_state/"  # what the names of Flink's own states of timers start with
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
@@ -24,15 +30,19 @@ class NewState:
     """A state as a job's own descriptor names it: one of the classes below."""
 
     kind: ClassVar[str]  # of the StateDescriptor that it is written as
+    value_name: ClassVar[str] = "value_type"  # of the argument that is the type of a value
     name: str
-    value_type: KeyType | Serializer
     has_ttl: bool
 
     def __post_init__(self) -> None:
         # A plain str, of whatever class it was.
         object.__setattr__(self, "name", check_state_name(self.name))
         check_class("has_ttl", self.has_ttl, bool, "a bool")
-        serializer_to_write("value_type", self.value_type)
+        self.value_serializer()
+
+    def value_serializer(self) -> Serializer:
+        """Return the serializer of a value, or raise where none can be written."""
+        return serializer_to_write(self.value_name, getattr(self, self.value_name))
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,23 @@ class ReducingStateDescriptor(_OfOneType):
     """
 
     kind = "REDUCING"
+
+
+@dataclass(frozen=True)
+class AggregatingStateDescriptor(NewState):
+    """An AggregatingState: the type of its accumulator, which is what Flink keeps of it.
+
+    Of Java's AggregateFunction<IN, ACC, OUT> that is ACC; else like a ValueState.
+
+    >>> from keygroups.types import INT, LONG, TUPLE
+    >>> AggregatingStateDescriptor("average", TUPLE(LONG, INT))
+    AggregatingStateDescriptor(name='average', accumulator_type=TUPLE(LONG, INT), has_ttl=False)
+    """
+
+    kind, value_name = "AGGREGATING", "accumulator_type"
+    name: str
+    accumulator_type: KeyType | Serializer
+    has_ttl: bool = field(default=False, kw_only=True)
 
 
 class ListStateDescriptor(_OfOneType):
@@ -120,6 +147,72 @@ def check_state_name(name: object) -> str:
     return text
 
 
+@dataclass(frozen=True)
+class TimerServiceDescriptor:
+    """The timers of an operator, of event time and of processing time.
+
+    `name` is that of its timer service, which for a KeyedProcessFunction is "user-timers".
+    `namespace_type` is a key type or a Serializer, VOID_NAMESPACE for timers without one, as
+    those are. Raises InvalidTypeError, InvalidValueError for a name that is empty or too long,
+    UnsupportedKeyTypeError for a type that only the job's own classes write.
+
+    Flink: InternalTimeServiceManager.getInternalTimerService.
+
+    >>> TimerServiceDescriptor()
+    TimerServiceDescriptor(name='user-timers', namespace_type=VOID_NAMESPACE)
+    """
+
+    name: str = USER_TIMERS
+    namespace_type: KeyType | Serializer = VOID_NAMESPACE
+
+    def __post_init__(self) -> None:
+        name = check_str("name of a timer service", self.name)
+        if not name:
+            raise InvalidValueError("name of a timer service must not be empty")
+        for time_domain in TIME_DOMAINS:
+            utf("name of a timer service", timer_state_name(name, time_domain))
+        object.__setattr__(self, "name", name)
+        key_to_write("namespace_type", self.namespace_type)
+
+
+def timer_state_name(service: str, time_domain: str) -> str:
+    """Return the name of the state with the timers of a service in one of the TIME_DOMAINS."""
+    return f"{_TIMERS}{'event' if time_domain == EVENT_TIME else 'processing'}_{service}"
+
+
+def timer_states(service: TimerServiceDescriptor, key: Serializer) -> list[StateDescriptor]:
+    """Return the states of timers as the reader finds them: of both, as Flink has them."""
+    namespace = key_to_write("namespace_type", service.namespace_type)
+    return [
+        StateDescriptor(
+            timer_state_name(service.name, time_domain), "PRIORITY_QUEUE", key, namespace, None
+        )
+        for time_domain in TIME_DOMAINS
+    ]
+
+
+def described_states(
+    states: Iterable[NewState | TimerServiceDescriptor] | None, key: Serializer
+) -> tuple[StateDescriptor, ...]:
+    """Return the states of an operator, which differ in name, as the reader finds them."""
+    made: dict[str, StateDescriptor] = {}
+    for state in iterate("states", "descriptors", states):
+        if isinstance(state, NewState):
+            new = [described(state, key)]
+        elif isinstance(state, TimerServiceDescriptor):
+            new = timer_states(state, key)
+        else:
+            raise InvalidTypeError(
+                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
+            )
+        if new[0].name in made:
+            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
+        made.update((descriptor.name, descriptor) for descriptor in new)
+    if not 1 <= len(made) <= _MOST_STATES:
+        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(made)}")
+    return tuple(made.values())
+
+
 def described(state: NewState, key: Serializer) -> StateDescriptor:
     """Return a state as the reader finds it."""
     return StateDescriptor(
@@ -127,7 +220,7 @@ def described(state: NewState, key: Serializer) -> StateDescriptor:
         state.kind,
         key,
         VOID_NAMESPACE,
-        serializer_to_write("value_type", state.value_type),
+        state.value_serializer(),
         key_to_write("user_key_type", state.user_key_type)
         if isinstance(state, MapStateDescriptor)
         else None,
@@ -135,7 +228,7 @@ def described(state: NewState, key: Serializer) -> StateDescriptor:
     )
 
 
-def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def serializer_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of a type of which new state may be, or raise with `name`."""
     if not isinstance(given, (KeyType, Serializer)):
         raise InvalidTypeError(
@@ -158,7 +251,7 @@ def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
     return serializer
 
 
-def key_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def key_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of keys of new state, or of user keys, or raise with `name`."""
     serializer = serializer_to_write(name, given)
     if not is_in_order(serializer):

@@ -129,9 +129,7 @@ def _new_state(argument: str, mode: str, state: NewState) -> NewOperatorState:
     key = None
     if isinstance(state, MapStateDescriptor):
         key = serializer_to_write("user_key_type", state.user_key_type)
-    return NewOperatorState(
-        state.name, mode, serializer_to_write("value_type", state.value_type), key
-    )
+    return NewOperatorState(state.name, mode, state.value_serializer(), key)
 
 
 class OperatorStateWriter:
