@@ -11,16 +11,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer, check_writable
-from keygroups._serializers.collections import is_in_order
-from keygroups._serializers.sql.rows import RowDataSerializer
+from keygroups._serializers import collections
+from keygroups._serializers.base import check_writable
+from keygroups._serializers.sql import rows as sql_rows
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.batches import TYPED, layout_of, typed_columns
@@ -97,7 +97,7 @@ def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
 
 
 def _check_key(serializer: Serializer, name: str) -> None:
-    if not is_in_order(serializer):
+    if not collections.is_in_order(serializer):
         raise UnsupportedKeyTypeError(
             f"{name} of {serializer} have their bytes in an order that only Java has"
         )
@@ -262,7 +262,7 @@ class _StateReader:
         }
         self._times = {name: columns.index(name) for name in _times_of(state)}
         user_key = state.user_key_serializer
-        is_row = isinstance(user_key, RowDataSerializer)
+        is_row = isinstance(user_key, sql_rows.RowDataSerializer)
         # A null of such a type has two forms in Flink's rows, and RocksDB finds one by its bytes.
         self._long_fields = [
             (place, field)
