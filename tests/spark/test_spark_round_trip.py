@@ -115,7 +115,7 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
 
 
 # Spark's types and Arrow's, as Spark sends them to Python.
-ARROW = {
+ARROW: dict[type[T.DataType], Any] = {
     T.BinaryType: pa.binary(),
     T.BooleanType: pa.bool_(),
     T.ByteType: pa.int8(),
