@@ -12,7 +12,8 @@ states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStat
 `TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries and of list,
 union and broadcast states. `add_window_operator` takes the windows of the job, such as
 `TumblingEventTimeWindows`, and returns the `WindowOperatorWriter` of what is in them. `add_source`
-with `KafkaOffsets` says where it goes on.
+with `KafkaOffsets` says where it goes on. With a savepoint of the job as its `template` the writer
+takes ids and types from that, which is how state of Flink SQL is written.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
 `SavepointEditor`: what is not changed is copied byte for byte, in any format.

@@ -41,7 +41,7 @@ def change_max_parallelism(
     InvalidTypeError. It warns of what killed writers left as that does.
 
     >>> from tempfile import mkdtemp
-    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
     >>> from keygroups.types import LONG, STRING
     >>> folder = mkdtemp()
     >>> with SavepointWriter(folder + "/old") as writer:

@@ -218,9 +218,11 @@ def write_savepoint(
     df: DataFrame | None,
     path: str | os.PathLike[str],
     operators: Mapping[str, KeyedState | KafkaOffsets],
-    max_parallelism: int,
-    parallelism: int,
+    max_parallelism: int | None = None,
+    parallelism: int | None = None,
     flink: str = "2.3",
+    *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
 ) -> Savepoint: ...
 
 
@@ -244,6 +246,7 @@ def write_savepoint(
     parallelism: int | None = None,
     flink: str = "2.3",
     *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
     from_savepoint: Savepoint | str | os.PathLike[str] | None = None,
     operator: str | None = None,
     states: Iterable[str] | None = None,
@@ -267,6 +270,12 @@ def write_savepoint(
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
     need keygroups and PyArrow.
+
+    `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
+    operators, the bytes of their types and what is left out of max parallelism and parallelism.
+    `operators` may be by name or id then, as those of Flink SQL, which have no uid; their keys
+    are of a SQL_ROW, and so are rows, whose columns are structs. Of a GROUP BY accState has a
+    column for each part of an accumulator: of COUNT(*) a bigint, of AVG a sum and a count.
 
     With `from_savepoint`, which is what `read_savepoint` returns, or its path, it is that one
     again but for keyed state of `operator`, a uid, a name or an id in hex: types, max parallelism
@@ -304,27 +313,29 @@ def write_savepoint(
     ...     for entry in fewer.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
-    new = (operators, max_parallelism, parallelism)
-    changed = (operator, states, allow_any_last_access or None)
-    if from_savepoint is not None:
-        _check_left_out("with from_savepoint", "operators, max_parallelism and parallelism", new)
-        return _write_rows(df, path, from_savepoint, operator, states, allow_any_last_access)
-    _check_left_out("without it", "operator, states and allow_any_last_access", changed)
     check_choice("flink", flink, _FLINK)
-    # It refuses None too.
-    groups, subtasks = check_parallelisms(max_parallelism, parallelism)  # type: ignore[arg-type]
+    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+    if from_savepoint is not None:
+        names = "operators, max_parallelism, parallelism and template"
+        new = (operators, max_parallelism, parallelism, template)
+        _check_left_out(names, "with from_savepoint", new)
+        return _write_rows(df, path, from_savepoint, operator, states, allow)
+    names = "operator, states and allow_any_last_access"
+    _check_left_out(names, "without from_savepoint", (operator, states, allow or None))
+    if template is None:
+        check_parallelisms(max_parallelism, parallelism)
     if not isinstance(operators, Mapping):
         raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
     if not operators:
         raise InvalidValueError("operators must be at least one, got none")
     _check_arrow("write_savepoint")
-    writer = SavepointWriter(path)
+    writer = SavepointWriter(path, template=template)
     plans = []
     for uid, given in operators.items():
         if isinstance(given, KafkaOffsets):
-            writer.add_source(uid, given, groups, subtasks)
+            writer.add_source(uid, given, *check_parallelisms(max_parallelism, parallelism))
         else:
-            plans.append(_plan(writer, uid, given, df, groups, subtasks))
+            plans.append(_plan(writer, uid, given, df, max_parallelism, parallelism))
     with writer:
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
@@ -358,6 +369,7 @@ def edit_savepoint(
     ...     writer.operator("by-string").map_entries("count", lambda entry: entry.value + 1)
     >>> [by_string] = [edited for edited in writer.report().operators if edited.states]
     >>> [(state.state, state.kept, state.changed) for state in by_string.states if state.changed]
+    [('count', 0, 25)]
     """
     check_session(spark)
     _check_arrow("edit_savepoint")
@@ -453,15 +465,14 @@ def _write_rows(
     check_df(df)
     assert df is not None
     name = check_str("operator", operator)
-    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
     _check_arrow("write_savepoint")
     source = savepoint_of(from_savepoint)
-    with RowsEditor(source, path, name, states, df, allow) as editor:
+    with RowsEditor(source, path, name, states, df, allow_any_last_access) as editor:
         editor.write_rows()
     return read_savepoint(path)
 
 
-def _check_left_out(when: str, names: str, given: Iterable[object]) -> None:
+def _check_left_out(names: str, when: str, given: Iterable[object]) -> None:
     for argument in given:
         if argument is not None:
             raise InvalidValueError(f"{names} must be left out {when}, got {show(argument)}")
@@ -481,8 +492,8 @@ def _plan(
     uid: str,
     keyed: KeyedState,
     df: DataFrame | None,
-    max_parallelism: int,
-    parallelism: int,
+    max_parallelism: int | None,
+    parallelism: int | None,
 ) -> _Plan:
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
@@ -495,7 +506,7 @@ def _plan(
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
-    rows = rows_of(source, keyed, max_parallelism)
+    rows = rows_of(source, keyed, operator.max_parallelism)
     encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
     return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)

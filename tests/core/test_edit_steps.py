@@ -29,7 +29,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, Place, SetTtl
-from keygroups.savepoint._state.new_states import described
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import BIG_DEC, LONG, STRING
 
@@ -104,7 +103,7 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     types = serializer_of(BIG_DEC)
     assert types.encode(Decimal(0)) == ZERO
     assert types.decode(OTHER_ZERO) == Decimal(0)
-    state = described(ValueStateDescriptor("n", BIG_DEC), types)
+    (state,) = ValueStateDescriptor("n", BIG_DEC).described(types)
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:

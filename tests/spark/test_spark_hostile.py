@@ -114,6 +114,7 @@ def valid(
             "state": [None, "count"],
             "states": [states],
             "substitute_type": [INT, STRING],
+            "template": [None],
             "top": [3],
             "ttl": [None, "b"],
             "allow_any_last_access": [True, False],

@@ -134,7 +134,7 @@ def sql_operator() -> Operator:
 
 
 def row_type(fields: int) -> str:
-    return f"ROW<{'a INT, ' * fields}b INT>"
+    return f"ROW<{''.join(f'a{number} INT, ' for number in range(fields))}b INT>"
 
 
 def names(count: int) -> list[str]:
@@ -832,7 +832,8 @@ REGISTRY: dict[str, Registered] = {
         Registered(constant="few fields"),
     ),
     "savepoint.SavepointWriter": Registered(
-        constant="few fields", arguments={"path": [NewPath()]}
+        constant="few fields",
+        arguments={"path": [NewPath()], "template": [None, written_folder()]},
     ),
     **dict.fromkeys(
         ["subtask_keys.salted_key", "SubtaskKeySelector.key_for"],

@@ -92,7 +92,8 @@ class WithStreams(Serializer):
         """Return the streams; raise where there are none."""
         if self.streams is None:
             raise UnsupportedKeyTypeError(
-                f"the snapshot of {self} is only written as it was read, as it has Java objects"
+                f"the snapshot of {self} is only written as it was read, as it has Java objects: "
+                "use a savepoint of the job as the template of a SavepointWriter"
             )
         return b"".join(self.streams)
 

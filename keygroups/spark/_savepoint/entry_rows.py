@@ -11,15 +11,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer, check_writable
-from keygroups._serializers.collections import is_in_order
+from keygroups._serializers import collections
+from keygroups._serializers.base import check_writable
+from keygroups._serializers.sql import rows as sql_rows
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.batches import TYPED, layout_of, typed_columns
@@ -96,7 +97,7 @@ def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
 
 
 def _check_key(serializer: Serializer, name: str) -> None:
-    if not is_in_order(serializer):
+    if not collections.is_in_order(serializer):
         raise UnsupportedKeyTypeError(
             f"{name} of {serializer} have their bytes in an order that only Java has"
         )
@@ -260,6 +261,14 @@ class _StateReader:
             role: column for role, column in zip(TYPED, typed_columns(state)) if role in places
         }
         self._times = {name: columns.index(name) for name in _times_of(state)}
+        user_key = state.user_key_serializer
+        is_row = isinstance(user_key, sql_rows.RowDataSerializer)
+        # A null of such a type has two forms in Flink's rows, and RocksDB finds one by its bytes.
+        self._long_fields = [
+            (place, field)
+            for place, field in enumerate(user_key.fields if is_row and user_key else ())
+            if field.reserved
+        ]
 
     def entries(self, encoder: EntryEncoder, rows: Any) -> Iterator[EncodedEntry]:
         """Yield the entries of rows that are all of the state."""
@@ -269,6 +278,7 @@ class _StateReader:
             column = self._types[role]
             assert column is not None
             of[role] = values(self._called(role), self._array(rows, place), column)
+        self._check_user_keys(of.get("user_key", ()))
         in_order = ("key", "value", "user_key", "last_access", "namespace", "timestamp")
         encode, number = encoder.encode, self._number
         for arguments in zip(*(of.get(name, repeat(None)) for name in in_order)):
@@ -301,6 +311,15 @@ class _StateReader:
                     raise InvalidValueError(
                         f"{self._called(name)} must be null{but}, got "
                         f"{show(other.drop_null()[0].as_py())}"
+                    )
+
+    def _check_user_keys(self, user_keys: Sequence[Any]) -> None:
+        for place, field in self._long_fields:
+            for user_key in user_keys:
+                if user_key is not None and user_key[place] is None:
+                    raise InvalidValueError(
+                        f"{self._called('user_key')} must have no null of {field}, which Flink "
+                        f"writes in two ways, got {show(user_key)}"
                     )
 
     def _called(self, role: str) -> str:

@@ -76,12 +76,15 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
 
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:
     """Return one column with the whole key, a struct where it has fields."""
-    if not isinstance(key_type, (types.TUPLE, types.ROW)):
+    if not isinstance(key_type, (types.TUPLE, types.ROW, types.SQL_ROW)):
         [only] = counted(key, 1, key_type)
         return sent(single(only, f"key of type {key_type}"))
     fields, struct = key_fields(key, key_type)
     if struct is not None and isinstance(key, KeyColumn):
         return sent(key)
+    if isinstance(key_type, types.SQL_ROW):
+        columns = [sent(single(field, f"key of type {key_type}")) for field in fields]
+        return F.struct(*(column.alias(f"f{n}") for n, column in enumerate(columns)))
     pairs = enumerate(zip(fields, key_type.fields))
     return F.struct(
         *(_key_column(field, field_type).alias(f"f{n}") for n, (field, field_type) in pairs)

@@ -1,3 +1,4 @@
+import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -25,7 +26,7 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
 
     private static final ConcurrentLinkedQueue<Tuple2<Integer, byte[]>> OFFERED =
             new ConcurrentLinkedQueue<>();
-    private static final int END_OF_TIME = -1;
+    private static final int TIME = -1;
 
     public static void clear() {
         OFFERED.clear();
@@ -35,9 +36,19 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
         OFFERED.add(Tuple2.of(operator, key));
     }
 
+    /** Lets a watermark follow what was offered. */
+    public static void watermark(long time) {
+        OFFERED.add(Tuple2.of(TIME, ByteBuffer.allocate(Long.BYTES).putLong(time).array()));
+    }
+
     /** Lets the last watermark follow what was offered. */
     public static void endTime() {
-        OFFERED.add(Tuple2.of(END_OF_TIME, null));
+        watermark(Watermark.MAX_WATERMARK.getTimestamp());
+    }
+
+    /** Whether all that was offered has been emitted. */
+    public static boolean isEmpty() {
+        return OFFERED.isEmpty();
     }
 
     @Override
@@ -132,8 +143,8 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
             if (next == null) {
                 return InputStatus.NOTHING_AVAILABLE;
             }
-            if (next.f0 == END_OF_TIME) {
-                output.emitWatermark(Watermark.MAX_WATERMARK);
+            if (next.f0 == TIME) {
+                output.emitWatermark(new Watermark(ByteBuffer.wrap(next.f1).getLong()));
             } else {
                 output.collect(next);
             }
