@@ -84,9 +84,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
 
 def test_a_null_without_a_time() -> None:
     """As the hashmap backend may have one in a MAP that loses its time to live."""
-    states = [
-        described(MapStateDescriptor("m", STRING, STRING, has_ttl=True), serializer_of(STRING))
-    ]
+    states = MapStateDescriptor("m", STRING, STRING, has_ttl=True).described(serializer_of(STRING))
     apply = SetTtl(None).bind(states[0], place())
     assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
