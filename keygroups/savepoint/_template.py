@@ -9,7 +9,7 @@ from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._savepoint import Operator, Savepoint
-from keygroups.savepoint._state.header import StateDescriptor, exact_state, write_keyed_header
+from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._state.new_states import (
     NewState,
     TimerServiceDescriptor,
@@ -75,8 +75,7 @@ class Template:
                 )
             if state != header.states[number]:
                 raise InvalidValueError(
-                    f"states must be as {self._name}, {exact_state(header.states[number])}, got "
-                    f"{exact_state(state)}"
+                    f"states must be as {self._name}, {header.states[number]}, got {state}"
                 )
             chosen.append(number)
         state_bytes = [header.state_bytes[number] for number in chosen]

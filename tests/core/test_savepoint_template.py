@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import savepoint_bytes as sb
 from job_points import job_point
 from real_savepoints import point
 
+from keygroups.binary_row import binary_row
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -32,7 +34,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.types import LONG, SQL_ROW, STRING
+from keygroups.types import INT, LONG, SQL_ROW, STRING
 
 JOBS = {  # of SQL: how many entries, timers among them, their operators have
     "sqlagg": 400,
@@ -255,3 +257,47 @@ def test_types_from_nothing_are_needed_without_a_template(tmp_path: Path) -> Non
         writer.add_operator("by-user", max_parallelism=128, parallelism=1)
     with pytest.raises(InvalidTypeError, match="states must be an iterable of descriptors"):
         writer.add_operator("by-user", STRING, max_parallelism=128, parallelism=1)
+
+
+LONG_DECIMAL = SQL_ROW("DECIMAL(30, 4)")
+USER_KEYS = [
+    # a state of Flink SQL, the type of its values, whether its user keys are projected
+    (MapStateDescriptor("data-state", LONG_DECIMAL, LONG), True),
+    (MapStateDescriptor("data-state-with-append", LONG_DECIMAL, LONG), True),
+    (MapStateDescriptor("data-state-with-update", LONG_DECIMAL, LONG), True),
+    (MapStateDescriptor("window_rank", LONG_DECIMAL, LONG), True),
+    (MapStateDescriptor("left-records", LONG_DECIMAL, SQL_ROW("INT")), True),
+    (MapStateDescriptor("right-records", LONG_DECIMAL, INT), False),
+    (MapStateDescriptor("by-price", LONG_DECIMAL, LONG), False),
+]
+
+
+@pytest.mark.parametrize(("state", "is_projected"), USER_KEYS)
+def test_a_null_in_a_user_key(
+    state: MapStateDescriptor, is_projected: bool, tmp_path: Path
+) -> None:
+    """What the planner's code projects has a key's bytes, and RocksDB finds it by these."""
+    value = (5,) if state.value_type == SQL_ROW("INT") else 5
+    with SavepointWriter(tmp_path / "new") as writer:
+        top = writer.add_operator("top", STRING, [state], 128, 1)
+        top.write(state.name, "a", value, user_key=(None,))
+    [written] = read_savepoint(tmp_path / "new").operators
+    [(_, _, key)] = framed(written)
+    projected = binary_row((None,), LONG_DECIMAL)
+    assert len(projected) == 16 + 16
+    row = projected if is_projected else projected[:8] + bytes(8)
+    assert key == STRING_A + b"\0" + sb.i32(len(row)) + row
+    [entry] = written.entries()
+    assert entry.user_key == (None,)
+
+
+STRING_A = b"\2a"
+
+
+def test_a_projected_row_is_of_kind_i(tmp_path: Path) -> None:
+    writer = SavepointWriter(tmp_path / "new")
+    top = writer.add_operator("top", STRING, [USER_KEYS[0][0]], 128, 1)
+    with pytest.raises(InvalidValueError, match=r"state 'data-state': .* of kind \+I"):
+        top.write("data-state", "a", 5, user_key=Row((None,), "+U"))
+    with pytest.raises(InvalidTypeError, match=r"user key of MAP state 'data-state': .*a Decimal"):
+        top.write("data-state", "a", 5, user_key=(5,))
