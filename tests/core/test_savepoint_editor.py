@@ -406,9 +406,9 @@ def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
     assert counts(new) == {operator_id_of("z"): {"ann": 40}, operator_id_of("d"): {}}
     assert [state.name for state in new.operator("z").states] == ["sum"]
     assert str(writer.report()).splitlines()[1:] == [
-        "z: its keyed state changed, renamed from a",
+        "z: its state changed, renamed from a",
         "  sum: 0 entries kept, 1 changed, 0 deleted, 0 added, renamed from count",
-        f"d: its keyed state changed, from {other}",
+        f"d: its state changed, from {other}",
         "  count: 0 entries kept, 0 changed, 1 deleted, 0 added",
         "b: removed",
     ]

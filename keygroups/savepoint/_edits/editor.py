@@ -27,6 +27,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
 from keygroups.savepoint._edits.traces import KeyTrace, key_traces
@@ -46,28 +47,31 @@ _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 class _State:
     """A state as the verbs so far leave it, with the bytes that the header says of it."""
 
-    def __init__(self, descriptor: StateDescriptor, data: bytes) -> None:
+    def __init__(self, number: int, descriptor: StateDescriptor, data: bytes) -> None:
+        self.number = number  # in the old header
         self.old_name = descriptor.name
         self.descriptor = descriptor
         self.data = data
         self.steps: list[tuple[StateDescriptor, Step]] = []
 
 
-class OperatorEditor:
-    """Edits the keyed state of one operator; `SavepointEditor.operator` makes it.
+class OperatorEditor(OperatorStateEditor):
+    """Edits the state of one operator; `SavepointEditor.operator` makes it.
 
     Its verbs are checked when they are called, and done, in that order, when the savepoint is
     written: each sees what those before it leave.
     """
 
     def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+        super().__init__(operator)
         self._key_bytes = b""
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
         self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._deleted_from: Serializer | None = None  # that of these keys
+        # That which another delete_keys adds to, unless keys may have become others since.
+        self._deletion: DeleteKeys | None = None
         self._is_changed = self._is_closed = False
 
     def __repr__(self) -> str:
@@ -81,7 +85,7 @@ class OperatorEditor:
     @property
     def states(self) -> tuple[StateDescriptor, ...]:
         """The keyed states as the verbs so far leave them, timers among them."""
-        return tuple(state.descriptor for state in self._read().values())
+        return tuple(state.descriptor for state in self._in_order())
 
     def remove_state(self, name: str) -> None:
         """Remove a state, or timers, with all entries.
@@ -115,10 +119,7 @@ class OperatorEditor:
         size = int.from_bytes(state.data[:2], "big")
         state.data = utf("name of a state", new_name) + state.data[2 + size :]
         state.descriptor = replace(old, name=new_name)
-        # In its place.
-        self._states = {
-            new_name if known == old.name else known: value for known, value in states.items()
-        }
+        states[new_name] = states.pop(old.name)
         self._is_changed = True
 
     def set_ttl(
@@ -188,21 +189,19 @@ class OperatorEditor:
                 f"keys of {serializer} cannot be deleted: the bytes of a map or a set are in an "
                 "order that only Java has"
             )
-        by_bytes: dict[bytes, Any] = {}
-        by_key_group: dict[int | None, set[bytes]] = {}
-        for key in iterate("keys", "keys", keys):
-            key_group, data = self._encoded_key(serializer, key)
-            by_bytes.setdefault(data, key)
-            by_key_group.setdefault(key_group, set()).add(data)
-        if not by_bytes:
+        encoded = [
+            (*self._encoded_key(serializer, key), key) for key in iterate("keys", "keys", keys)
+        ]
+        if not encoded:
             raise InvalidValueError("keys must be at least one, got none")
-        step = DeleteKeys(
-            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()}
-        )
-        self._keys_to_delete.update(by_bytes)
+        if self._deletion is None:
+            self._deletion = DeleteKeys({})
+            for state in states.values():
+                self._add(state, self._deletion)
+        for key_group, data, key in encoded:
+            self._deletion.keys.setdefault(key_group, set()).add(data)
+            self._keys_to_delete.setdefault(data, key)
         self._deleted_from = serializer
-        for state in states.values():
-            self._add(state, step)
 
     def map_entries(
         self, name: str, function: MapFunction, *, allow_any_last_access: bool = False
@@ -239,31 +238,43 @@ class OperatorEditor:
                 f"state {descriptor.name!r} cannot be mapped: {error}"
             ) from None
         self._add(state, MapEntries(function, allow))
+        self._deletion = None
 
     def traces(self, others: Iterable[Operator]) -> tuple[KeyTrace, ...] | None:
         """Return where keys that are deleted may be besides, None if none are deleted.
 
-        `others` are the other operators of the savepoint.
+        `others` are the other operators of the savepoint. Raises InvalidTypeError for others.
         """
+        checked = [
+            check_class("others", other, Operator, "operators of a savepoint")
+            for other in iterate("others", "operators", others)
+        ]
         if self._deleted_from is None:
             return None
-        return tuple(key_traces(self._deleted_from, self._operator, self.states, others))
+        return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
 
     def rewriter(self, folder: OutputFolder, new: OperatorMetadata) -> EditingRewriter:
-        """Return what writes the keyed state anew, after all checks that need no entries."""
-        states = self._read()
+        """Return what writes the keyed state anew, after all checks that need no entries.
+
+        `folder` is that of the new savepoint, `new` what its `_metadata` is to say of the
+        operator. Raises InvalidValueError for windows without their timers and timers of what is
+        gone, InvalidTypeError, and SavepointError as `remove_state`.
+        """
+        check_class("folder", folder, OutputFolder, "the folder of a new savepoint")
+        check_class("new", new, OperatorMetadata, "the metadata of an operator")
+        states = self._in_order()
         self._check_windows()
         header = MergedHeader(
-            tuple(state.descriptor for state in states.values()),
+            tuple(state.descriptor for state in states),
             self._key_bytes,
-            tuple(state.data for state in states.values()),
+            tuple(state.data for state in states),
         )
         plans = {
             state.old_name: StatePlan(number, tuple(state.steps))
-            for number, state in enumerate(states.values())
+            for number, state in enumerate(states)
         }
         new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
-        for state in states.values():
+        for state in states:
             new_names[state.old_name] = state.descriptor.name
         return EditingRewriter(
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
@@ -286,11 +297,14 @@ class OperatorEditor:
             header = merged_header(operator)
             self._key_bytes = header.key_bytes
             self._states = {
-                state.name: _State(state, data)
-                for state, data in zip(header.states, header.state_bytes)
+                state.name: _State(number, state, data)
+                for number, (state, data) in enumerate(zip(header.states, header.state_bytes))
             }
             self._old_names = tuple(self._states)
         return self._states
+
+    def _in_order(self) -> list[_State]:
+        return sorted(self._read().values(), key=lambda state: state.number)
 
     def _state(self, name: str) -> _State:
         states = self._read()
