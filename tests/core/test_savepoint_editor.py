@@ -362,6 +362,30 @@ def test_an_operator_twice(name: str, tmp_path: Path) -> None:
     assert len(kept) == len(old.metadata.operators)
 
 
+def test_inline_streams_of_one_name(tmp_path: Path) -> None:
+    """In three savepoints, of which one comes back: each is its own; an empty one has no name."""
+    paths = []
+    for number in range(3):
+        subtasks = [
+            sb.subtask(managed_operator=sb.operator_state([("x", 0, [])], stream))
+            for stream in (sb.inline(b"%d" % number, "state"), sb.EMPTY_SEGMENT)
+        ]
+        operators = [
+            sb.operator([subtask], uid=f"{number}{at}", operator_id=bytes([number, at] + [0] * 14))
+            for at, subtask in enumerate((subtasks[0], subtasks[0], subtasks[1]))
+        ]
+        paths.append(sb.write(tmp_path / f"old{number}", operators))
+    with edit(paths[0], tmp_path / "new") as writer:
+        for name in ("10", "20", "11", "12"):
+            writer.add_operator_from(paths[int(name[0])], name)
+    names = [(one.data, one.name) for one in streams(read_savepoint(tmp_path / "new"))]
+    assert [data for data, _ in names] == [b"0", b"0", b"", b"1", b"2", b"1", b""]
+    assert [name for _, name in names[:3]] == ["state", "state", ""]
+    _, _, _, one, two, again, empty = (name for _, name in names)
+    assert one == again
+    assert len({"state", one, two, empty}) == 4
+
+
 def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
     old = written(tmp_path / "old", "a", "b")
     other = written(tmp_path / "other", "c", "d")
@@ -545,9 +569,11 @@ def test_arguments(tmp_path: Path) -> None:
         lambda: writer.change_operator_identifier("a", "d"),
         lambda: writer.add_operator_from(old, "a", "d"),
         lambda: writer.add_operator("d", STRING, COUNTS, 128, 1),
+        writer.__enter__,
     ):
         with pytest.raises(InvalidValueError, match="nothing can be added after the block"):
             late()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_the_new_savepoint_is_not_in_one_it_is_made_of(tmp_path: Path) -> None:
