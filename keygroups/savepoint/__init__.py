@@ -10,7 +10,16 @@ Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_opera
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
 `MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries.
 
-Changing: `change_max_parallelism` writes a savepoint anew with another max parallelism,
+Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
+`SavepointEditor`: operators that are not changed are copied as they are, in any format.
+
+- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
+- `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
+  `delete_keys`, `map_entries`;
+- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done.
+
+`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
+`change_max_parallelism` writes a savepoint anew with another max parallelism,
 `convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only

@@ -53,6 +53,7 @@ from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
 _MOST_STATES = 32767
+_NONE: tuple[str, ...] = ()
 
 
 class SavepointWriter(FolderWriter):
@@ -95,7 +96,7 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         moved: Mapping[str, str] | None = None,
-        allow: Collection[str | os.PathLike[str]] = (),
+        allow: Collection[str | os.PathLike[str]] = _NONE,
         serializers: Mapping[str, type[Serializer]] | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
@@ -125,7 +126,7 @@ class SavepointWriter(FolderWriter):
         [('ann', 7)]
         """
         if isinstance(savepoint, Savepoint):
-            if moved is not None or allow or serializers is not None:
+            if moved is not None or allow is not _NONE or serializers is not None:
                 raise InvalidValueError(
                     "moved, allow and serializers must be left out for a Savepoint, which "
                     "read_savepoint has read with its own"

@@ -103,6 +103,12 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
+def edited() -> savepoint.EditReport:
+    state = savepoint.EditedState("count", "sum", 5, 1, 2, 0)
+    operator = savepoint.EditedOperator("by-user", "by-customer", "/old", True, (state,))
+    return savepoint.EditReport("/a", (operator, savepoint.EditedOperator("by-item")))
+
+
 MADE: list[Callable[[], object]] = [
     lambda: KeyGroupRange(43, 85),
     lambda: KeyGroupRange.EMPTY,
@@ -180,6 +186,9 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.OperatorStateEntry("list", "UNION", 0, [1, {"a": b"b"}]),
     lambda: RewriteTask(operator().tasks()[0], {"count": 0}, None, 64),
     rewritten,
+    edited,
+    lambda: edited().operators[0],
+    lambda: edited().operators[0].states[0],
     lambda: rewritten().operators[0],
     lambda: rewritten().operators[0].states[0],
     lambda: savepoint.TimestampData(5, 7),
@@ -206,6 +215,7 @@ BASES = {
 }
 HOLDS_OPEN_FILES = {
     savepoint.OperatorWriter,
+    savepoint.SavepointEditor,
     savepoint.SavepointWriter,
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -547,6 +549,14 @@ def test_two_editors_of_one_savepoint(tmp_path: Path) -> None:
         two.change_operator_identifier("a", "c")
     assert [*counts(tmp_path / "one")] == ids("b")
     assert [*counts(tmp_path / "two")] == ids("c", "b")
+
+
+def test_an_editor_is_one(tmp_path: Path) -> None:
+    with edit(written(tmp_path / "old", "a"), tmp_path / "new") as writer:
+        for way in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(InvalidTypeError, match="a SavepointEditor cannot be copied or pi"):
+                way(writer)
+    assert [*counts(tmp_path / "new")] == ids("a")
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

@@ -247,7 +247,7 @@ def canonical_streams(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, 
 
 @pytest.mark.parametrize("flink", ["1.20.5", "2.3.0"])
 def test_timers_on_the_heap(flink: str, tmp_path: Path) -> None:
-    """Raw in a checkpoint of RocksDB, they become what Flink's own savepoint has: state, header."""
+    """Raw in a checkpoint of RocksDB, they become what Flink's own savepoint has."""
     convert_to_canonical(point(f"{flink}-heaptimers-checkpoint").read(), tmp_path / "new")
     new = read_savepoint(tmp_path / "new")
     timers = 0

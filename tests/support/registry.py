@@ -7,7 +7,7 @@ RECORDS; an object with methods is in OBJECTS, its methods in REGISTRY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -49,6 +49,8 @@ from keygroups.operator_state import (
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     Operator,
+    Savepoint,
+    SavepointEditor,
     SavepointWriter,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -56,6 +58,7 @@ from keygroups.savepoint import (
     describe_sql_state,
     operator_reports,
     read_savepoint,
+    relocate,
 )
 from keygroups.state_keys import (
     VOID_NAMESPACE,
@@ -159,6 +162,22 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
+    """Write a savepoint from another, with an edit."""
+    with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
+        if verb:
+            getattr(editor, verb)(*arguments)
+    return editor
+
+
+def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
+    return edited(savepoint_folder(1, operators), verb, *arguments)
+
+
+def relocated(folder: str) -> Savepoint:
+    return relocate(folder, folder)
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -169,6 +188,8 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "EditReport",
+    "EditedOperator",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -191,6 +212,7 @@ RECORDS = {
     "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
+    "SavepointEditor",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
     "Serializer",
@@ -233,6 +255,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
     lambda: SavepointWriter(NewPath()),
+    lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
     operator_writer,
 ]
 
@@ -457,6 +480,48 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.convert_to_canonical": Registered(
         lambda n: convert_to_canonical(written_folder(n), NewPath(), parallelism=5),
         arguments={"savepoint": [written_folder()]},
+    ),
+    "savepoint.relocate": Registered(
+        lambda n: relocated(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: relocated(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={
+            "checkpoint": [read_savepoint(savepoint_folder())],
+            "new_folder": [savepoint_folder()],
+        },
+    ),
+    "SavepointWriter.from_existing_savepoint": Registered(
+        lambda n: edited(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: edited(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={"path": [NewPath()]},
+    ),
+    **{
+        f"SavepointEditor.{name}": Registered(
+            partial(
+                lambda name, given, n: edited(savepoint_folder(1, n), name, *given), name, given
+            ),
+            arguments={
+                "name": ["by-int"],
+                "new_uid": ["by-user"],
+                "other_savepoint": [read_savepoint(savepoint_folder())],
+                "uid": ["by-user"],
+            },
+        )
+        for name, given in {
+            "remove_operator": ["by-int"],
+            "change_operator_identifier": ["by-int", "by-user"],
+            "operator": ["by-int"],
+            "add_operator_from": [savepoint_folder(), "by-int", "by-user"],
+        }.items()
+    },
+    "SavepointEditor.report": Registered(
+        lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
+    ),
+    **dict.fromkeys(
+        ["SavepointEditor.add_operator", "SavepointEditor.from_existing_savepoint"],
+        Registered(
+            constant="as of a SavepointWriter",
+            arguments={"key_type": [INT, STRING], "states": [NEW_STATES], "path": [NewPath()]},
+        ),
     ),
     "SavepointWriter.add_operator": Registered(
         lambda n: SavepointWriter(NewPath()).add_operator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import (
@@ -43,14 +43,14 @@ _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOp
 _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 
 
-@dataclass
 class _State:
     """A state as the verbs so far leave it, with the bytes that the header says of it."""
 
-    old_name: str
-    descriptor: StateDescriptor
-    data: bytes
-    steps: list[tuple[StateDescriptor, Step]] = field(default_factory=list)
+    def __init__(self, descriptor: StateDescriptor, data: bytes) -> None:
+        self.old_name = descriptor.name
+        self.descriptor = descriptor
+        self.data = data
+        self.steps: list[tuple[StateDescriptor, Step]] = []
 
 
 class OperatorEditor:
@@ -286,7 +286,7 @@ class OperatorEditor:
             header = merged_header(operator)
             self._key_bytes = header.key_bytes
             self._states = {
-                state.name: _State(state.name, state, data)
+                state.name: _State(state, data)
                 for state, data in zip(header.states, header.state_bytes)
             }
             self._old_names = tuple(self._states)

@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from keygroups._checks import show
 from keygroups.errors import (
+    InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     LeftoverWarning,
@@ -276,6 +277,12 @@ class FolderWriter(ABC):
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self._folder = OutputFolder(name, check_path(name, path))
         self._is_written = self._is_over = False
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidTypeError(
+            f"a {type(self).__name__} cannot be copied or pickled, as it is one folder that it "
+            "writes: its tasks can"
+        )
 
     def __enter__(self: W) -> W:
         for folder in self._folder.leftovers():
