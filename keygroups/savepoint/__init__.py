@@ -37,6 +37,7 @@ from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import OperatorStateElement
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
@@ -82,6 +83,7 @@ __all__ = [
     "Operator",
     "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
