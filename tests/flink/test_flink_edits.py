@@ -21,6 +21,7 @@ from flink_points import (
     is_timer,
     java_operators,
     misplaced,
+    newest_point,
     operator_state,
     row_of,
     true_rows,
@@ -303,12 +304,6 @@ def table() -> Iterator[RestoreTable]:
     print(found)
 
 
-def of_this_flink(name: str, cluster: FlinkRestores) -> Point:
-    """Return the point of the newest Flink that the cluster restores."""
-    version = tuple(map(int, cluster.version.split(".")))
-    return point(f"{'2.3.0' if version >= (2, 3, 0) else '1.20.5'}-{name}")
-
-
 def rows_of_added(one: Point, edit: Edit) -> Counter[Seen]:
     """Return what Flink had read of operators in other points, with their new ids."""
     found: Counter[Seen] = Counter()
@@ -329,7 +324,7 @@ def test_flink_finds_what_an_edit_leaves(
     tmp_path: Path,
     table: RestoreTable,
 ) -> None:
-    one = of_this_flink(name, restores)
+    one = newest_point(name, restores.version)
     old = one.read()
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
         edit.do(writer, one)
@@ -392,10 +387,12 @@ def check_typed(
 ) -> None:
     """Have a job with descriptors of its own find states of an operator: its old and new uid."""
     old_uid, uid = uids
-    typed = {"uid": uid, "key": "STRING", "states": [state.java() for state in states]}
-    labels = [operator.operator_id for operator in with_state(new)]
-    labels.remove(operator_id_of(uid))
-    operators = [typed, *({"id": label} for label in labels)]
+    operators: list[dict[str, Any]] = [
+        {"uid": uid, "key": "STRING", "states": [state.java() for state in states]}
+    ]
+    for operator in with_state(new):
+        if operator.operator_id != operator_id_of(uid):
+            operators.append({"id": operator.operator_id})
     restored = cluster.restore(Task(new.path, operators, backend, 2, 128))
     assert restored.refused is None
     rows = (Row(*row) for row in true_rows(one).elements())
@@ -422,7 +419,7 @@ def test_a_job_has_the_new_times_to_live(
         State("visits", "LIST", STRING),
         State("label", "VALUE", STRING),
     ]
-    one = of_this_flink("rocks-canonical", restores)
+    one = newest_point("rocks-canonical", restores.version)
     old = one.read()
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
         set_ttls(writer, one)
@@ -443,7 +440,7 @@ def test_flink_restores_copied_files_of_rocksdb(
         State("byCity", "MAP", LONG, STRING),
         State("sum", "REDUCING", LONG),
     ]
-    one = of_this_flink(name, restores)
+    one = newest_point(name, restores.version)
     with SavepointWriter.from_existing_savepoint(one.read(), tmp_path / "edited") as writer:
         writer.change_operator_identifier("by-string", "by-name")
     new = read_savepoint(tmp_path / "edited")
