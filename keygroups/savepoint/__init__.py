@@ -2,13 +2,14 @@
 
 Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
-state, each a `StateEntry`; `key_sizes` says which keys are heavy, and `operator_state` yields
-operator state. `operator_reports` says what to look at before a rescale, `describe_sql_state`
-what the states of Flink SQL hold.
+state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_state` yields operator
+state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
+before a rescale, `describe_sql_state` what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
-`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries.
+`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries
+and of list, union and broadcast states. `add_source` with `KafkaOffsets` says where it goes on.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
 `SavepointEditor`: operators that are not changed are copied as they are, in any format.

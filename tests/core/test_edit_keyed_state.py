@@ -923,7 +923,7 @@ def test_damaged_keys_and_elements() -> None:
     """Bytes that are no key, or no list, where an edit has to look."""
     here = StepPlace("here", 0, 128, set())
     state = described(ListStateDescriptor("tags", STRING), serializer_of(STRING))
-    delete = DeleteKeys({3: frozenset([b"\2a"])}).bind(state, here)
+    delete = DeleteKeys({3: {b"\2a"}}).bind(state, here)
     for key in (b"", b"\5a", b"\x80"):
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
             delete(3, key, b"")
@@ -947,7 +947,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
     other = sb.i32(5) + b"\0"  # the length plus four, then the byte of the number
     assert written == sb.i32(1)
     place = StepPlace("here", 0, 128, set())
-    delete = DeleteKeys({3: frozenset([written])}).bind(state, place)
+    delete = DeleteKeys({3: {written}}).bind(state, place)
     assert delete(3, other + b"\0", bytes(8)) == ()
     assert place.deleted == {written}
     assert delete(3, sb.i32(2) + b"\0", bytes(8)) is None  # BigInteger.ONE

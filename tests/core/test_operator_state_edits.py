@@ -441,23 +441,29 @@ def test_a_state_that_is_not_in_the_header(tmp_path: Path) -> None:
         edited(tmp_path / "other", ("map_operator_state", "s", lambda _: DELETE), old=old)
 
 
-def test_what_only_the_job_reads(tmp_path: Path) -> None:
-    for number, snapshots in enumerate(
-        (
-            {"VALUE_SERIALIZER": sb.snapshot("a.b.C", 1)},
-            {"VALUE_SERIALIZER": sb.kryo_of("a.b.C")},
-            {"VALUE_SERIALIZER": sb.pojo_of("a.B", {"c": sb.kryo_of("a.b.C")})},
-        )
-    ):
-        options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
-        header = sb.operator_header([sb.meta_info("s", 1, options, snapshots)], [])
-        old = of_states(tmp_path / f"{number}", header, [("s", 1, [0])])
-        with SavepointWriter.from_existing_savepoint(old, tmp_path / f"new-{number}") as writer:
-            with pytest.raises(UnsupportedKeyTypeError, match="operator state 's' cannot be mapp"):
-                writer.operator("uid").map_operator_state("s", lambda _: DELETE)
-            writer.operator("uid").rename_operator_state("s", "t")
-        new = read_savepoint(tmp_path / f"new-{number}")
-        assert state_of(new) == {"t": [[bytes(20)]]}
+UNWRITTEN = {
+    "not known": sb.snapshot("a.b.C", 1),
+    "not read": sb.kryo_of("a.b.C"),
+    "not written": sb.pojo_of("a.B", {"c": sb.kryo_of("a.b.C")}),
+}
+
+
+@pytest.mark.parametrize("snapshot", UNWRITTEN.values(), ids=UNWRITTEN)
+def test_what_only_the_job_reads_or_writes(snapshot: bytes, tmp_path: Path) -> None:
+    """It is copied, under another name too, and mapped by no function."""
+    options = {"OPERATOR_STATE_DISTRIBUTION_MODE": "UNION"}
+    info = sb.meta_info("s", 1, options, {"VALUE_SERIALIZER": snapshot})
+    old = of_states(tmp_path / "old", sb.operator_header([info], []), [("s", 1, [0])])
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        operator = writer.operator("uid")
+        with pytest.raises(UnsupportedKeyTypeError, match="operator state 's' cannot be mapped: "):
+            operator.map_operator_state("s", lambda _: DELETE)
+        operator.rename_operator_state("s", "t")
+    (handle,) = handles(read_savepoint(tmp_path / "new"))
+    assert handle is not None
+    assert handle.stream.data is not None
+    ((name, mode, (start,)),) = handle.states
+    assert (name, mode, handle.stream.data[start:]) == ("t", "UNION", bytes(20))
 
 
 def test_a_subtask_may_lack_a_state(tmp_path: Path) -> None:
