@@ -405,6 +405,14 @@ def test_refused_results(
         assert note == "map_operator_state: operator state 'offsets', subtask 0"
 
 
+def test_no_edit_after_the_end(tmp_path: Path) -> None:
+    old = made(tmp_path / "old")
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        operator = writer.operator("uid")
+    with pytest.raises(InvalidValueError, match="operator uid cannot be edited any more"):
+        operator.remove_operator_state("offsets")
+
+
 def test_the_splits_of_a_source_stay(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "old") as old:
         old.add_source("kafka", KafkaOffsets({("a", 0): 1}), 128, 1)
