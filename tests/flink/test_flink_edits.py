@@ -21,6 +21,7 @@ from flink_points import (
     is_timer,
     java_operators,
     misplaced,
+    newest_point,
     operator_state,
     row_of,
     true_rows,
@@ -33,6 +34,7 @@ from written_savepoints import DAY
 
 from keygroups.savepoint import (
     DELETE,
+    Savepoint,
     SavepointEditor,
     SavepointWriter,
     StateEntry,
@@ -215,7 +217,7 @@ def next_value(entry: StateEntry) -> Any:
     return entry.value + 1 if entry.value % 2 else DELETE
 
 
-def upper_cities(entry: StateEntry) -> list[StateEntry]:
+def copied_city(entry: StateEntry) -> list[StateEntry]:
     """Leave each under its user key, and a copy under another."""
     return [entry, entry._replace(user_key=f"{entry.user_key} once more", value=-1)]
 
@@ -232,7 +234,7 @@ def doubled(entry: StateEntry) -> list[Any]:
 def map_entries(writer: SavepointEditor, one: Point) -> None:
     operator = writer.operator("by-string")
     operator.map_entries("count", next_value)
-    operator.map_entries("byCity", upper_cities)
+    operator.map_entries("byCity", copied_city)
     operator.map_entries("pair", another_key)
     operator.map_entries("label", another_key)
     operator.map_entries("history", doubled)
@@ -302,12 +304,6 @@ def table() -> Iterator[RestoreTable]:
     print(found)
 
 
-def of_this_flink(name: str, cluster: FlinkRestores) -> Point:
-    """Return the point of the newest Flink that the cluster restores."""
-    version = tuple(map(int, cluster.version.split(".")))
-    return point(f"{'2.3.0' if version >= (2, 3, 0) else '1.20.5'}-{name}")
-
-
 def rows_of_added(one: Point, edit: Edit) -> Counter[Seen]:
     """Return what Flink had read of operators in other points, with their new ids."""
     found: Counter[Seen] = Counter()
@@ -328,7 +324,7 @@ def test_flink_finds_what_an_edit_leaves(
     tmp_path: Path,
     table: RestoreTable,
 ) -> None:
-    one = of_this_flink(name, restores)
+    one = newest_point(name, restores.version)
     old = one.read()
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
         edit.do(writer, one)
@@ -359,7 +355,7 @@ def test_flink_finds_what_an_edit_leaves(
         label = labels[operator_id]
         return f"at {label}" if label == operator_id else label
 
-    assert sum(content(own, in_own, new).values()) == expected.total()
+    assert content(own, in_own, new) == expected
     olds = {operator_id_of(uid): old_id for old_id, uid in edit.renamed.items()}
     added = {operator_id_of(uid): of for uid, of in edit.added.items()}
     for operator in with_state(new):
@@ -381,6 +377,34 @@ def without_times(row: Row) -> Seen:
     return tuple(row._replace(value=value, last_access=None))
 
 
+def check_typed(
+    cluster: FlinkRestores,
+    one: Point,
+    new: Savepoint,
+    uids: tuple[str, str],
+    states: list[State],
+    backend: str,
+) -> None:
+    """Have a job with descriptors of its own find states of an operator: its old and new uid."""
+    old_uid, uid = uids
+    operators: list[dict[str, Any]] = [
+        {"uid": uid, "key": "STRING", "states": [state.java() for state in states]}
+    ]
+    for operator in with_state(new):
+        if operator.operator_id != operator_id_of(uid):
+            operators.append({"id": operator.operator_id})
+    restored = cluster.restore(Task(new.path, operators, backend, 2, 128))
+    assert restored.refused is None
+    rows = (Row(*row) for row in true_rows(one).elements())
+    named = of(old_uid, *(state.name for state in states))
+    expected = Counter(without_times(row._replace(operator=uid)) for row in rows if named(row))
+    assert len({row[1] for row in expected}) == len(states)
+    for way in ("backend", "keyed"):
+        found = [row for row in restored.found(way) if row["operator"] == uid]
+        assert Counter(map(row_of, found)) == expected
+    print(f"{cluster.version} {backend}: {expected.total():,} entries of {len(states)} states")
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_job_has_the_new_times_to_live(
     restores: FlinkRestores, backend: str, tmp_path: Path
@@ -395,30 +419,29 @@ def test_a_job_has_the_new_times_to_live(
         State("visits", "LIST", STRING),
         State("label", "VALUE", STRING),
     ]
-    one = of_this_flink("rocks-canonical", restores)
+    one = newest_point("rocks-canonical", restores.version)
     old = one.read()
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
         set_ttls(writer, one)
     new = read_savepoint(tmp_path / "edited")
-    by_string = {
-        "uid": "by-string",
-        "key": "STRING",
-        "states": [state.java() for state in states],
-    }
-    others = [
-        operator
-        for operator in java_operators(new)
-        if operator["id"] != operator_id_of("by-string")
+    check_typed(restores, one, new, ("by-string", "by-string"), states, backend)
+
+
+@pytest.mark.parametrize(
+    "name", ["rocksinc-native", "rocksinc-checkpoint", "rocksresc-checkpoint"]
+)
+def test_flink_restores_copied_files_of_rocksdb(
+    restores: FlinkRestores, name: str, tmp_path: Path
+) -> None:
+    """What is not edited stays in RocksDB's files, which are copied."""
+    states = [
+        State("count", "VALUE", LONG),
+        State("history", "LIST", INT),
+        State("byCity", "MAP", LONG, STRING),
+        State("sum", "REDUCING", LONG),
     ]
-    restored = restores.restore(Task(new.path, [by_string, *others], backend, 2, 128))
-    assert restored.refused is None
-    rows = (Row(*row) for row in true_rows(one).elements())
-    named = of("by-string", *(state.name for state in states))
-    expected = Counter(without_times(row) for row in rows if named(row))
-    for way in ("backend", "keyed"):
-        found = [row for row in restored.found(way) if row["operator"] == "by-string"]
-        seen = [Row(*row_of(row)) for row in found]
-        assert (
-            Counter(tuple(row._replace(operator=operator_id_of("by-string"))) for row in seen)
-            == expected
-        )
+    one = newest_point(name, restores.version)
+    with SavepointWriter.from_existing_savepoint(one.read(), tmp_path / "edited") as writer:
+        writer.change_operator_identifier("by-string", "by-name")
+    new = read_savepoint(tmp_path / "edited")
+    check_typed(restores, one, new, ("by-string", "by-name"), states, "rocksdb")

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_points import java_operators, newest_point
 from flink_restores import BACKENDS, FlinkRestores, Row, State, Task
-from real_savepoints import seen_value, true_value
+from real_savepoints import Point, seen_value, true_value
 from written_savepoints import (
     Entry,
     KeyedOperator,
@@ -25,14 +26,18 @@ from written_savepoints import (
 )
 
 from keygroups.savepoint import (
+    DELETE,
     KafkaOffsets,
     KafkaSplit,
     ListStateDescriptor,
     MapStateDescriptor,
+    OperatorStateElement,
     SavepointWriter,
     SpecialOffset,
     ValueStateDescriptor,
+    read_savepoint,
 )
+from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BOOLEAN,
@@ -169,6 +174,114 @@ def test_flink_finds_the_operator_state(
     print(
         f"{restores.version} {backend}: of {len(STATES)} states at parallelism {parallelism} from "
         f"{WRITTEN}: {expected.total()} elements, twice, and {len(entries)} keys"
+    )
+
+
+# --- edits --------------------------------------------------------------------------------
+
+
+def another_place(element: OperatorStateElement) -> Any:
+    """Delete what is at 500, have what is at 501 twice, and change the rest."""
+    if element.value.endswith("@500"):
+        return DELETE
+    if element.value.endswith("@501"):
+        return [element, element]
+    return f"{element.value} and more"
+
+
+def places(value: str) -> list[str]:
+    """Return what becomes of an element, as `another_place` has it."""
+    if value.endswith("@500"):
+        return []
+    return [value, value] if value.endswith("@501") else [f"{value} and more"]
+
+
+def another_rule(element: OperatorStateElement) -> Any:
+    """Delete odd rules, and have the first under one more key."""
+    if element.key == "rule-0":
+        return [element, element._replace(key="rule-00", value=-1)]
+    return DELETE if element.value % 2 else element.value + 1
+
+
+def true_edited(one: Point) -> Counter[Seen]:
+    """Return what the edit leaves of what Flink had read: operator, state, key, value."""
+    found: Counter[Seen] = Counter()
+    for line in one.truth("operator_state"):
+        operator_id, state = line["operator"], line["state"]
+        if operator_id == operator_id_of("broadcast"):
+            for name, value in line["entries"]["map"] if line["subtask"] == 0 else []:
+                number = value["int"]
+                if name == "rule-0":
+                    found[operator_id, state, name, ("int", number)] += 1
+                    found[operator_id, state, "rule-00", ("int", -1)] += 1
+                elif not number % 2:
+                    found[operator_id, state, name, ("int", number + 1)] += 1
+        elif operator_id == operator_id_of("offsets") and state == "offsets":
+            for element in line["elements"]:
+                for place in places(element):
+                    found[operator_id, "positions", None, place] += 1
+        elif operator_id == operator_id_of("offsets"):
+            for element in line["elements"]:
+                found[operator_id, state, None, ("long", element["long"] + 1)] += 1
+        elif state == "offsets":  # of bc-left, whose watermarks are removed
+            for element in line["elements"]:
+                found[operator_id, state, None, element] += 1
+    return found
+
+
+EDITED = {
+    "offsets": [State("positions", LIST_STATE, STRING), State("watermarks", UNION, LONG)],
+    "bc-left": [State("offsets", LIST_STATE, STRING), State("watermarks", UNION, LONG)],
+    "broadcast": [State("rules", BROADCAST, INT, STRING)],
+}
+
+
+@pytest.mark.parametrize("parallelism", range(1, MOST + 1))
+def test_flink_finds_what_an_edit_leaves_of_operator_state(
+    restores: FlinkRestores, parallelism: int, tmp_path: Path
+) -> None:
+    one = newest_point("heap-canonical", restores.version)
+    with SavepointWriter.from_existing_savepoint(one.read(), tmp_path / "edited") as writer:
+        operator = writer.operator("offsets")
+        operator.rename_operator_state("offsets", "positions")
+        operator.map_operator_state("positions", another_place)
+        operator.map_operator_state("watermarks", lambda element: element.value + 1)
+        writer.operator("bc-left").remove_operator_state("watermarks")
+        writer.operator("broadcast").map_operator_state("rules", another_rule)
+    new = read_savepoint(tmp_path / "edited")
+    operators: list[dict[str, Any]] = [
+        {"uid": uid, "states": [], "operator_states": [state.java() for state in states]}
+        for uid, states in EDITED.items()
+    ]
+    edited = set(map(operator_id_of, EDITED))
+    operators += [known for known in java_operators(new) if known["id"] not in edited]
+    backend = sorted(BACKENDS)[parallelism % 2]
+    restored = restores.restore(Task(new.path, operators, backend, parallelism, 128))
+    assert restored.refused is None
+    expected = true_edited(one)
+    rows = list(restored.found("operator"))
+    of_subtask = {
+        subtask: [row for row in rows if row["subtask"] == subtask]
+        for subtask in range(parallelism)
+    }
+    for its in of_subtask.values():
+        copied = [row for row in its if row["kind"] != LIST_STATE]
+        assert seen_edited(copied) == Counter(
+            {seen: n for seen, n in expected.items() if seen[1] in ("watermarks", "rules")}
+        )
+    assert seen_edited(row for row in rows if row["kind"] == LIST_STATE) == Counter(
+        {seen: n for seen, n in expected.items() if seen[1] in ("positions", "offsets")}
+    )
+    print(f"{restores.version} {backend}: {expected.total()} elements at {parallelism}")
+
+
+def seen_edited(rows: Iterable[Row]) -> Counter[Seen]:
+    return Counter(
+        (
+            *(operator_id_of(row["operator"]), row["state"]),
+            *(true_value(row["user_key"]), true_value(row["value"])),
+        )
+        for row in rows
     )
 
 

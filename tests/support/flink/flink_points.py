@@ -8,7 +8,7 @@ from typing import Any
 
 from flink_restores import Row
 from mmh3 import hash_bytes
-from real_savepoints import Point, seen_entry, true_entries, true_lines, true_value
+from real_savepoints import Point, point, seen_entry, true_entries, true_lines, true_value
 
 from keygroups import compute_operator_index_for_key_group
 from keygroups.savepoint import Operator, Savepoint
@@ -22,6 +22,12 @@ WINDOWS: dict[str, dict[str, Any]] = {
 """The windows of the jobs; the next element of a key closes the one of so many elements."""
 
 Seen = tuple[Any, ...]
+
+
+def newest_point(name: str, version: str) -> Point:
+    """Return the point that the newest Flink wrote of which this version restores points."""
+    is_newest = tuple(map(int, version.split("."))) >= (2, 3, 0)
+    return point(f"{'2.3.0' if is_newest else '1.20.5'}-{name}")
 
 
 def with_state(savepoint: Savepoint) -> list[Operator]:

@@ -36,8 +36,8 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
  * Writes down what was restored into its state.
  *
  * <p>When it opens, before any timer can fire: the elements of its operator state ("operator"),
- * every key that its backend has ("backend"), and the timers. For each key that is sent to it: what the runtime context's state says of it ("keyed").
- * When time ends: the timers that fire ("fired").
+ * every key that its backend has ("backend"), and the timers. For each key that is sent to it: what
+ * the runtime context's state says of it ("keyed"). When time ends: the timers that fire ("fired").
  */
 public class RestoredState extends AbstractStreamOperator<Long>
         implements OneInputStreamOperator<Tuple2<Integer, byte[]>, Long>,
@@ -57,7 +57,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
     @Override
     public void open() throws Exception {
         super.open();
-        for (StateTypes.OperatorState state : types.operatorStates) {
+        for (StateTypes.NonKeyedState state : types.nonKeyedStates) {
             writeAll(state);
         }
         KeyedStateBackend<Object> backend = getKeyedStateBackend();
@@ -80,7 +80,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
     }
 
     @SuppressWarnings("unchecked")
-    private void writeAll(StateTypes.OperatorState state) throws Exception {
+    private void writeAll(StateTypes.NonKeyedState state) throws Exception {
         OperatorStateBackend backend = getOperatorStateBackend();
         if (state.mode.equals("BROADCAST")) {
             for (Map.Entry<?, ?> entry :
@@ -100,7 +100,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
         }
     }
 
-    private void writeElement(StateTypes.OperatorState state, Object userKey, Object value)
+    private void writeElement(StateTypes.NonKeyedState state, Object userKey, Object value)
             throws Exception {
         Map<String, Object> row = new LinkedHashMap<>();
         row.put("way", "operator");

@@ -347,7 +347,12 @@ public class Restores {
 
         @Override
         public Long map(Tuple2<String, Long> record) {
-            write(Map.of("way", "read", "operator", label, "split", record.f0, "offset", record.f1));
+            Map<String, Object> row = new LinkedHashMap<>();
+            row.put("way", "read");
+            row.put("operator", label);
+            row.put("split", record.f0);
+            row.put("offset", record.f1);
+            write(row);
             READ.incrementAndGet();
             return record.f1;
         }

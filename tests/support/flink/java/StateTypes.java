@@ -25,6 +25,7 @@ import org.apache.flink.api.common.typeutils.base.ListSerializer;
 import org.apache.flink.api.common.typeutils.base.MapSerializer;
 import org.apache.flink.api.java.typeutils.ListTypeInfo;
 import org.apache.flink.core.memory.DataInputViewStreamWrapper;
+import org.apache.flink.runtime.checkpoint.OperatorState;
 import org.apache.flink.runtime.checkpoint.OperatorSubtaskState;
 import org.apache.flink.runtime.state.KeyGroupsStateHandle;
 import org.apache.flink.runtime.state.KeyedBackendSerializationProxy;
@@ -46,7 +47,7 @@ public class StateTypes implements Serializable {
 
     public final List<State> states = new ArrayList<>();
     public final List<Timers> timers = new ArrayList<>();
-    public final List<OperatorState> operatorStates = new ArrayList<>();
+    public final List<NonKeyedState> nonKeyedStates = new ArrayList<>();
 
     private StateTypes(TypeInformation<Object> key) {
         this.key = key;
@@ -85,13 +86,13 @@ public class StateTypes implements Serializable {
         }
     }
 
-    /** An operator state, of the mode SPLIT_DISTRIBUTE, UNION or BROADCAST. */
-    public static class OperatorState implements Serializable {
+    /** A state of an operator, not of a key, of the mode SPLIT_DISTRIBUTE, UNION or BROADCAST. */
+    public static class NonKeyedState implements Serializable {
 
         public final String mode;
         public final StateDescriptor<?, ?> descriptor;
 
-        OperatorState(String mode, StateDescriptor<?, ?> descriptor) {
+        NonKeyedState(String mode, StateDescriptor<?, ?> descriptor) {
             this.mode = mode;
             this.descriptor = descriptor;
         }
@@ -103,8 +104,8 @@ public class StateTypes implements Serializable {
                 new StateTypes(operator.has("key") ? cast(type(operator.get("key"))) : null);
         for (JsonNode one : operator.path("operator_states")) {
             String mode = one.get("kind").textValue();
-            types.operatorStates.add(
-                    new OperatorState(
+            types.nonKeyedStates.add(
+                    new NonKeyedState(
                             mode,
                             descriptor(
                                     mode.equals("BROADCAST") ? "MAP" : "LIST",
@@ -130,7 +131,7 @@ public class StateTypes implements Serializable {
     }
 
     /** Reads the headers of an operator's canonical keyed state; null where there is none. */
-    public static StateTypes ofHeaders(org.apache.flink.runtime.checkpoint.OperatorState operator) throws Exception {
+    public static StateTypes ofHeaders(OperatorState operator) throws Exception {
         StateTypes types = null;
         Map<String, StateMetaInfoSnapshot> found = new LinkedHashMap<>();
         for (OperatorSubtaskState subtask : operator.getStates()) {
