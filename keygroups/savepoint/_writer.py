@@ -589,7 +589,8 @@ class OperatorWriter(OperatorFiles):
                 f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
             )
         assert self._encoder is not None
-        self._hold(key, self._encoder.encode(number, key, value, user_key, last_access))
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
+        self._hold(key, entry)
 
     def write_timer(
         self,
