@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import closing
-from itertools import groupby
 
 from keygroups._checks import check_bounds
-from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.savepoint._rewriter import OperatorRewriter, RewriteReport, SavepointRewriter
+from keygroups.savepoint._rewriter import RewriteReport, SavepointRewriter
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
-from keygroups.savepoint._state.spill import sorted_entries
 
 
 def change_max_parallelism(
@@ -38,8 +33,8 @@ def change_max_parallelism(
     max parallelism explicitly.
 
     Raises SavepointError, and leaves nothing, for what cannot be moved with certainty: keys of
-    other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
-    unaligned checkpoints, changes that do not say what the keys are, damaged files;
+    other classes, a key in a key group that is not its own, in-flight data of unaligned
+    checkpoints, changes that do not say what the keys are, damaged files;
     ParallelismError for a parallelism above the new max parallelism; InvalidValueError for
     operators that are not in the savepoint, where all have that max parallelism and parallelism
     already, for an output that is inside it, and what SavepointWriter takes for no path;
@@ -87,22 +82,5 @@ def _rewritten(
     source = savepoint if isinstance(savepoint, Savepoint) else read_savepoint(savepoint)
     with SavepointRewriter(source, output, max_parallelism, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
-            try:
-                _write(operator, rewriter)
-            except InvalidValueError as error:  # of key groups or keys that are there twice
-                raise SavepointError(f"{source.path}: {error}") from None
+            operator.write(rewriter.scratch)
     return rewriter.report()
-
-
-def _write(operator: OperatorRewriter, rewriter: SavepointRewriter) -> None:
-    groups, parallelism = operator.max_parallelism, operator.parallelism
-    subtasks = [
-        compute_operator_index_for_key_group(groups, parallelism, key_group)
-        for key_group in range(groups)
-    ]
-    entries = (entry for task in operator.read_tasks for entry in task.entries())
-    if operator.is_moved:
-        entries = sorted_entries(entries, groups, operator.bytes, rewriter.scratch)
-    with closing(entries):
-        for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
-            operator.add(operator.task(subtask).write(of_subtask))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,19 +11,16 @@ from typing import NamedTuple
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
 from keygroups.rescale import restore_advice
+from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
-    OperatorStateHandle,
-    RawTimersHandle,
-    StreamHandle,
     SubtaskState,
 )
-from keygroups.savepoint._metadata.writer import write_metadata
+from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
+from keygroups.savepoint._operator_rewriter import OperatorRewriter, refused
 from keygroups.savepoint._savepoint import Operator, Savepoint
-from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
-from keygroups.savepoint._tasks.rewrite import RewriteTask
-from keygroups.savepoint._tasks.write import OperatorFiles, WrittenFile
+from keygroups.savepoint._tasks.write import WrittenFile
 
 
 class RewrittenState(NamedTuple):
@@ -93,60 +90,6 @@ class _Plan(NamedTuple):
     keyed: OperatorRewriter | None
 
 
-class OperatorRewriter(OperatorFiles):
-    """The keyed state of one operator: `read_tasks` read its entries, `task` writes a subtask.
-
-    `states` are its states. `is_moved` says whether entries change their key groups, so that
-    they have to be sorted; `bytes` is about how many they are.
-    """
-
-    def __init__(self, folder: OutputFolder, operator: Operator, new: OperatorMetadata) -> None:
-        old, groups = operator.max_parallelism, new.max_parallelism
-        self.label = operator.label
-        self.old_max_parallelism = old
-        self.is_moved = old != groups
-        self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
-        states, header = _merged_header(operator)
-        key_type = None
-        if states:
-            key = states[0].key_serializer
-            key_type = key.key_type
-            if key_type is None and old % groups:
-                raise _refused(
-                    operator,
-                    f"has keys of {key}, whose hash is not known here, so that the new max "
-                    f"parallelism must be a divisor of {old}, got {groups}",
-                )
-        numbers = {state.name: number for number, state in enumerate(states)}
-        self.read_tasks = [
-            RewriteTask(task, numbers, key_type, groups) for task in operator.tasks()
-        ]
-        super().__init__(folder, new.operator_id, header, states, groups, new.parallelism)
-
-
-def _merged_header(operator: Operator) -> tuple[tuple[StateDescriptor, ...], bytes]:
-    """Return the states of all subtasks and the header for them; subtasks may order them anew."""
-    states: dict[str, tuple[StateDescriptor, bytes]] = {}
-    keys = set()
-    for task in operator.tasks():
-        for handle in task.handles:
-            if isinstance(handle, RawTimersHandle):
-                raise _refused(
-                    operator,
-                    "has raw keyed state, such as timers on the heap beside RocksDB: take a "
-                    "savepoint in the canonical format",
-                )
-            header = task.header(handle)
-            keys.add(header.key_bytes)
-            for state, data in zip(header.states, header.state_bytes):
-                if states.setdefault(state.name, (state, data))[1] != data:
-                    raise _refused(operator, f"has other serializers of {state} in one subtask")
-    if len(keys) != 1:
-        raise _refused(operator, "has other serializers of keys in one subtask")
-    header_bytes = write_keyed_header(keys.pop(), [data for _, data in states.values()])
-    return tuple(state for state, _ in states.values()), header_bytes
-
-
 class SavepointRewriter(FolderWriter):
     """Writes a savepoint anew in a `with` block, in which the keyed state is to be written.
 
@@ -171,13 +114,9 @@ class SavepointRewriter(FolderWriter):
         if parallelism is not None:
             parallelism = check_bounds("parallelism", parallelism, *bound)
         super().__init__("output", output)
-        _check_outside(savepoint, self._folder)
+        check_outside("output", savepoint, self._folder)
         metadata = savepoint.metadata
-        if metadata.version < _OLDEST_VERSION or metadata.master_states:
-            raise SavepointError(
-                f"{savepoint.path}: cannot be written anew: version {metadata.version} of "
-                f"_metadata, states of hooks on the master {metadata.master_states}"
-            )
+        check_version(savepoint)
         chosen = _chosen(savepoint, operators)
         self._savepoint = savepoint
         news = [
@@ -207,59 +146,39 @@ class SavepointRewriter(FolderWriter):
         return RewriteReport(self._folder.path, tuple(map(_reported, self._plans)))
 
     def _finish(self) -> tuple[Collection[str], bytes]:
-        operators, names = [], []
-        for _, new, keyed in self._plans:
-            written = {} if keyed is None else keyed.written
-            names += [file.handle.stream.path for file in written.values()]
-            old = {subtask.index: subtask for subtask in new.subtasks}
-            subtasks = tuple(
-                self._subtask(old.get(index, SubtaskState(index)), written.get(index), names)
-                for index in sorted({*old, *written})
-            )
-            coordinator = self._copied(new.coordinator, names)
-            operators.append(replace(new, subtasks=subtasks, coordinator=coordinator))
         metadata = self._savepoint.metadata
+        copies = CopiedFiles(self._folder)
+        copied = copied_to(copies.of(self._savepoint.files))
+        written = [
+            write_operator(
+                with_keyed_state(new, {} if keyed is None else keyed.written),
+                metadata.version,
+                copied,
+            )
+            for _, new, keyed in self._plans
+        ]
+        names = [name for operator in self.operators for name in operator.file_names]
         # Flink takes null for the properties of a savepoint in the canonical format.
         properties = metadata.properties if metadata.kind == _CANONICAL else b""
-        metadata = replace(metadata, operators=tuple(operators), properties=properties)
-        return names, write_metadata(metadata)
+        metadata = replace(metadata, properties=properties)
+        return [*names, *copies.names], write_metadata(metadata, written)
 
     def _abandon(self) -> None:
         """Nothing is open: tasks close their files."""
 
-    def _subtask(
-        self, old: SubtaskState, written: WrittenFile | None, names: list[str]
-    ) -> SubtaskState:
-        return replace(
-            old,
-            managed_operator=self._operator_state(old.managed_operator, names),
-            raw_operator=self._operator_state(old.raw_operator, names),
-            managed_keyed=None if written is None else written.handle,
-        )
 
-    def _operator_state(
-        self, handle: OperatorStateHandle | None, names: list[str]
-    ) -> OperatorStateHandle | None:
-        # Flink opens a handle without bytes, but for that of merged files, which are none now.
-        if handle is None or not handle.stream.size:
-            return None
-        stream = self._copied(handle.stream, names)
-        assert stream is not None
-        return OperatorStateHandle(handle.states, stream)
-
-    def _copied(self, stream: StreamHandle | None, names: list[str]) -> StreamHandle | None:
-        """Copy a stream that is not in `_metadata` itself into the new savepoint."""
-        if stream is None or stream.data is not None:
-            return stream
-        name = f"copied-{len(names)}"
-        names.append(name)
-        with (
-            self._savepoint.files.open(stream) as source,
-            self._folder.create(name) as target,
-        ):
-            for chunk in source.chunks(0, source.size):
-                target.write(chunk)
-        return StreamHandle(source.size, path=name, is_relative=True)
+def with_keyed_state(
+    operator: OperatorMetadata, written: Mapping[int, WrittenFile]
+) -> OperatorMetadata:
+    """Return an operator with the keyed state that was written, by subtask, and no other."""
+    old = {subtask.index: subtask for subtask in operator.subtasks}
+    subtasks = []
+    for index in sorted({*old, *written}):
+        subtask = old.get(index, SubtaskState(index))
+        as_read = {name: data for name, data in subtask.as_read.items() if "keyed" not in name}
+        handle = written[index].handle if index in written else None
+        subtasks.append(replace(subtask, managed_keyed=handle, raw_keyed=None, as_read=as_read))
+    return replace(operator, subtasks=tuple(subtasks))
 
 
 def _reported(plan: _Plan) -> RewrittenOperator:
@@ -279,10 +198,20 @@ def _reported(plan: _Plan) -> RewrittenOperator:
     )
 
 
-def _check_outside(savepoint: Savepoint, folder: OutputFolder) -> None:
+def check_version(savepoint: Savepoint) -> None:
+    """Refuse to write a savepoint anew whose `_metadata` is of Flink 1.10 or older."""
+    if savepoint.version < _OLDEST_VERSION:
+        raise SavepointError(
+            f"{savepoint.path}: cannot be written anew: version {savepoint.version} of _metadata, "
+            f"the oldest that can be is {_OLDEST_VERSION}"
+        )
+
+
+def check_outside(name: str, savepoint: Savepoint, folder: OutputFolder) -> None:
+    """Refuse to write into the savepoint that is read."""
     if folder.is_within(savepoint.path):
         raise InvalidValueError(
-            f"output must be outside the savepoint {savepoint.path}, got {folder.path!r}"
+            f"{name} must be outside the savepoint {savepoint.path}, got {folder.path!r}"
         )
 
 
@@ -344,14 +273,14 @@ def _check_change(
 
 def _check_movable(operator: Operator, old: OperatorMetadata, new: OperatorMetadata) -> None:
     if any(subtask.has_channel_state for subtask in old.subtasks):
-        raise _refused(
+        raise refused(
             operator, "has in-flight data of an unaligned checkpoint: take a savepoint instead"
         )
     moves = old.parallelism != new.parallelism or (
         old.max_parallelism != new.max_parallelism and _has_keyed_state(old)
     )
     if moves and any(subtask.is_finished for subtask in old.subtasks):
-        raise _refused(operator, "has subtasks that are finished, and others that are not")
+        raise refused(operator, "has subtasks that are finished, and others that are not")
 
 
 def _has_keyed_state(operator: OperatorMetadata) -> bool:
@@ -361,9 +290,3 @@ def _has_keyed_state(operator: OperatorMetadata) -> bool:
 def _has_operator_state(subtask: SubtaskState) -> bool:
     handles = (subtask.managed_operator, subtask.raw_operator)
     return any(handle is not None and handle.stream.size for handle in handles)
-
-
-def _refused(operator: Operator, why: str) -> SavepointError:
-    return SavepointError(
-        f"{operator._files.base}: operator {operator.label} cannot be written anew: it {why}"
-    )

@@ -18,7 +18,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
-from keygroups.savepoint._files.files import Files, check_path, check_place
+from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
@@ -26,13 +26,20 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._sources.source_splits import (
+    READER_STATE,
+    SourceSplits,
+    read_source_splits,
+)
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
 
-_FLINK_2 = 5  # the first version of _metadata that Flink 2 writes
+FLINK_2 = 5
+"""The first version of `_metadata` that Flink 2 writes."""
+
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -80,6 +87,7 @@ class Operator:
         uid: str | None = None,
     ) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
+        self._coordinator = metadata.coordinator
         self._files = files
         self._context = context
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
@@ -226,6 +234,41 @@ class Operator:
                         self._files, handle, subtask.index, is_raw, self._context
                     )
 
+    def coordinator_state(self) -> bytes | None:
+        """Return the state of the operator's coordinator, None where it has none.
+
+        Raises SavepointError where it cannot be read.
+        """
+        if self._coordinator is None:
+            return None
+        with self._files.open(self._coordinator) as stream:
+            return stream.read(0, stream.size)
+
+    def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
+        """Return the splits of a source of the new kind (FLIP-27), where each goes on.
+
+        Those of Kafka's and of file sources are decoded, of others the bytes are told. `ends`
+        maps partitions of Kafka, each a topic and a number, to the offset that the next record
+        written there gets, which tells the lag of each split; the ends of partitions that the
+        source does not read are not looked at.
+
+        Raises InvalidValueError for an operator that is no such source, and for ends of one that
+        is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
+        """
+        elements: list[tuple[int, object]] = []
+        is_source = False
+        for state in self.operator_state():
+            if state.state == READER_STATE.name and state.mode == "SPLIT_DISTRIBUTE":
+                is_source = True
+                elements += [(state.subtask, element) for element in state.elements]
+        if not is_source:
+            raise InvalidValueError(
+                f"operator {show(self.label)} must be a source, got one without "
+                f"{READER_STATE.name}"
+            )
+        name = f"{self._files.base}: operator {self.label}"
+        return read_source_splits(elements, self.coordinator_state(), name, ends)
+
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order
         names = set()
@@ -253,6 +296,26 @@ class Operator:
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
 
 
+def find_operator(operators: Collection[Operator], name: str) -> Operator:
+    """Return an operator by its uid, its name or its id, as `Savepoint.operator` does."""
+    text = check_str("operator", name)
+    by_uid = operator_id_of(text)
+    for operator in operators:
+        if by_uid == operator.operator_id:
+            operator.uid = text
+            return operator
+    matching = [
+        operator
+        for operator in operators
+        if text in (operator.operator_id, operator.uid, operator.name)
+    ]
+    if len(matching) == 1:
+        return matching[0]
+    labels = ", ".join(operator.label for operator in matching or operators)
+    problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
+    raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+
+
 class Savepoint:
     """A savepoint or checkpoint; `str()` lists its operators.
 
@@ -264,7 +327,7 @@ class Savepoint:
 
     def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
         metadata = read_metadata(*files.metadata())
-        kryo_version = 5 if metadata.version >= _FLINK_2 else 2
+        kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
         self.files = files
         self.metadata = metadata
@@ -282,22 +345,7 @@ class Savepoint:
         A uid is known in every version of Flink, as the id is its hash; the operator has it from
         then on. Raises InvalidValueError where there is none, or more than one of that name.
         """
-        text = check_str("operator", name)
-        by_uid = operator_id_of(text)
-        for operator in self.operators:
-            if by_uid == operator.operator_id:
-                operator.uid = text
-                return operator
-        matching = [
-            operator
-            for operator in self.operators
-            if text in (operator.operator_id, operator.uid, operator.name)
-        ]
-        if len(matching) == 1:
-            return matching[0]
-        labels = ", ".join(operator.label for operator in matching or self.operators)
-        problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
-        raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
+        return find_operator(self.operators, name)
 
     def check_restore(
         self, operator: Operator | str, parallelism: int, max_parallelism: int | None = None
@@ -356,12 +404,7 @@ def read_savepoint(
     for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
     """
     text = check_path("path", path)
-    if not isinstance(moved, Mapping) and moved is not None:
-        raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
-    prefixes = {
-        check_str("path in moved", old): check_place("path in moved", new)
-        for old, new in (moved or {}).items()
-    }
+    prefixes = check_moved(moved)
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]

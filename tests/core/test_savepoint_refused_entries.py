@@ -416,14 +416,8 @@ def test_names_that_are_written(name: str, tmp_path: Path) -> None:
 
 
 def test_an_encoder_of_what_only_the_job_can_write() -> None:
-    """Keys of its own classes; timers, and state of windows."""
+    """Keys of its own classes."""
     with pytest.raises(UnsupportedKeyTypeError, match=r"keys of POJO\(.*\) cannot be written"):
         EntryEncoder(point("2.3.0-pojo-canonical").read().operator("pojo").states, 128)
-    for uid in ("by-string", "tumbling"):
-        encoder = EntryEncoder(point("2.3.0-heap-canonical").read().operator(uid).states, 128)
-        for number, state in enumerate(encoder.states):
-            if state.value_serializer is None or state.namespace_serializer.name == "TIME_WINDOW":
-                with pytest.raises(InvalidValueError, match="it is of timers or windows"):
-                    encoder.encode(number, "a", 5)
     with pytest.raises(InvalidValueError, match="states must be at least one, got none"):
         EntryEncoder([], 128)

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import BinaryIO, cast
 from urllib.parse import unquote
 
-from keygroups._checks import show
+from keygroups._checks import check_str, show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -99,11 +99,11 @@ class Files:
         folder = local_path(root)
         with _opened(name, name if folder is None else self._real(stream, folder, rest)) as file:
             size = _size_of(file)
-            end = stream.start + stream.size
+            end = stream.start + stream.file_size
             if size is not None and (size < end if stream.is_segment else size != end):
                 start = f" from {stream.start} on" if stream.is_segment else ""
                 raise SavepointError(
-                    f"{name}: the file has {size} bytes, its handle says {stream.size}{start}"
+                    f"{name}: the file has {size} bytes, its handle says {stream.file_size}{start}"
                 )
             yield OpenStream(stream, file, name)
 
@@ -112,18 +112,10 @@ class Files:
         if stream.is_relative:
             root, rest = self.base, f"/{stream.path}"
         else:
-            root, rest = self._moved_to(stream.path) or self._named(stream)
+            root, rest = moved_path(stream.path, self._moved) or self._named(stream)
         if not _is_plain(rest, local_path(root) is None):
             raise self._error(stream, "")
         return root, rest
-
-    def _moved_to(self, path: str) -> tuple[str, str] | None:
-        for said in (path, _without_scheme(path)):
-            for old, new in self._moved.items():
-                start = old.rstrip("/")
-                if said == old or said.startswith(f"{start}/"):
-                    return new, said[len(start) :]
-        return None
 
     def _named(self, stream: StreamHandle) -> tuple[str, str]:
         if not _ABSOLUTE.match(stream.path) or "::" in stream.path:
@@ -188,7 +180,7 @@ class OpenStream:
     """A stream that is open."""
 
     def __init__(self, stream: StreamHandle, file: BinaryIO | None, name: str) -> None:
-        self.size = stream.size
+        self.size = stream.file_size
         self.name = name
         self._stream = stream
         self._file = file
@@ -217,6 +209,31 @@ class OpenStream:
 
     def _error(self, offset: int, message: str) -> SavepointError:
         return SavepointError(f"{self.name}, offset {offset}: {message}")
+
+
+def moved_path(path: str, moved: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the folder that the start of a path is moved to, and the rest; None if it is not."""
+    for said in (path, _without_scheme(path)):
+        for old, new in moved.items():
+            start = old.rstrip("/")
+            if said == old or said.startswith(f"{start}/"):
+                return new, said[len(start) :]
+    return None
+
+
+def path_in_metadata(path: str) -> str:
+    """Return the path of a folder as `_metadata` has it: a URL without a slash at the end."""
+    local = local_path(path)
+    return path.rstrip("/") if local is None else f"file:{local.absolute().as_posix()}"
+
+
+def job_folder(path: str) -> str | None:
+    """Return the folder of the job whose checkpoint, shared or other file has a path, if one has.
+
+    Flink: AbstractFsCheckpointStorageAccess, for the names in it.
+    """
+    places = [*_OF_JOB.finditer(path)]
+    return path[: places[-1].start()] if places else None
 
 
 def _without_scheme(path: str) -> str:
@@ -263,6 +280,16 @@ def check_place(name: str, path: object) -> str:
     if not text or ("://" in text and text.rstrip("/").endswith(":")):
         raise InvalidValueError(f"{name} must name a folder or file, got {show(text)}")
     return text
+
+
+def check_moved(moved: Mapping[str, str] | None) -> dict[str, str]:
+    """Return what paths start with and where that is now, both as text."""
+    if not isinstance(moved, Mapping) and moved is not None:
+        raise InvalidTypeError(f"moved must be a mapping of paths, got {show(moved)}")
+    return {
+        check_str("path in moved", old): check_place("path in moved", new)
+        for old, new in (moved or {}).items()
+    }
 
 
 def check_path(name: str, path: object) -> str:

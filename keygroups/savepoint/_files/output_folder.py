@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from keygroups._checks import show
 from keygroups.errors import (
+    InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     LeftoverWarning,
@@ -95,6 +96,11 @@ class OutputFolder:
         return InvalidValueError(
             f"{self._name} must be of a new folder, got {self.path!r}: it is there"
         )
+
+    @property
+    def writing_path(self) -> str:
+        """The path or URL where its files are until it is whole."""
+        return self.path if self._local is None else str(self._beside)
 
     @property
     def _filesystem(self) -> Any:
@@ -228,6 +234,29 @@ class OutputFolder:
         return None if self._local is None else self._beside
 
 
+def replace_file(path: str, data: bytes) -> None:
+    """Write a file that may be there already: it has what it had, or all of the new bytes."""
+    local = local_path(path)
+    try:
+        if local is None:
+            filesystem, inner = import_fsspec(path).core.url_to_fs(path)
+            filesystem.pipe_file(inner, data)
+            return
+        beside = local.with_name(f".{local.name}.{uuid.uuid4().hex}.writing")
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(local)
+        finally:
+            beside.unlink(missing_ok=True)
+    except KeyGroupsError:
+        raise
+    except Exception as error:  # as of all that fsspec needs
+        raise file_error(path, "written", error) from None
+
+
 def _is_same(path: Path, other: Path) -> bool:
     with suppress(OSError):
         return path.samefile(other)
@@ -247,8 +276,16 @@ class FolderWriter(ABC):
 
     def __init__(self, name: str, path: str | os.PathLike[str]) -> None:
         self._folder = OutputFolder(name, check_path(name, path))
+        self._is_written = self._is_over = False
+
+    def __reduce__(self) -> NoReturn:
+        raise InvalidTypeError(
+            f"a {type(self).__name__} cannot be copied or pickled, as it is one folder that it "
+            "writes: its tasks can"
+        )
 
     def __enter__(self: W) -> W:
+        self._check_open()
         for folder in self._folder.leftovers():
             warnings.warn(
                 f"{printable(str(folder))} was left by a writer that was killed, unless one is at "
@@ -266,15 +303,20 @@ class FolderWriter(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_whole = False
+        self._is_over = True
         try:
             if error is None:
                 self._folder.commit(*self._finish())
-                is_whole = True
+                self._is_written = True
         finally:
-            if not is_whole:
+            if not self._is_written:
                 self._abandon()
                 self._folder.remove()
+
+    def _check_open(self) -> None:
+        """Refuse to write anything after the `with` block."""
+        if self._is_over:
+            raise InvalidValueError(f"{self._folder.path}: nothing can be added after the block")
 
     @abstractmethod
     def _abandon(self) -> None:

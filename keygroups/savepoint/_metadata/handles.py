@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from mmh3 import hash_bytes
 
@@ -15,7 +17,8 @@ class StreamHandle:
 
     The file is `path`, relative to the directory of `_metadata` if `is_relative`. It has nothing
     else, or if `is_segment` the stream from `start` on among others.
-    To Flink two streams in `_metadata` are one and the same if they have the same `name`.
+    To Flink two streams in `_metadata` are one and the same if they have the same `name`. Of a
+    file of changes it does not count the first byte: `uncounted` is 1.
     """
 
     size: int
@@ -25,6 +28,12 @@ class StreamHandle:
     is_segment: bool = False
     start: int = 0
     name: str = field(default="", compare=False)
+    uncounted: int = field(default=0, compare=False)
+
+    @property
+    def file_size(self) -> int:
+        """How many bytes the file has, unless it is a segment."""
+        return self.size + self.uncounted
 
 
 @dataclass(frozen=True)
@@ -85,9 +94,28 @@ class OperatorStateHandle:
     stream: StreamHandle
 
 
+Place = tuple[int, int, "StreamHandle | OperatorStateHandle | str"]
+"""Where bytes start and end, and what they say: a handle, or the path of a folder."""
+
+
+class FieldBytes(NamedTuple):
+    """The bytes that a field was read from, and the places in them that say where files are.
+
+    Operator state in merged files is there as a whole, with the flag before it, and then what is
+    in it.
+    """
+
+    value: object
+    data: bytes
+    places: tuple[Place, ...]
+
+
 @dataclass(frozen=True)
 class SubtaskState:
-    """What one subtask wrote."""
+    """What one subtask wrote.
+
+    `as_read` has the bytes of the fields that are not empty, by their names.
+    """
 
     index: int
     is_finished: bool = False
@@ -96,6 +124,7 @@ class SubtaskState:
     managed_keyed: KeyedHandle | None = None
     raw_keyed: RawTimersHandle | None = None
     has_channel_state: bool = False
+    as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def keyed(self) -> tuple[KeyedHandle, ...]:
@@ -106,7 +135,10 @@ class SubtaskState:
 
 @dataclass(frozen=True)
 class OperatorMetadata:
-    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them."""
+    """One operator; `name` and `uid` are empty before Flink 2.0, which did not store them.
+
+    `as_read` has the bytes of the coordinator's handle.
+    """
 
     operator_id: str
     name: str
@@ -116,14 +148,15 @@ class OperatorMetadata:
     subtasks: tuple[SubtaskState, ...]
     is_fully_finished: bool = False
     coordinator: StreamHandle | None = None
+    as_read: Mapping[str, FieldBytes] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
 class Metadata:
     """All of `_metadata`; `kind` is "canonical savepoint", "native savepoint" or "checkpoint".
 
-    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states` is
-    how many states hooks of the job's own have on the master.
+    `properties` are the bytes of the CheckpointProperties, from version 4 on; `master_states`
+    those of each state that a hook of the job's own has on the master.
     """
 
     version: int
@@ -131,7 +164,7 @@ class Metadata:
     kind: str | None
     operators: tuple[OperatorMetadata, ...]
     properties: bytes = b""
-    master_states: int = 0
+    master_states: tuple[bytes, ...] = ()
 
 
 def operator_id_of(uid: str) -> str:

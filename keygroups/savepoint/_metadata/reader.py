@@ -7,6 +7,7 @@ this is MetadataV2V3SerializerBase, of org.apache.flink.runtime.checkpoint.metad
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from posixpath import normpath
 from typing import TypeVar
@@ -34,11 +35,13 @@ from keygroups.savepoint._metadata.codes import (
 from keygroups.savepoint._metadata.handles import (
     ChangelogHandle,
     ChangesHandle,
+    FieldBytes,
     KeyedHandle,
     KeyGroupsHandle,
     Metadata,
     OperatorMetadata,
     OperatorStateHandle,
+    Place,
     RawTimersHandle,
     RocksDBHandle,
     StreamHandle,
@@ -61,17 +64,17 @@ def read_metadata(data: bytes, name: str) -> Metadata:
         raise cursor.error("this is not the _metadata of a Flink savepoint or checkpoint")
     version = cursor.expect("version of _metadata", cursor.i32(), *VERSIONS)
     checkpoint_id = cursor.i64()
-    master_states = cursor.count(8)
-    for _ in range(master_states):
+    master_states = []
+    for _ in range(cursor.count(8)):
         cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, MASTER_STATE_MAGIC)
-        cursor.take(cursor.i32())
+        master_states.append(cursor.take(cursor.i32()))
     reader = _MetadataReader(cursor, version)
     operators = tuple(reader.operators())
     start = cursor.pos
     kind = _kind(cursor) if version >= 4 else None
     if cursor.left:
         raise cursor.error(f"{cursor.left} bytes are left after the end")
-    return Metadata(version, checkpoint_id, kind, operators, data[start:], master_states)
+    return Metadata(version, checkpoint_id, kind, operators, data[start:], tuple(master_states))
 
 
 def _kind(cursor: Cursor) -> str | None:
@@ -91,6 +94,7 @@ class _MetadataReader:
         self._cursor = cursor
         self._version = version
         self._own: list[StreamHandle] = []
+        self._places: list[Place] = []  # of the field that is read
 
     def operators(self) -> Iterator[OperatorMetadata]:
         ids = set()
@@ -131,10 +135,11 @@ class _MetadataReader:
                 f"max parallelism {max_parallelism}"
             )
         coordinator = None
+        as_read: dict[str, FieldBytes] = {}
         if self._version == 2:
             cursor.i32()  # the length of its chain
         else:
-            coordinator = self._stream()
+            coordinator = self._field("coordinator", as_read, self._stream)
             if coordinator is not None:
                 self._own.append(coordinator)
         is_finished = cursor.i32() == FULLY_FINISHED
@@ -154,6 +159,7 @@ class _MetadataReader:
             subtasks,
             is_finished,
             coordinator,
+            as_read,
         )
 
     def _check_subtasks(self, operator_id: str, subtasks: tuple[SubtaskState, ...]) -> None:
@@ -201,24 +207,40 @@ class _MetadataReader:
         if self._version == 2:
             cursor.i64()
             cursor.expect("number of legacy states", cursor.i32(), 0)
-        operator_states = [self._operator_state() if cursor.i32() else None for _ in range(2)]
-        managed_keyed = self._keyed_state(max_parallelism)
-        raw_keyed = self._raw_keyed(max_parallelism)
-        channels = 0
-        if self._version >= 3:
-            for _ in range(2):  # input channels, then result subpartitions
-                count = cursor.count(9)
-                channels += count
-                for _ in range(count):
-                    self._skip_channel()
+        as_read: dict[str, FieldBytes] = {}
         return SubtaskState(
             index,
-            managed_operator=operator_states[0],
-            raw_operator=operator_states[1],
-            managed_keyed=managed_keyed,
-            raw_keyed=raw_keyed,
-            has_channel_state=channels > 0,
+            managed_operator=self._field("managed_operator", as_read, self._operator_state),
+            raw_operator=self._field("raw_operator", as_read, self._operator_state),
+            managed_keyed=self._field(
+                "managed_keyed", as_read, lambda: self._keyed_state(max_parallelism)
+            ),
+            raw_keyed=self._field("raw_keyed", as_read, lambda: self._raw_keyed(max_parallelism)),
+            has_channel_state=self._version >= 3
+            and self._field("has_channel_state", as_read, self._channels),
+            as_read=as_read,
         )
+
+    def _field(self, name: str, as_read: dict[str, FieldBytes], read: Callable[[], T]) -> T:
+        """Read a field, and keep its bytes unless they say that there is nothing."""
+        cursor, start = self._cursor, self._cursor.pos
+        self._places.clear()
+        value = read()
+        data = cursor.data[start : cursor.pos]
+        if any(data):
+            places = [(at - start, end - start, said) for at, end, said in self._places]
+            as_read[name] = FieldBytes(value, data, tuple(places))
+        return value
+
+    def _channels(self) -> bool:
+        """Read past the states of channels, and return whether there are any."""
+        cursor, channels = self._cursor, 0
+        for _ in range(2):  # input channels, then result subpartitions
+            count = cursor.count(9)
+            channels += count
+            for _ in range(count):
+                self._skip_channel()
+        return channels > 0
 
     def _skip_channel(self) -> None:
         """Read past the handle of a channel's state.
@@ -242,6 +264,14 @@ class _MetadataReader:
         self._stream()
 
     def _stream(self) -> StreamHandle | None:
+        """Read where bytes are, if any are, and keep where that is said."""
+        start = self._cursor.pos
+        stream = self._read_stream()
+        if stream is not None:
+            self._places.append((start, self._cursor.pos, stream))
+        return stream
+
+    def _read_stream(self) -> StreamHandle | None:
         """Read where bytes are. Flink: deserializeStreamStateHandle."""
         cursor = self._cursor
         code = cursor.u8()
@@ -292,8 +322,13 @@ class _MetadataReader:
         return size
 
     def _operator_state(self) -> OperatorStateHandle | None:
-        """Read a handle of operator state. Flink: deserializeOperatorStateHandle."""
-        cursor = self._cursor
+        """Read a handle of operator state, if a flag says that there is one.
+
+        Flink: deserializeOperatorStateHandle.
+        """
+        cursor, start = self._cursor, self._cursor.pos
+        if not cursor.i32():
+            return None
         code = cursor.expect("operator state handle", cursor.u8(), *OPERATOR_STATE_HANDLES)
         if code == HandleCode.NULL_HANDLE:
             return None
@@ -304,11 +339,16 @@ class _MetadataReader:
                 raise cursor.error(f"operator state {show(name)} is there twice")
             names.add(name)
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
-        if code == HandleCode.SEGMENT_PARTITIONABLE_OPERATOR_STATE_HANDLE:
-            cursor.utf(), cursor.utf()
-            if cursor.bool():
-                return OperatorStateHandle(tuple(states), self._stream() or StreamHandle(0, b""))
-        return OperatorStateHandle(tuple(states), self._own_stream())
+        if code == HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE:
+            return OperatorStateHandle(tuple(states), self._own_stream())
+        for _ in range(2):  # folders, of the task and of all
+            at, folder = cursor.pos, cursor.utf()
+            self._places.append((at, cursor.pos, folder))
+        is_empty = cursor.bool()
+        stream = self._stream() or StreamHandle(0, b"") if is_empty else self._own_stream()
+        handle = OperatorStateHandle(tuple(states), stream)
+        self._places.insert(0, (start, cursor.pos, handle))
+        return handle
 
     def _raw_keyed(self, max_parallelism: int) -> RawTimersHandle | None:
         """Read the handle of raw keyed state.
@@ -372,7 +412,7 @@ class _MetadataReader:
             cursor.utf()
             size = sum(len(change) for _, change in changes)
             return ChangesHandle(size, changes=changes) if changes else None
-        streams = self._list(9, lambda: (self._size(), self._some_stream()))
+        streams = self._list(9, lambda: (self._size(), self._changes_stream()))
         size = self._size()
         cursor.i64()  # how much was new
         cursor.utf()
@@ -380,6 +420,15 @@ class _MetadataReader:
             cursor.utf()
         self._check_apart({stream for _, stream in streams})
         return ChangesHandle(size, streams) if streams else None
+
+    def _changes_stream(self) -> StreamHandle:
+        """Read the handle of a stream of changes, of which a file has a byte more in front."""
+        stream = self._some_stream()
+        if stream.data is None:
+            start, end, _ = self._places.pop()
+            stream = replace(stream, uncounted=1)
+            self._places.append((start, end, stream))
+        return stream
 
     def _check_offsets(self, offsets: tuple[int, ...], size: int, lowest: int) -> None:
         """Check that key groups follow one another in a stream; -1 or 0 may say there is none."""

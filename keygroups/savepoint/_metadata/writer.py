@@ -1,13 +1,23 @@
-"""Writes the file `_metadata` in the layout that `reader` reads, of canonical savepoints.
+"""Writes the file `_metadata` in the layout that `reader` reads: copies, and canonical savepoints.
 
 Where a function names a method of Flink alone, it is one of MetadataV2V3SerializerBase.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
 from keygroups._serializers.data_output import i32, i64, longs, utf
-from keygroups.savepoint._metadata.codes import FULLY_FINISHED, MAGIC, MODES, HandleCode
+from keygroups.savepoint._metadata.codes import (
+    FULLY_FINISHED,
+    MAGIC,
+    MASTER_STATE_MAGIC,
+    MODES,
+    HandleCode,
+)
 from keygroups.savepoint._metadata.handles import (
+    FieldBytes,
     KeyGroupsHandle,
     Metadata,
     OperatorMetadata,
@@ -27,63 +37,150 @@ _NULL, _INLINE, _RELATIVE, _CANONICAL, _OPERATOR_STATE = (
     )
 )
 _NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
+_PATH_OF_FILE, _PATH_OF_SEGMENT = 9, 21  # where it is in the bytes of a handle
+_MASTER_STATE = MASTER_STATE_MAGIC.to_bytes(4, "big")
+
+T = TypeVar("T")
+
+Streams = Callable[[StreamHandle], StreamHandle]
+"""Returns where a stream of a savepoint is in its copy: itself if it stays."""
+
+Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes | None"]
+"""Returns the bytes for a handle or the path of a folder, which was read from others.
+
+None keeps them. With a handle that is replaced goes all that is in it.
+"""
 
 
-def write_metadata(metadata: Metadata) -> bytes:
-    """Return the bytes of `_metadata` of a version from 3 on.
+def write_metadata(metadata: Metadata, operators: Iterable[bytes]) -> bytes:
+    """Return the bytes of `_metadata` of a version from 3 on, with the bytes of its operators.
 
-    Keyed state is managed, canonical and in relative files or inline; there is no channel state.
     Flink: Checkpoints.storeCheckpointMetadata, MetadataV2V3SerializerBase.serializeMetadata.
     """
-    version = metadata.version
+    written = tuple(operators)
+    masters = (_MASTER_STATE + i32(len(state)) + state for state in metadata.master_states)
     return b"".join(
         (
             i32(MAGIC),
-            i32(version),
+            i32(metadata.version),
             i64(metadata.checkpoint_id),
-            i32(0),  # states of the master, which Flink has had no use for since 1.2
-            i32(len(metadata.operators)),
-            *(_operator(operator, version) for operator in metadata.operators),
-            metadata.properties or _NO_PROPERTIES if version >= 4 else b"",
+            i32(len(metadata.master_states)),
+            *masters,
+            i32(len(written)),
+            *written,
+            metadata.properties or _NO_PROPERTIES if metadata.version >= 4 else b"",
         )
     )
 
 
-def _operator(operator: OperatorMetadata, version: int) -> bytes:
-    """Return an operator. Flink: MetadataV3Serializer (V5).serializeOperatorState."""
+def write_operator(
+    operator: OperatorMetadata, version: int, replace: Replace | None = None
+) -> bytes:
+    """Return an operator as a version of `_metadata` from 3 on has it.
+
+    What is as it was read keeps its bytes, but for what `replace` returns others for.
+    All else has to be managed state, canonical if it is keyed, in relative files or inline.
+    Flink: MetadataV3Serializer (V5).serializeOperatorState.
+    """
+    coordinator = operator.as_read.get("coordinator")
     fields = [
         bytes.fromhex(operator.operator_id),
         i32(operator.parallelism),
         i32(operator.max_parallelism),
-        _stream(operator.coordinator),
+        _field(operator.coordinator, coordinator, replace, _stream),
     ]
     if version >= 5:
         fields = [utf("name", operator.name), utf("uid", operator.uid), *fields]
     if operator.is_fully_finished:
         return b"".join((*fields, i32(FULLY_FINISHED)))
-    return b"".join((*fields, i32(len(operator.subtasks)), *map(_subtask, operator.subtasks)))
+    subtasks = (_subtask(subtask, replace) for subtask in operator.subtasks)
+    return b"".join((*fields, i32(len(operator.subtasks)), *subtasks))
 
 
-def _subtask(subtask: SubtaskState) -> bytes:
+def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
     """Return a subtask. Flink: MetadataV3Serializer.serializeSubtaskState."""
     if subtask.is_finished:
         return i32(-subtask.index - 1)
-    handles = (subtask.managed_operator, subtask.raw_operator)
-    return b"".join(
-        (
-            i32(subtask.index),
-            *(i32(0) if state is None else i32(1) + _operator_state(state) for state in handles),
-            _keyed(subtask.managed_keyed),
-            _NULL,  # no raw keyed state
-            i32(0),  # nor state of input channels
-            i32(0),  # nor of result subpartitions
-        )
+    fields: tuple[tuple[str, Callable[[Any], bytes]], ...] = (
+        ("managed_operator", _operator_state),
+        ("raw_operator", _operator_state),
+        ("managed_keyed", _keyed),
+        ("raw_keyed", _keyed),
+        ("has_channel_state", _no_channels),
+    )
+    return i32(subtask.index) + b"".join(
+        _field(getattr(subtask, name), subtask.as_read.get(name), replace, write)
+        for name, write in fields
     )
 
 
-def _operator_state(handle: OperatorStateHandle) -> bytes:
+def _field(
+    value: T, as_read: FieldBytes | None, replace: Replace | None, write: Callable[[T], bytes]
+) -> bytes:
+    """Return the bytes of a field: those that it was read from, unless it has another value."""
+    if as_read is None or as_read.value != value:
+        return write(value)
+    if replace is None:
+        return as_read.data
+    written: list[bytes] = []
+    pos = 0
+    for start, end, said in as_read.places:
+        replaced = replace(said, as_read.data[start:end]) if start >= pos else None
+        if replaced is not None:
+            written += as_read.data[pos:start], replaced
+            pos = end
+    return b"".join((*written, as_read.data[pos:]))
+
+
+def copied_to(streams: Streams) -> Replace:
+    """Return what replaces handles by those of streams that are copied."""
+
+    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(said, StreamHandle):
+            new = streams(said)
+            return None if new is said else _stream(new)
+        assert isinstance(said, OperatorStateHandle)  # of which folders are a part
+        # In merged files Flink takes none but a segment, which a copy is no more. It opens any
+        # other handle without bytes.
+        stream = said.stream
+        return _operator_state(
+            OperatorStateHandle(said.states, streams(stream)) if stream.size else None
+        )
+
+    return replaced
+
+
+def moved_to(path_of: Callable[[str], str], name_of: Callable[[str], str]) -> Replace:
+    """Return what replaces paths; `name_of` says by which name a file is in the new folder.
+
+    That is "" where it is elsewhere; only a file of its own can be named so.
+    """
+
+    def replaced(said: StreamHandle | OperatorStateHandle | str, data: bytes) -> bytes | None:
+        if isinstance(said, str):
+            return utf("folder", path_of(said))
+        if isinstance(said, OperatorStateHandle) or said.data is not None or said.is_relative:
+            return None
+        name = "" if said.is_segment else name_of(said.path)
+        if name:
+            return _stream(StreamHandle(said.size, path=name, is_relative=True))
+        start = _PATH_OF_SEGMENT if said.is_segment else _PATH_OF_FILE
+        end = start + 2 + int.from_bytes(data[start : start + 2], "big")
+        return data[:start] + utf("file", path_of(said.path)) + data[end:]
+
+    return replaced
+
+
+def _no_channels(has_channel_state: bool) -> bytes:
+    assert not has_channel_state
+    return bytes(8)  # none of input channels, none of result subpartitions
+
+
+def _operator_state(handle: OperatorStateHandle | None) -> bytes:
     """Return a handle of operator state. Flink: serializeOperatorStateHandle."""
-    written = [_OPERATOR_STATE, i32(len(handle.states))]
+    if handle is None:
+        return i32(0)
+    written = [i32(1), _OPERATOR_STATE, i32(len(handle.states))]
     for name, mode, offsets in handle.states:
         written += utf("state", name), bytes((MODES.index(mode),))
         written += i32(len(offsets)), longs(offsets)

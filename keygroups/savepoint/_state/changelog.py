@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -106,7 +105,7 @@ class Changelog(Format):
             raise self._error(f"cannot be replayed: {error}") from None
         reads = {name: reader_of(layout_of(state)).framed for name, state in states.items()}
         materialized = merge(
-            *(keyed.framed_entries(selection) for keyed in self._materialized),
+            *(keyed.framed_entries(selection, has_keys=False) for keyed in self._materialized),
             key=lambda entry: entry.key_group,
         )
         ahead = next(materialized, None)
@@ -188,8 +187,6 @@ class Changelog(Format):
             if stream in seen:
                 raise self._error("come back to a file")
             seen.add(stream)
-            if stream.data is None:  # of a file Flink does not count the first byte
-                stream = replace(stream, size=stream.size + 1)
             with self._files.open(stream) as opened:
                 if opened.read(0, 1) != b"\0":
                     raise self._error("are compressed, which is not read here")

@@ -44,8 +44,8 @@ class StateEntry(NamedTuple):
 class FramedEntry(NamedTuple):
     """An entry as the bytes that a canonical savepoint frames, with its key.
 
-    `key` is that of the stream, None where it has no key type; `encoded_key` is all after the key
-    group, namespace and user key too.
+    `key` is that of the stream, None where it has no key type or was not asked for; `encoded_key`
+    is all after the key group, namespace and user key too.
     """
 
     state: str

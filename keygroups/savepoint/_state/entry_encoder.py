@@ -7,14 +7,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import LONG_MIN, show
+from keygroups._serializers.scalars import read_long
 from keygroups._values.checks import refused_key
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import SEPARATOR, layout_of
-from keygroups.state_keys import composite_key_reader
+from keygroups.state_keys import composite_key_reader, timer_key_reader
 
 
 class EncodedEntry(NamedTuple):
@@ -58,21 +59,27 @@ class EntryEncoder:
         self,
         state: int,
         key: Any,
-        value: Any,
+        value: Any = None,
         user_key: Any = None,
         last_access: int | None = None,
+        namespace: Any = None,
+        timestamp: int | None = None,
     ) -> EncodedEntry:
         """Return an entry of the state with this number, as bytes with its key group.
 
         `user_key` is the key in a MAP, None in other states; `last_access` the epoch
         milliseconds of a state with a time to live, which elements of a LIST may have
-        themselves, as a TtlValue. Raises InvalidTypeError or InvalidValueError for what is no
-        entry of the state.
+        themselves, as a TtlValue. `namespace` is None in state without one, else a value of its
+        serializer, such as a TimeWindow; `timestamp` the epoch milliseconds of a timer, which has
+        no value. Raises InvalidTypeError or InvalidValueError for what is no entry of the state,
+        UnsupportedKeyTypeError for what only the job can write.
         """
         code = hash_code(key, self._key_type)  # which checks the key too
-        rest, encoded = self._encoders[state](user_key, value, last_access)
+        encode = self._encoders[state]
+        written = self._write_key(key)
+        start, encoded = encode(written, namespace, user_key, value, last_access, timestamp)
         key_group = compute_key_group_for_key_hash(code, self._max_parallelism)
-        return EncodedEntry(key_group, state, self._write_key(key) + rest, encoded)
+        return EncodedEntry(key_group, state, start, encoded)
 
     def encode_key(self, key: Any) -> bytes:
         """Return the bytes of a key that is known to be of its type, as one with a key group is.
@@ -84,13 +91,19 @@ class EntryEncoder:
         return self._write_key(key)
 
     def encode_value(
-        self, state: int, value: Any, user_key: Any = None, last_access: int | None = None
+        self,
+        state: int,
+        encoded_key: bytes,
+        value: Any,
+        user_key: Any = None,
+        last_access: int | None = None,
     ) -> tuple[bytes, bytes]:
-        """Return what follows the key in the bytes of an entry's key, and those of its value.
+        """Return the bytes of the key and of the value of an entry without a namespace.
 
-        The arguments are those of `encode`, and so is what is raised.
+        `encoded_key` is what `encode_key` returned; the others are those of `encode`, and so is
+        what is raised.
         """
-        return self._encoders[state](user_key, value, last_access)
+        return self._encoders[state](encoded_key, None, user_key, value, last_access, None)
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key."""
@@ -113,10 +126,17 @@ def joined_lists(
 
 def name_of(entry: EncodedEntry, states: Sequence[StateDescriptor]) -> str:
     """Return a name for an entry of some states, for error messages: its key and its state."""
-    state = states[entry.state]
-    read = composite_key_reader(
-        state.key_serializer, state.namespace_serializer, state.user_key_serializer
-    )
-    key, _, user_key, _, _ = read(entry.key, 0, len(entry.key))
+    state, (_, _, encoded, _) = states[entry.state], entry
+    start = layout_of(state).before_key
+    parts = (state.key_serializer, state.namespace_serializer)
+    if start:
+        read = timer_key_reader(*parts)
+    else:
+        read = composite_key_reader(*parts, state.user_key_serializer)
+    key, namespace, user_key, _, _ = read(encoded, start, len(encoded))
     text = f"key {show(key)} in state {state.name!r}"
-    return text if user_key is None else f"{text} with the user key {show(user_key)}"
+    if user_key is not None:
+        text += f" with the user key {show(user_key)}"
+    if namespace is not None:
+        text += f" of {show(namespace)}"
+    return f"{text} at {read_long(encoded, 0)[0] ^ LONG_MIN}" if start else text

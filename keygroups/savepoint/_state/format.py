@@ -52,9 +52,9 @@ class Format(ABC):
         """Return the entries that are wanted, one key group after the other."""
         return self._entries(selection, lambda layout: layout.decoding(selection.subtask))
 
-    def framed_entries(self, selection: Selection) -> Iterator[FramedEntry]:
-        """Return the same as bytes."""
-        return self._entries(selection, Layout.framing)
+    def framed_entries(self, selection: Selection, has_keys: bool = True) -> Iterator[FramedEntry]:
+        """Return the same as bytes; without `has_keys` a key may be None."""
+        return self._entries(selection, lambda layout: layout.framing(has_keys))
 
     @abstractmethod
     def _entries(

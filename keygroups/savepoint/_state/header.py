@@ -17,7 +17,7 @@ from keygroups._serializers.collections import ListSerializer, MapSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i32, u16, utf
 from keygroups._serializers.scalars import VOID_NAMESPACE
-from keygroups._serializers.streaming import TtlSerializer, unwrapped
+from keygroups._serializers.streaming import TimerSerializer, TtlSerializer, unwrapped
 from keygroups.errors import printable
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
@@ -140,10 +140,23 @@ def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:
 
 
 def write_state(state: StateDescriptor) -> bytes:
-    """Return the bytes of a state in a header, which is none of timers.
+    """Return the bytes of a state, or of timers, in a header.
 
-    Flink: StateMetaInfoSnapshotReadersWriters.CurrentWriterImpl.
+    Flink: StateMetaInfoSnapshotReadersWriters.CurrentWriterImpl;
+    RegisteredPriorityQueueStateBackendMetaInfo of timers.
     """
+    if state.value_serializer is None:
+        timer = TimerSerializer(state.key_serializer, state.namespace_serializer)
+        return b"".join(
+            (
+                utf("state", state.name),
+                i32(BACKEND_TYPES.index("PRIORITY_QUEUE")),
+                i32(0),  # options
+                i32(1),
+                utf("role", VALUE),
+                timer.snapshot_bytes(),
+            )
+        )
     value = stored_serializer(state)
     if state.user_key_serializer is not None:
         value = MapSerializer(state.user_key_serializer, value)

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from keygroups._checks import LONG_MIN, check_class, show
-from keygroups._serializers.base import Read, Serializer, UnreadableError, checked_write
-from keygroups._serializers.collections import ListSerializer
+from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
+from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, checked_write
+from keygroups._serializers.collections import ListSerializer, is_in_order
+from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.rows import TtlValue
-from keygroups.errors import InvalidValueError
+from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.values import ReadWhole, StoredValue
+from keygroups.savepoint._state.values import ReadWhole, StoredValue, WriteValue
 from keygroups.state_keys import composite_key_joiner, composite_key_reader, timer_key_reader
 
-Encode = Callable[[Any, Any, "int | None"], tuple[bytes, bytes]]
-"""From user key, value and last access to the bytes after the key, and those of the value."""
+Encode = Callable[[bytes, Any, Any, Any, "int | None", "int | None"], tuple[bytes, bytes]]
+"""From the key's bytes, namespace, user key, value, last access and timestamp to the bytes of an
+entry's key, all after the key group, and of its value."""
 
 SEPARATOR = b","  # between the elements of a LIST; Flink: ListDelimitedSerializer.DELIMITER
 _SEPARATOR = SEPARATOR[0]
@@ -45,11 +48,12 @@ class Layout(ABC):
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
 
-    def framing(self) -> EntryReader[FramedEntry]:
-        """Return a reader of entries as bytes, in which nothing is decoded but keys."""
+    def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
+        """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
         name, start = self.state.name, self.before_key
         # A key is only read for its hash, and one of the job's own classes may be unreadable.
-        read_key = None if self.state.key_type is None else self.state.key_serializer.read
+        has_keys = has_keys and self.state.key_type is not None
+        read_key = self.state.key_serializer.read if has_keys else None
 
         def frame(key_group: int, key: bytes, value: bytes) -> FramedEntry:
             decoded = None if read_key is None else read_key(key, start)[0]
@@ -181,23 +185,49 @@ class ValueLayout(Layout):
         return read
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
-        """Return a writer of entries; those of windows it refuses."""
-        if self.state.namespace_serializer != VOID_NAMESPACE:
-            return _refuse(self.state)
-        return self._encoder(allow_any_last_access)
+        """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
+        name, write_value = self._stored.name, self.value_writer(allow_any_last_access)
+        write_start = self._start_writer()
 
-    def _encoder(self, allow_any_last_access: bool) -> Encode:
-        name, value_name = self._stored.name, self._stored.value_name
-        write = self._stored.writer(allow_any_last_access)
-        none_is_value = self._stored.value_serializer.none_is_value
-
-        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
-            _check_no_user_key(user_key, name)
-            if not none_is_value:
-                _check_not_none(value_name, value)
-            return _VOID, write(value, last_access)
+        def encode(
+            key: bytes,
+            namespace: Any,
+            user_key: Any,
+            value: Any,
+            last_access: int | None,
+            timestamp: int | None,
+        ) -> tuple[bytes, bytes]:
+            _check_none("user_key", user_key, name)
+            _check_none("timestamp", timestamp, name)
+            return write_start(key, namespace), write_value(value, last_access)
 
         return encode
+
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of what RocksDB frames as the value of an entry."""
+        value_name, write = self._stored.value_name, self._stored.writer(allow_any_last_access)
+        if self._stored.value_serializer.none_is_value:
+            return write
+
+        def write_value(value: Any, last_access: int | None) -> bytes:
+            _check_not_none(value_name, value)
+            return write(value, last_access)
+
+        return write_value
+
+    def _start_writer(self) -> Callable[[bytes, Any], bytes]:
+        """Return a writer of key and namespace, with which an entry's key starts."""
+        name, namespace_serializer = self._stored.name, self.state.namespace_serializer
+        if namespace_serializer is VOID_NAMESPACE:
+
+            def write_void(key: bytes, namespace: Any) -> bytes:
+                _check_none("namespace", namespace, name)
+                return key + _VOID
+
+            return write_void
+        join = composite_key_joiner(self.state.key_serializer, namespace_serializer)
+        write_namespace = _part_writer(f"namespace of {name}", namespace_serializer)
+        return lambda key, namespace: join(key, write_namespace(namespace))
 
 
 class ListLayout(ValueLayout):
@@ -249,28 +279,23 @@ class ListLayout(ValueLayout):
 
         return read
 
-    def _encoder(self, allow_any_last_access: bool) -> Encode:
-        name, value_name = self._stored.name, self._stored.value_name
-        write = self._stored.writer(allow_any_last_access)
-        none_is_value = self._stored.value_serializer.none_is_value
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
+        value_name, write = self._stored.value_name, super().value_writer(allow_any_last_access)
 
-        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
-            _check_no_user_key(user_key, name)
+        def write_elements(value: Any, last_access: int | None) -> bytes:
             written = []
             for element in check_class(value_name, value, list, "a list"):
                 millis = last_access
                 if isinstance(element, TtlValue):
                     millis, element = element
-                if not none_is_value:
-                    _check_not_none(value_name, element)
                 written.append(write(element, millis))
             if not written:
                 raise InvalidValueError(
                     f"{value_name} must have elements: an empty list is no entry"
                 )
-            return _VOID, SEPARATOR.join(written)
+            return SEPARATOR.join(written)
 
-        return encode
+        return write_elements
 
 
 class MapLayout(ValueLayout):
@@ -361,20 +386,40 @@ class MapLayout(ValueLayout):
 
         return entries
 
-    def _encoder(self, allow_any_last_access: bool) -> Encode:
-        user_key_name, user_key_serializer = f"user key of {self._stored.name}", self._user_key
+    def encoder(self, allow_any_last_access: bool) -> Encode:
+        """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
+        name, user_key_name = self._stored.name, f"user key of {self._stored.name}"
+        write_start = self._start_writer()
+        write_user_key = _part_writer(user_key_name, self._user_key)
+        write_value = self.value_writer(allow_any_last_access)
+
+        def encode(
+            key: bytes,
+            namespace: Any,
+            user_key: Any,
+            value: Any,
+            last_access: int | None,
+            timestamp: int | None,
+        ) -> tuple[bytes, bytes]:
+            _check_none("timestamp", timestamp, name)
+            _check_not_none(user_key_name, user_key)
+            written = write_value(value, last_access)
+            return write_start(key, namespace) + write_user_key(user_key), written
+
+        return encode
+
+    def value_writer(self, allow_any_last_access: bool) -> WriteValue:
+        """Return a writer of what RocksDB frames as the value of an entry."""
         write, has_time = self._stored.writer(allow_any_last_access), self._stored.has_time
         none_is_value = self._stored.value_serializer.none_is_value
 
-        def encode(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
-            _check_not_none(user_key_name, user_key)
+        def write_value(value: Any, last_access: int | None) -> bytes:
             # Flink's heap backend writes a null too, so that one has to be possible.
             written = write(value, last_access)
-            rest = _VOID + checked_write(user_key_name, user_key_serializer, user_key)
             is_null = value is None and not has_time and not none_is_value
-            return rest, _NULL if is_null else _NOT_NULL + written
+            return _NULL if is_null else _NOT_NULL + written
 
-        return encode
+        return write_value
 
 
 class TimerLayout(Layout):
@@ -440,8 +485,25 @@ class TimerLayout(Layout):
         return lambda data, pos: (b"", pos)
 
     def encoder(self, allow_any_last_access: bool) -> Encode:
-        """Return a writer that refuses all: Flink's own operators write timers."""
-        return _refuse(self.state)
+        """Return a writer of timers, whatever the argument: they have no last access."""
+        name = f"timers {self.state.name!r}"
+        write_namespace = _part_writer(f"namespace of {name}", self.state.namespace_serializer)
+
+        def encode(
+            key: bytes,
+            namespace: Any,
+            user_key: Any,
+            value: Any,
+            last_access: int | None,
+            timestamp: int | None,
+        ) -> tuple[bytes, bytes]:
+            _check_none("user_key", user_key, name)
+            _check_none("value", value, name)
+            _check_none("last_access", last_access, name)
+            time = check_int(f"timestamp of {name}", timestamp, LONG_MIN, LONG_MAX)
+            return i64(time ^ LONG_MIN) + key + write_namespace(namespace), b""
+
+        return encode
 
 
 LAYOUTS: dict[str, type[Layout]] = {
@@ -478,18 +540,23 @@ def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeE
     return entries
 
 
-def _refuse(state: StateDescriptor) -> Encode:
-    def refuse(user_key: Any, value: Any, last_access: int | None) -> tuple[bytes, bytes]:
-        raise InvalidValueError(
-            f"entries of {state} cannot be written: it is of timers or windows"
+def _part_writer(name: str, serializer: Serializer) -> Write:
+    """Return a writer of a namespace or a user key, by the bytes of which RocksDB finds it."""
+    if is_in_order(serializer):
+        return partial(checked_write, name, serializer)
+
+    def refuse(value: Any) -> bytes:
+        raise UnsupportedKeyTypeError(
+            f"{name} cannot be written: RocksDB finds a {serializer} by its bytes, and those of a "
+            "map or a set are in an order that only Java has"
         )
 
     return refuse
 
 
-def _check_no_user_key(user_key: Any, name: str) -> None:
-    if user_key is not None:
-        raise InvalidValueError(f"user_key must be None in the {name}, got {show(user_key)}")
+def _check_none(argument: str, value: Any, name: str) -> None:
+    if value is not None:
+        raise InvalidValueError(f"{argument} must be None in the {name}, got {show(value)}")
 
 
 def _check_not_none(name: str, value: Any) -> None:

@@ -29,14 +29,8 @@ class NewState:
     has_ttl: bool
 
     def __post_init__(self) -> None:
-        name = check_str("name of a state", self.name)
-        utf("name of a state", name)
-        if name in ("", _DEFAULT) or name.startswith(_TIMERS):
-            raise InvalidValueError(
-                f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
-                f"{_TIMERS!r}, which Flink keeps for itself, got {show(name)}"
-            )
-        object.__setattr__(self, "name", name)  # a plain str, of whatever class it was
+        # A plain str, of whatever class it was.
+        object.__setattr__(self, "name", check_state_name(self.name))
         check_class("has_ttl", self.has_ttl, bool, "a bool")
         serializer_to_write("value_type", self.value_type)
 
@@ -112,6 +106,18 @@ class MapStateDescriptor(NewState):
     def __post_init__(self) -> None:
         super().__post_init__()
         key_to_write("user_key_type", self.user_key_type)
+
+
+def check_state_name(name: object) -> str:
+    """Return a name that a state may have, or raise InvalidTypeError or InvalidValueError."""
+    text = check_str("name of a state", name)
+    utf("name of a state", text)
+    if text in ("", _DEFAULT) or text.startswith(_TIMERS):
+        raise InvalidValueError(
+            f"name of a state must not be empty, nor be {_DEFAULT!r} or start with "
+            f"{_TIMERS!r}, which Flink keeps for itself, got {show(text)}"
+        )
+    return text
 
 
 def described(state: NewState, key: Serializer) -> StateDescriptor:

@@ -41,17 +41,21 @@ def _sorted_entries(
         paths = [Path(scratch, str(number)) for number in range(buckets)]
         with ExitStack() as opened:
             files = [opened.enter_context(path.open("wb", _BUFFERED)) for path in paths]
-            for key_group, state, key, value in entries:
-                file = files[key_group * buckets // max_parallelism]
-                file.write(_head.pack(key_group, state, len(key), len(value)))
-                file.write(key)
-                file.write(value)
+            for entry in entries:
+                files[entry.key_group * buckets // max_parallelism].write(packed(entry))
         for path in paths:
-            yield from sorted(_read(path.read_bytes()))
+            yield from sorted(unpacked(path.read_bytes()))
             path.unlink()
 
 
-def _read(data: bytes) -> Iterator[EncodedEntry]:
+def packed(entry: EncodedEntry) -> bytes:
+    """Return an entry as bytes, of which many may follow one another."""
+    key_group, state, key, value = entry
+    return b"".join((_head.pack(key_group, state, len(key), len(value)), key, value))
+
+
+def unpacked(data: bytes) -> Iterator[EncodedEntry]:
+    """Yield the entries that `packed` made bytes."""
     pos = 0
     while pos < len(data):
         key_group, state, key_size, value_size = _head.unpack_from(data, pos)

@@ -75,7 +75,7 @@ class StoredValue:
                 )
             millis = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
             if not allow_any_last_access:
-                _check_time(millis)
+                check_time(millis)
             return i64(millis) + write(value)
 
         return write_stored
@@ -91,7 +91,7 @@ class StoredValue:
         return checked_write(self.value_name, serializer, value)
 
 
-def _check_time(last_access: int) -> None:
+def check_time(last_access: int) -> None:
     """Refuse seconds and microseconds, by which Flink hides a value, or never does."""
     latest = int(time.time() * 1000) + _DAY
     if not _EARLIEST <= last_access <= latest:

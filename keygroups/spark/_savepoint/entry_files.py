@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from keygroups import errors
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint import OperatorWriter
-from keygroups.savepoint._rewriter import OperatorRewriter
+from keygroups.savepoint._operator_rewriter import OperatorRewriter
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups.savepoint._rewriter import OperatorRewriter
+from keygroups.savepoint._operator_rewriter import OperatorRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import ENTRIES, entry_batch

@@ -129,7 +129,7 @@ def _entries(
                 f"is {show(value)}"
             )
         try:
-            rest, encoded = encode(number, value, user_key, time)
+            entry_key, encoded = encode(number, start, value, user_key, time)
         except KeyGroupsError as error:
             raise type(error)(f"key {show(key)}: {error}") from None
-        yield EncodedEntry(key_group, number, start + rest, encoded)
+        yield EncodedEntry(key_group, number, entry_key, encoded)

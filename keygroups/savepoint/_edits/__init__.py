@@ -1,0 +1,1 @@
+"""What may be edited in a savepoint: its operators and their states."""

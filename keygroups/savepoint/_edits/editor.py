@@ -1,0 +1,374 @@
+"""Collects what is to be done to one operator of a savepoint, and checks it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from keygroups._checks import (
+    LONG_MAX,
+    LONG_MIN,
+    check_callable,
+    check_class,
+    check_int,
+    check_str,
+    iterate,
+    show,
+)
+from keygroups._serializers.base import Serializer, check_writable, checked_write
+from keygroups._serializers.collections import is_in_order
+from keygroups._serializers.data_output import utf
+from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups.assignment import compute_key_group_for_key_hash
+from keygroups.errors import (
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.operator_state import OperatorStateEditor
+from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
+from keygroups.savepoint._edits.traces import KeyTrace, key_traces
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import OperatorMetadata
+from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
+from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
+from keygroups.savepoint._state.new_states import check_state_name
+from keygroups.savepoint._state.values import check_time
+from keygroups.savepoint._tasks.edit import StatePlan
+
+_CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
+_TIMERS = "PRIORITY_QUEUE"  # the kind of their states
+
+
+class _State:
+    """A state as the verbs so far leave it, with the bytes that the header says of it."""
+
+    def __init__(self, number: int, descriptor: StateDescriptor, data: bytes) -> None:
+        self.number = number  # in the old header
+        self.old_name = descriptor.name
+        self.descriptor = descriptor
+        self.data = data
+        self.steps: list[tuple[StateDescriptor, Step]] = []
+
+
+class OperatorEditor(OperatorStateEditor):
+    """Edits the state of one operator; `SavepointEditor.operator` makes it.
+
+    Its verbs are checked when they are called, and done, in that order, when the savepoint is
+    written: each sees what those before it leave.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        super().__init__(operator)
+        self._key_bytes = b""
+        self._states: dict[str, _State] | None = None  # by their names now, once they are read
+        self._old_names: tuple[str, ...] = ()
+        self._removed: list[StateDescriptor] = []
+        self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
+        self._deleted_from: Serializer | None = None  # that of these keys
+        # That which another delete_keys adds to, unless keys may have become others since.
+        self._deletion: DeleteKeys | None = None
+        self._is_changed = self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<OperatorEditor of {self._operator!r}>"
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the keyed state has to be written anew."""
+        return self._is_changed
+
+    @property
+    def states(self) -> tuple[StateDescriptor, ...]:
+        """The keyed states as the verbs so far leave them, timers among them."""
+        return tuple(state.descriptor for state in self._in_order())
+
+    def remove_state(self, name: str) -> None:
+        """Remove a state, or timers, with all entries.
+
+        The states of windows and their timers go together, which is checked at the end. Raises
+        InvalidValueError for a state that is not there, InvalidTypeError; SavepointError where
+        the keyed state cannot be written anew.
+        """
+        state = self._state(name)
+        self._removed.append(state.descriptor)
+        del self._read()[state.descriptor.name]
+        self._is_changed = True
+
+    def rename_state(self, name: str, new_name: str) -> None:
+        """Give a state another name, by which the job's descriptor then finds it.
+
+        Raises InvalidValueError for a state that is not there, for timers and windows, which Flink
+        finds by the names they have, and for a name that is taken or that Flink keeps for itself;
+        InvalidTypeError; SavepointError as `remove_state`.
+        """
+        state = self._state(name)
+        old = state.descriptor
+        new_name = check_state_name(new_name)
+        if old.kind == _TIMERS or old.name in (_CONTENTS, _MERGING):
+            raise InvalidValueError(
+                f"state {old.name!r} must keep its name, by which Flink's own operator finds it"
+            )
+        states = self._read()
+        if new_name in states:
+            raise InvalidValueError(f"new_name must be of no other state, got {show(new_name)}")
+        size = int.from_bytes(state.data[:2], "big")
+        state.data = utf("name of a state", new_name) + state.data[2 + size :]
+        state.descriptor = replace(old, name=new_name)
+        states[new_name] = states.pop(old.name)
+        self._is_changed = True
+
+    def set_ttl(
+        self,
+        name: str,
+        has_ttl: bool = True,
+        last_access: int | None = None,
+        *,
+        allow_any_last_access: bool = False,
+    ) -> None:
+        """Give the values of a state a time to live, take it away, or set their last access anew.
+
+        With `has_ttl` each value, element of a LIST or value in a MAP is then last used at
+        `last_access`, epoch milliseconds, whether it had a time or not; without it, last_access
+        is None and what was there is dropped. `allow_any_last_access` is that of
+        `SavepointWriter.add_operator`.
+
+        Raises InvalidValueError for a state that is not there, for timers, for a state without a
+        time to live that is to lose it, and for such a last access; UnsupportedKeyTypeError where
+        only the job's classes read or write the state; InvalidTypeError; SavepointError as
+        `remove_state`.
+        """
+        state = self._state(name)
+        old = state.descriptor
+        if old.value_serializer is None:
+            raise InvalidValueError(f"state must have values, got the timers {show(old.name)}")
+        allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        if check_class("has_ttl", has_ttl, bool, "a bool"):
+            last_access = check_int("last_access", last_access, LONG_MIN, LONG_MAX)
+            if not allow:
+                check_time(last_access)
+        elif last_access is not None:
+            raise InvalidValueError(
+                f"last_access must be None without has_ttl, got {show(last_access)}"
+            )
+        elif not old.has_ttl:
+            raise InvalidValueError(f"state {old.name!r} has no time to live that could go")
+        new = replace(old, has_ttl=has_ttl)
+        if old.kind == "LIST" and stored_serializer(old).read is None:
+            raise UnsupportedKeyTypeError(
+                f"state {old.name!r} must be of what can be read here, to find its elements, got "
+                f"{old}"
+            )
+        if has_ttl != old.has_ttl:
+            try:
+                state.data = write_state(new)
+            except UnsupportedKeyTypeError as error:
+                raise UnsupportedKeyTypeError(f"state {old.name!r}: {error}") from None
+        self._add(state, SetTtl(last_access))
+        state.descriptor = new
+
+    def delete_keys(self, keys: Iterable[Any]) -> None:
+        """Delete all that the keyed state of the operator has of some keys.
+
+        That are the entries of all states, timers and windows. `keys` are of the operator's key
+        type, as `StateEntry` has them: of a class that only the job reads the bytes that Flink
+        wrote. A key that has no entry is no error; the report says which.
+
+        Raises InvalidTypeError or InvalidValueError for what is no such key,
+        UnsupportedKeyTypeError for keys with a map or a set in them; SavepointError as
+        `remove_state`.
+        """
+        states = self._read()
+        serializer = self._key_serializer()
+        if not is_in_order(serializer):
+            raise UnsupportedKeyTypeError(
+                f"keys of {serializer} cannot be deleted: the bytes of a map or a set are in an "
+                "order that only Java has"
+            )
+        encoded = [
+            (*self._encoded_key(serializer, key), key) for key in iterate("keys", "keys", keys)
+        ]
+        if not encoded:
+            raise InvalidValueError("keys must be at least one, got none")
+        if self._deletion is None:
+            self._deletion = DeleteKeys({})
+            for state in states.values():
+                self._add(state, self._deletion)
+        for key_group, data, key in encoded:
+            self._deletion.keys.setdefault(key_group, set()).add(data)
+            self._keys_to_delete.setdefault(data, key)
+        self._deleted_from = serializer
+
+    def map_entries(
+        self, name: str, function: MapFunction, *, allow_any_last_access: bool = False
+    ) -> None:
+        """Call a function with each entry of a state, and write what it returns.
+
+        `function` takes a StateEntry and returns a new value for it; DELETE; or entries, which are
+        a StateEntry, a list of them or an iterator: `entry._replace(...)` with another value,
+        user key, key or last access; those of windows keep their key and namespace, as their
+        timers do. A value that is returned has the last access that was there.
+        What is equal to what was there is kept as it is. No two entries may have one key in the
+        end. On Spark the function is pickled. `allow_any_last_access` is that of
+        `SavepointWriter.add_operator`, for times that were not there.
+
+        Raises InvalidValueError for a state that is not there, for timers, and for the set of
+        merging windows; UnsupportedKeyTypeError where only the job's classes write the values;
+        InvalidTypeError; SavepointError as `remove_state`. When it is written: what the function
+        raises, and InvalidTypeError or InvalidValueError for what it returns, as
+        `OperatorWriter.write` raises them.
+        """
+        state = self._state(name)
+        descriptor = state.descriptor
+        check_callable("function", function)
+        allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        if descriptor.value_serializer is None or descriptor.name == _MERGING:
+            raise InvalidValueError(
+                f"state must be one whose values the job sets, got {show(descriptor.name)}, which "
+                "Flink's own operator keeps"
+            )
+        try:
+            check_writable(descriptor.value_serializer)
+        except UnsupportedKeyTypeError as error:
+            raise UnsupportedKeyTypeError(
+                f"state {descriptor.name!r} cannot be mapped: {error}"
+            ) from None
+        self._add(state, MapEntries(function, allow))
+        self._deletion = None
+
+    def traces(self, others: Iterable[Operator]) -> tuple[KeyTrace, ...] | None:
+        """Return where keys that are deleted may be besides, None if none are deleted.
+
+        `others` are the other operators of the savepoint. Raises InvalidTypeError for others.
+        """
+        checked = [
+            check_class("others", other, Operator, "operators of a savepoint")
+            for other in iterate("others", "operators", others)
+        ]
+        if self._deleted_from is None:
+            return None
+        return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
+
+    def rewriter(self, folder: OutputFolder, new: OperatorMetadata) -> EditingRewriter:
+        """Return what writes the keyed state anew, after all checks that need no entries.
+
+        `folder` is that of the new savepoint, `new` what its `_metadata` is to say of the
+        operator. Raises InvalidValueError for windows without their timers and timers of what is
+        gone, InvalidTypeError, and SavepointError as `remove_state`.
+        """
+        check_class("folder", folder, OutputFolder, "the folder of a new savepoint")
+        check_class("new", new, OperatorMetadata, "the metadata of an operator")
+        states = self._in_order()
+        self._check_windows()
+        header = MergedHeader(
+            tuple(state.descriptor for state in states),
+            self._key_bytes,
+            tuple(state.data for state in states),
+        )
+        plans = {
+            state.old_name: StatePlan(number, tuple(state.steps))
+            for number, state in enumerate(states)
+        }
+        new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
+        for state in states:
+            new_names[state.old_name] = state.descriptor.name
+        return EditingRewriter(
+            folder, self._operator, new, header, plans, new_names, self._keys_to_delete
+        )
+
+    def close(self) -> None:
+        """Take no more edits: the savepoint is written, or the operator removed."""
+        self._is_closed = True
+
+    def _read(self) -> dict[str, _State]:
+        if self._is_closed:
+            raise InvalidValueError(
+                f"operator {self._operator.label} cannot be edited any more: it is written or "
+                "removed"
+            )
+        if self._states is None:
+            operator = self._operator
+            if not operator.tasks():
+                raise InvalidValueError(f"operator {operator.label} has no keyed state to edit")
+            header = merged_header(operator)
+            self._key_bytes = header.key_bytes
+            self._states = {
+                state.name: _State(number, state, data)
+                for number, (state, data) in enumerate(zip(header.states, header.state_bytes))
+            }
+            self._old_names = tuple(self._states)
+        return self._states
+
+    def _in_order(self) -> list[_State]:
+        return sorted(self._read().values(), key=lambda state: state.number)
+
+    def _state(self, name: str) -> _State:
+        states = self._read()
+        state = states.get(check_str("state", name))
+        if state is None:
+            raise InvalidValueError(
+                f"state must be of {self._operator.label}, which has "
+                f"{', '.join(states) or 'none'}, got {show(name)}"
+            )
+        return state
+
+    def _add(self, state: _State, step: Step) -> None:
+        state.steps.append((state.descriptor, step))
+        self._is_changed = True
+
+    def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
+        """Return the key group of a key, if it is known, and its bytes."""
+        if serializer.key_type is not None:
+            code = hash_code(key, serializer.key_type)
+            key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
+            return key_group, checked_write("key", serializer, key, is_key=True)
+        try:
+            return None, checked_write("key", serializer, key, is_key=True)
+        except KeyGroupsError:
+            if type(key) is bytes:  # as entries have what only the job reads
+                return None, key
+            raise
+
+    def _key_serializer(self) -> Serializer:
+        """Return the serializer of keys, that of any state."""
+        states = [*self._read().values()]
+        if not states:
+            raise InvalidValueError(f"operator {self._operator.label} has no state left")
+        return states[0].descriptor.key_serializer
+
+    def _check_windows(self) -> None:
+        """Refuse windows without their timers, timers without what they fire for."""
+        left = [state.descriptor for state in self._read().values()]
+        for state in self._removed:
+            for other in left:
+                why = _torn(state, other, left)
+                if why:
+                    raise InvalidValueError(
+                        f"states {state.name!r} and {other.name!r} of {self._operator.label} must "
+                        f"go together: {why}"
+                    )
+
+
+def _torn(removed: StateDescriptor, other: StateDescriptor, left: list[StateDescriptor]) -> str:
+    """Return why a state must not stay without one that was removed, "" if it may."""
+    is_timers, are_timers = removed.kind == _TIMERS, other.kind == _TIMERS
+    if {removed.name, other.name} == {_CONTENTS, _MERGING}:
+        return "each window is in both"
+    if removed.namespace_serializer != other.namespace_serializer:
+        return ""
+    is_window = removed.namespace_serializer != VOID_NAMESPACE
+    if is_window and is_timers and not are_timers:
+        return "a window without its timers never fires, and is never cleaned up"
+    if is_window and is_timers:
+        return "each window may have its timers in either"
+    if not is_timers and are_timers:
+        same = [
+            state for state in left if state.namespace_serializer == other.namespace_serializer
+        ]
+        if removed.name == _CONTENTS or all(state.kind == _TIMERS for state in same):
+            return "the timers would fire on nothing"
+    return ""

@@ -1,0 +1,221 @@
+"""The operators that a savepoint has from others, under their old or new names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import EditedOperatorState
+from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
+from keygroups.savepoint._edits.rewriter import EditedState, EditingRewriter
+from keygroups.savepoint._edits.traces import KeyTrace
+from keygroups.savepoint._files.copied_files import CopiedFiles
+from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import (
+    OperatorMetadata,
+    OperatorStateHandle,
+    RawTimersHandle,
+)
+from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
+from keygroups.savepoint._rewriter import with_keyed_state
+from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
+
+_CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes
+_KRYO = b"KryoSerializer"
+
+
+class CopiedOperator:
+    """An operator as it is to be; `old` is as it is in its savepoint.
+
+    `operator` reads its state, and has its new names; `old_label` is the one it had, as far as
+    the caller told it.
+    """
+
+    def __init__(
+        self, savepoint: Savepoint, old: Operator, metadata: OperatorMetadata, is_added: bool
+    ) -> None:
+        self.savepoint = savepoint
+        self.old = old
+        self.old_label = old.label
+        self.metadata = metadata
+        self.is_added = is_added
+        self.operator = self._named(old.uid)
+        self.editor: OperatorEditor | None = None
+        self.rewriter: EditingRewriter | None = None
+        self.operator_state: EditedOperatorState | None = None
+        self.traces: tuple[KeyTrace, ...] | None = None  # of keys that are deleted
+
+    def rename(self, uid: str, operator_id: str) -> None:
+        """Give it another uid."""
+        self.metadata = replace(self.metadata, uid=uid, operator_id=operator_id)
+        self.operator = self._named(uid)
+
+    def _named(self, uid: str | None) -> Operator:
+        return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
+
+    @property
+    def has_channel_state(self) -> bool:
+        """Whether it has in-flight data."""
+        return any(subtask.has_channel_state for subtask in self.metadata.subtasks)
+
+    @cached_property
+    def has_kryo(self) -> bool:
+        """Whether Kryo writes values of its state, as far as headers say."""
+        files = self.savepoint.files
+        for task in self.old.tasks():
+            for keyed in task.handles:
+                if not isinstance(keyed, RawTimersHandle):
+                    header = task.header(keyed)
+                    if any(_KRYO in data for data in (header.key_bytes, *header.state_bytes)):
+                        return True
+        return any(
+            _KRYO in _head(files, subtask.managed_operator)
+            for subtask in self.metadata.subtasks
+            if subtask.managed_operator is not None
+        )
+
+    def report(self, operator: str | None) -> EditedOperator:
+        """Return what was done to it; it is None if it was removed."""
+        states: tuple[EditedState, ...] = ()
+        deleted_keys = None
+        if self.rewriter is not None and operator is not None:
+            states = self.rewriter.edited_states()
+            if self.traces is not None:
+                deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+        if self.operator_state is not None:
+            states += self.operator_state.states
+        return EditedOperator(
+            operator, self.old_label, self.savepoint.path, self.is_added, states, deleted_keys
+        )
+
+
+class CopiedOperators:
+    """The operators of a savepoint, and those that are added of others."""
+
+    def __init__(self, savepoint: Savepoint) -> None:
+        self.savepoint = savepoint
+        self.removed: list[CopiedOperator] = []
+        self.kept = [
+            CopiedOperator(savepoint, operator, metadata, is_added=False)
+            for operator, metadata in zip(savepoint.operators, savepoint.metadata.operators)
+        ]
+        self.names: list[str] = []
+
+    @property
+    def version(self) -> int:
+        """The version of `_metadata` that says all that theirs say."""
+        versions = (copied.savepoint.version for copied in self.kept)
+        return max([self.savepoint.version, *versions])
+
+    def find(self, name: str) -> CopiedOperator:
+        """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
+        operator = find_operator([copied.operator for copied in self.kept], name)
+        (copied,) = (copied for copied in self.kept if copied.operator is operator)
+        if operator.operator_id == copied.old.operator_id:
+            copied.old_label = operator.label  # by now with its uid
+        return copied
+
+    def remove(self, name: str) -> None:
+        """Leave out an operator."""
+        copied = self.find(name)
+        self.kept.remove(copied)
+        self.removed.append(copied)
+        if copied.editor is not None:
+            copied.editor.close()
+
+    def close(self) -> None:
+        """Take no more edits of keyed state."""
+        for copied in self.kept:
+            if copied.editor is not None:
+                copied.editor.close()
+
+    def report(self) -> tuple[EditedOperator, ...]:
+        """Return what was done to each."""
+        return (
+            *(copied.report(copied.operator.label) for copied in self.kept),
+            *(copied.report(None) for copied in self.removed if not copied.is_added),
+        )
+
+    def added(self, savepoint: Savepoint, name: str) -> CopiedOperator:
+        """Return an operator of another savepoint."""
+        operator = savepoint.operator(name)
+        (metadata,) = (
+            metadata
+            for metadata in savepoint.metadata.operators
+            if metadata.operator_id == operator.operator_id
+        )
+        copied = CopiedOperator(savepoint, operator, metadata, is_added=True)
+        if copied.has_channel_state:
+            raise SavepointError(
+                f"{savepoint.path}: operator {operator.label} cannot be added to another "
+                "savepoint: it has in-flight data of an unaligned checkpoint: take a savepoint "
+                "instead"
+            )
+        self._check_versions([*self.kept, copied])
+        return copied
+
+    def _check_versions(self, operators: Sequence[CopiedOperator]) -> None:
+        """Refuse operators of which Flink would read some otherwise than they were written.
+
+        Kryo 2, of Flink 1, and Kryo 5, of Flink 2, write other bytes, and each reads all of a
+        savepoint as its own.
+        """
+        newest = max([self.savepoint.version, *(other.savepoint.version for other in operators)])
+        for copied in operators:
+            version = copied.savepoint.version
+            if version < FLINK_2 <= newest and copied.has_kryo:
+                why = "Kryo wrote values of its state, of which Flink 2 has other bytes"
+            elif version < _CODED_CHANNELS <= newest and copied.has_channel_state:
+                why = "it has in-flight data of an unaligned checkpoint"
+            else:
+                continue
+            raise SavepointError(
+                f"{copied.savepoint.path}: operator {copied.old_label} cannot be in one savepoint "
+                f"with operators of a newer Flink: {why}"
+            )
+
+    def rewriters(self, folder: OutputFolder) -> list[EditingRewriter]:
+        """Return what writes the keyed state that is edited, after all checks."""
+        for copied in self.kept:
+            if copied.editor is not None and copied.editor.is_changed:
+                copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
+                others = [other.operator for other in self.kept if other is not copied]
+                copied.traces = copied.editor.traces(others)
+        return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
+
+    def written(self, folder: OutputFolder) -> Iterator[bytes]:
+        """Copy their files, and yield what `_metadata` says of each."""
+        copies, version = CopiedFiles(folder), self.version
+        copied_by: dict[tuple[Files, int], Replace] = {}
+        times: Counter[tuple[Files, str]] = Counter()
+        for copied in self.kept:
+            files = copied.savepoint.files
+            # Handles of one savepoint may name the same file; those of two operators may not.
+            key = files, times[files, copied.old.operator_id]
+            times[files, copied.old.operator_id] += 1
+            if key not in copied_by:
+                copied_by[key] = copied_to(copies.of(files))
+            metadata = copied.metadata
+            if copied.savepoint.version < FLINK_2:  # whose versions of _metadata have no uid
+                metadata = replace(metadata, uid=copied.operator.uid or "")
+            if copied.rewriter is not None:
+                metadata = with_keyed_state(metadata, copied.rewriter.written)
+                self.names += copied.rewriter.file_names
+            if copied.editor is not None:
+                copied.operator_state = copied.editor.edited_operator_state(folder)
+                metadata = copied.operator_state.of(metadata)
+                self.names += copied.operator_state.file_names
+            yield write_operator(metadata, version, copied_by[key])
+        self.names += copies.names
+
+
+def _head(files: Files, handle: OperatorStateHandle) -> bytes:
+    """Return what is before the first element of operator state."""
+    with files.open(handle.stream) as stream:
+        offsets = [offset for _, _, offsets in handle.states for offset in offsets]
+        return stream.read(0, min(offsets, default=stream.size))

@@ -1,0 +1,469 @@
+"""What is done to the entries of a state, one after the other; it may be pickled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, NamedTuple, NoReturn
+
+from keygroups._checks import show, to_int
+from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
+from keygroups._serializers.data_output import i64
+from keygroups._serializers.scalars import VOID_NAMESPACE
+from keygroups._values.rows import TimeWindow, TtlValue
+from keygroups.assignment import compute_key_group_for_key_hash
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.hashing import hash_code
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
+from keygroups.savepoint._state.values import StoredValue, check_time
+from keygroups.state_keys import composite_key_reader, timer_key_reader
+
+Framed = tuple[int, bytes, bytes]
+"""A key group, the bytes of an entry's key and those of its value, as `FramedEntry` has them."""
+Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
+"""From an entry to the entries that it becomes, or to None if it stays as it is."""
+
+_LAST_ACCESS_BYTES = 8
+_NULL = 1  # before a null in a MAP
+# Types whose values have one form as bytes, and which nobody changes in place.
+_ONE_FORM = frozenset(("BYTE", "SHORT", "INT", "LONG", "STRING", "CHAR"))
+_UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
+
+
+class _Sentinel(Enum):
+    DELETE = "DELETE"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+DELETE: Final = _Sentinel.DELETE
+"""What a function of `map_entries` returns for an entry that is to go."""
+
+
+class FunctionError(KeyGroupsError):
+    """Carries an `error` of the user's function to where no file is open, unchanged."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Place(NamedTuple):
+    """Where a step is at work: the folder for errors, and the subtask.
+
+    `deleted` are the keys that were met of those to be deleted, as bytes.
+    """
+
+    base: str
+    subtask: int
+    max_parallelism: int
+    deleted: set[bytes]
+
+    def damaged(self, state: StateDescriptor, key_group: int, error: object) -> SavepointError:
+        """Return the error for bytes that are no entry of a state."""
+        return SavepointError(
+            f"{self.base}: of {state} in key group {key_group}: no entry: {error}"
+        )
+
+
+class Step(ABC):
+    """What a verb does to the entries of a state."""
+
+    @abstractmethod
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what does it to the entries of a state as it is before that step."""
+
+
+def applied(steps: Iterable[tuple[StateDescriptor, Step]], place: Place) -> Apply | None:
+    """Return what does all of some steps in order, None if there are none."""
+    whole: Apply | None = None
+    for state, step in steps:
+        apply = step.bind(state, place)
+        whole = apply if whole is None else _composed(whole, apply)
+    return whole
+
+
+def _composed(first: Apply, second: Apply) -> Apply:
+    def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        entries = first(key_group, key, value)
+        if entries is None:
+            return second(key_group, key, value)
+        return _all_of(entries, second)
+
+    return apply
+
+
+def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
+    for entry in entries:
+        following = apply(*entry)
+        if following is None:
+            yield entry
+        else:
+            yield from following
+
+
+# --- delete_keys ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeleteKeys(Step):
+    """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known."""
+
+    keys: dict[int | None, set[bytes]]
+
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what keeps all other keys; it decodes keys in their key groups only."""
+        read, deleted = _key_reader(state), place.deleted
+        by_key_group, anywhere = self.keys, self.keys.get(None)
+
+        def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+            doomed = by_key_group.get(key_group, anywhere)
+            if doomed is None:
+                return None
+            try:
+                written = read(key, doomed)
+            except (*TRUNCATED, ValueError) as error:
+                raise place.damaged(state, key_group, error) from None
+            if written is None:
+                return None
+            deleted.add(written)
+            return ()
+
+        return apply
+
+
+ReadKey = Callable[[bytes, "set[bytes]"], "bytes | None"]
+
+
+def _key_reader(state: StateDescriptor) -> ReadKey:
+    """Return what finds the key of an entry among some, by its bytes as they are written here."""
+    start = layout_of(state).before_key
+    read = state.key_serializer.read
+    write = state.key_serializer.write_key or state.key_serializer.write
+    whole = _unreadable_key_reader(state, start)
+
+    def find(key: bytes, keys: set[bytes]) -> bytes | None:
+        if read is None:
+            encoded = whole(key)
+            return encoded if encoded in keys else None
+        try:
+            value, end = read(key, start)
+        except UnreadableError:
+            encoded = whole(key)
+            return encoded if encoded in keys else None
+        encoded = key[start:end]
+        if encoded in keys:
+            return encoded
+        if write is not None:
+            # Java may have written an equal key in other bytes, as it does with BigInteger.ZERO.
+            with suppress(KeyGroupsError):
+                encoded = write(value)
+        return encoded if encoded in keys else None
+
+    return find
+
+
+def _unreadable_key_reader(state: StateDescriptor, start: int) -> Callable[[bytes], bytes]:
+    """Return a reader of the bytes of a key that only the job can read."""
+    key, namespace = state.key_serializer, state.namespace_serializer
+    if start:
+        read = timer_key_reader(key, namespace)
+    else:
+        read = composite_key_reader(key, namespace, state.user_key_serializer)
+
+    def read_whole(data: bytes) -> bytes:
+        encoded, _, _, left, _ = read(data, start, len(data))
+        if left is not None or not isinstance(encoded, bytes):
+            raise ValueError("the bytes do not say where the key ends")
+        return encoded
+
+    return read_whole
+
+
+# --- set_ttl ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SetTtl(Step):
+    """Gives values the time of a last access, or takes it away if that is None."""
+
+    last_access: int | None
+
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what changes the bytes before each value."""
+        stored, decode = StoredValue(state), layout_of(state).decoding(place.subtask).framed
+        old_size = _LAST_ACCESS_BYTES if state.has_ttl else 0
+        time = b"" if self.last_access is None else i64(self.last_access)
+        change: Callable[[bytes], bytes]
+        if state.kind == "LIST":
+            change = _of_elements(stored.serializer, time, old_size)
+        elif state.kind == "MAP":
+            change = _of_map_value(stored.value_serializer, time, old_size)
+        else:
+
+            def change(value: bytes) -> bytes:
+                return time + value[old_size:]
+
+        def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+            try:
+                return ((key_group, key, change(value)),)
+            except InvalidValueError as error:
+                raise _of_entry(decode(key_group, key, value), error) from None
+            except (*TRUNCATED, ValueError) as error:
+                raise place.damaged(state, key_group, error) from None
+
+        return apply
+
+
+def _of_elements(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
+    read = serializer.read
+    assert read is not None  # as the verb has checked
+
+    def change(value: bytes) -> bytes:
+        elements, pos = [], 0
+        while True:
+            _, end = read(value, pos)
+            elements.append(time + value[pos + old_size : end])
+            if end == len(value):
+                return SEPARATOR.join(elements)
+            if value[end : end + 1] != SEPARATOR:
+                raise ValueError("elements of a list that are not separated by commas")
+            pos = end + 1
+
+    return change
+
+
+def _of_map_value(serializer: Serializer, time: bytes, old_size: int) -> Callable[[bytes], bytes]:
+    null = serializer.encode(None) if serializer.takes_null else None
+
+    def change(value: bytes) -> bytes:
+        mark, behind = value[:1], value[1 + old_size :]
+        if value[0] == _NULL:
+            if not time:
+                return value
+            # With a time to live it is the value behind the time that is null.
+            if null is None:
+                raise InvalidValueError(
+                    f"a null cannot have a time to live: a {serializer} writes none"
+                )
+            mark, behind = b"\0", null
+        elif not time and behind == null and not serializer.none_is_value:
+            return bytes([_NULL])
+        return mark + time + behind
+
+    return change
+
+
+# --- map_entries ------------------------------------------------------------------------------
+
+MapFunction = Callable[[StateEntry], Any]
+
+
+@dataclass(frozen=True)
+class MapEntries(Step):
+    """Calls a function with each entry, which says what comes in its place."""
+
+    function: MapFunction
+    allow_any_last_access: bool = False
+
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what calls the function."""
+        return _Mapping(self, state, place)
+
+
+class _Mapping:
+    """Calls a function with each entry of a state."""
+
+    def __init__(self, step: MapEntries, state: StateDescriptor, place: Place) -> None:
+        layout = layout_of(state)
+        self._function = step.function
+        self._checks_times = state.has_ttl and not step.allow_any_last_access
+        self._state = state
+        self._place = place
+        self._decode = layout.decoding(place.subtask).framed
+        assert isinstance(layout, ValueLayout)  # as the verb has checked
+        self._write_value = layout.value_writer(allow_any_last_access=True)
+        self._encode = layout.encoder(allow_any_last_access=True)
+        serializer = state.value_serializer
+        self._has_one_form = serializer is not None and serializer.name in _ONE_FORM
+        key = state.key_serializer
+        self._key_type, self._write_key = key.key_type, key.write_key or key.write
+
+    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        try:
+            entry = self._decode(key_group, key, value)
+        except (*TRUNCATED, ValueError) as error:
+            raise self._place.damaged(self._state, key_group, error) from None
+        try:
+            result = self._function(entry)
+        except Exception as error:
+            self._raise(error, entry)
+        if result is DELETE:
+            return ()
+        if _is_same(result, entry.value):
+            return None
+        entries = _entries_of(result)
+        if entries is not None:
+            return self._each(entries, entry, key, value)
+        changed = self._value_of(entry._replace(value=result), entry, key, value)
+        return None if changed is value else ((key_group, key, changed),)
+
+    def _raise(self, error: Exception, entry: StateEntry) -> NoReturn:
+        """Raise an error of the function, with a note that Python 3.11 and later show."""
+        note = f"map_entries: {_named(entry)}"
+        error.__notes__ = [*getattr(error, "__notes__", ()), note]
+        raise FunctionError(error) from None
+
+    def _each(
+        self, entries: Iterator[Any], entry: StateEntry, key: bytes, value: bytes
+    ) -> Iterator[Framed]:
+        while True:
+            try:
+                new = next(entries)
+            except StopIteration:
+                return
+            except Exception as error:
+                self._raise(error, entry)
+            yield self._framed(new, entry, key, value)
+
+    def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
+        """Return an entry that the function returned for another."""
+        if not isinstance(new, StateEntry):
+            raise InvalidTypeError(
+                f"{_named(entry)}: entries must each be a StateEntry, got {show(new)}"
+            )
+        if new.state != entry.state:
+            raise InvalidValueError(
+                f"{_named(entry)}: an entry must stay in its state, got one of {show(new.state)}"
+            )
+        if all(map(_is_same, _key_parts(new), _key_parts(entry))):
+            return entry.key_group, key, self._value_of(new, entry, key, value)
+        return self._moved(new, entry, key, value)
+
+    def _moved(self, new: StateEntry, entry: StateEntry, key: bytes, value: bytes) -> Framed:
+        """Return an entry whose key, user key or namespace may be another."""
+        if self._write_key is None or self._key_type is None:
+            raise UnsupportedKeyTypeError(
+                f"{_named(entry)}: key, namespace and user key must stay, as only the job knows "
+                f"the keys of {self._state}"
+            )
+        key_group, new_key = self._key_of(new)
+        if self._state.namespace_serializer != VOID_NAMESPACE:
+            stays = new._replace(user_key=entry.user_key)
+            if self._key_of(stays) != self._key_of(entry):
+                raise InvalidValueError(
+                    f"{_named(entry)}: an entry of a window must keep key and namespace, as the "
+                    f"timers that close it do, got {_named(new)}"
+                )
+        new_value = self._value_of(new, entry, key, value)
+        if new_key != key:
+            # The key may have been written in other bytes that mean the same.
+            with suppress(KeyGroupsError):
+                if self._key_of(self._decode(entry.key_group, key, value)) == (
+                    entry.key_group,
+                    new_key,
+                ):
+                    return entry.key_group, key, new_value
+        return key_group, new_key, new_value
+
+    def _key_of(self, entry: StateEntry) -> tuple[int, bytes]:
+        """Return the key group of an entry, and the bytes of its key."""
+        assert self._write_key is not None
+        try:
+            code = hash_code(entry.key, self._key_type)  # which checks the key too
+            key_group = compute_key_group_for_key_hash(code, self._place.max_parallelism)
+            encoded, _ = self._encode(
+                self._write_key(entry.key),
+                entry.namespace,
+                entry.user_key,
+                entry.value,
+                entry.last_access,
+                None,
+            )
+        except KeyGroupsError as error:
+            raise _of_entry(entry, error) from None
+        return key_group, encoded
+
+    def _value_of(self, new: StateEntry, old: StateEntry, key: bytes, value: bytes) -> bytes:
+        """Return the bytes of a new value, the very object that was there if it is the same."""
+        if new.last_access == old.last_access and _is_same(new.value, old.value):
+            return value
+        try:
+            if self._checks_times:
+                for last_access in _times(new) - _times(old):
+                    check_time(last_access)
+            encoded = self._write_value(new.value, new.last_access)
+        except KeyGroupsError as error:
+            raise _of_entry(new, error) from None
+        if encoded == value:
+            return value
+        if not self._has_one_form:
+            # The function may have changed the value in place, so it is read once more.
+            with suppress(KeyGroupsError):
+                before = self._decode(old.key_group, key, value)
+                if self._write_value(before.value, before.last_access) == encoded:
+                    return value
+        return encoded
+
+
+def _entries_of(result: Any) -> Iterator[Any] | None:
+    """Return the entries that a function returned, None where that is a value."""
+    if isinstance(result, StateEntry):
+        return iter((result,))
+    if isinstance(result, list):
+        is_value = not any(isinstance(item, StateEntry) for item in result)
+        return None if is_value else iter(result)
+    return result if isinstance(result, Iterator) else None
+
+
+def _key_parts(entry: StateEntry) -> tuple[Any, Any, Any]:
+    return entry.key, entry.namespace, entry.user_key
+
+
+def _times(entry: StateEntry) -> set[int]:
+    """Return the times of last access of an entry; what is no int is refused elsewhere."""
+    times = [entry.last_access]
+    if isinstance(entry.value, list):
+        times += [item.last_access for item in entry.value if isinstance(item, TtlValue)]
+    known = set()
+    for last_access in times:
+        with suppress(InvalidTypeError):
+            known.add(to_int("last_access", last_access))
+    return known
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    """Tell whether something is what was there, and nobody can have changed it in place."""
+    return new is old and _is_unchangeable(old)
+
+
+def _is_unchangeable(value: Any) -> bool:
+    return type(value) in _UNCHANGEABLE or (
+        type(value) in (tuple, TimeWindow) and all(map(_is_unchangeable, value))
+    )
+
+
+def _named(entry: StateEntry) -> str:
+    """Return the name of an entry for errors: its key and its state."""
+    text = f"key {show(entry.key if entry.key_bytes is None else entry.key_bytes)}"
+    for name, value in (("user key", entry.user_key), ("namespace", entry.namespace)):
+        if value is not None:
+            text += f", {name} {show(value)}"
+    return f"{text} in state {entry.state!r}"
+
+
+def _of_entry(entry: StateEntry, error: KeyGroupsError) -> KeyGroupsError:
+    """Return an error with the name of the entry in front."""
+    return type(error)(f"{_named(entry)}: {error}")

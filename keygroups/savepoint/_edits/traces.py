@@ -1,0 +1,90 @@
+"""Where keys may still be after `delete_keys`, as far as the types of a savepoint say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from keygroups._serializers.base import Serializer
+from keygroups.errors import SavepointError
+from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._state.header import StateDescriptor
+
+
+class KeyTrace(NamedTuple):
+    """Where keys that were deleted from an operator may still be: in a `place` of an operator.
+
+    That is a place that could hold them by its type, which nobody has searched.
+    """
+
+    operator: str
+    place: str
+
+
+def key_traces(
+    key: Serializer,
+    operator: Operator,
+    states: Iterable[StateDescriptor],
+    others: Iterable[Operator],
+) -> Iterator[KeyTrace]:
+    """Yield where keys of a type may be that were deleted from the keyed state of an operator.
+
+    `states` are those that it has then; `others` are the other operators of the savepoint.
+    """
+    leaves = frozenset(_leaves(key))
+    for state in states:
+        yield from _traces_in(state, operator.label, leaves)
+    yield from _other_traces(operator)
+    for other in others:
+        try:
+            kept = other.states
+        except SavepointError:
+            yield KeyTrace(other.label, "keyed state, whose types cannot be read")
+        else:
+            if any(_may_hold(state.key_serializer, leaves) for state in kept):
+                yield KeyTrace(other.label, "keys")
+            for state in kept:
+                yield from _traces_in(state, other.label, leaves)
+        yield from _other_traces(other)
+
+
+def _traces_in(state: StateDescriptor, label: str, leaves: frozenset[str]) -> Iterator[KeyTrace]:
+    for name, serializer in (
+        ("namespaces", state.namespace_serializer),
+        ("user keys", state.user_key_serializer),
+        ("values", state.value_serializer),
+    ):
+        if serializer is not None and _may_hold(serializer, leaves):
+            yield KeyTrace(label, f"{name} of the state {state.name!r}")
+
+
+def _other_traces(operator: Operator) -> Iterator[KeyTrace]:
+    """Yield what an operator has beside keyed state."""
+    names = dict.fromkeys(
+        name
+        for subtask in operator._subtasks
+        for handle in (subtask.managed_operator, subtask.raw_operator)
+        if handle is not None
+        for name, _, offsets in handle.states
+        if offsets
+    )
+    for name in names:
+        yield KeyTrace(operator.label, f"operator state {name!r}")
+    if any(subtask.has_channel_state for subtask in operator._subtasks):
+        yield KeyTrace(operator.label, "in-flight data of an unaligned checkpoint")
+
+
+def _leaves(serializer: Serializer) -> Iterator[str]:
+    yield serializer.name
+    for inner in serializer.parts:
+        yield from _leaves(inner)
+
+
+def _may_hold(serializer: Serializer, leaves: frozenset[str]) -> bool:
+    """Tell whether a value may hold a key that is made of some types.
+
+    Text and bytes may hold any, and so may an object of a class of the job.
+    """
+    if serializer.parts and not serializer.java_class:
+        return any(_may_hold(inner, leaves) for inner in serializer.parts)
+    return serializer.size is None or serializer.name in leaves

@@ -1,0 +1,158 @@
+"""Tells a checkpoint that was copied elsewhere where its files are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from keygroups._checks import show
+from keygroups.errors import InvalidValueError, SavepointError, printable
+from keygroups.savepoint._files.files import (
+    METADATA,
+    Files,
+    check_moved,
+    check_place,
+    job_folder,
+    moved_path,
+    path_in_metadata,
+)
+from keygroups.savepoint._files.output_folder import replace_file
+from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._metadata.writer import moved_to, write_metadata, write_operator
+from keygroups.savepoint._rewriter import check_version
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+
+_NAMED = 10  # folders or files in a message
+
+
+def relocate(
+    checkpoint: Savepoint | str | os.PathLike[str],
+    new_folder: str | os.PathLike[str],
+    moved: Mapping[str, str] | None = None,
+) -> Savepoint:
+    """Make a checkpoint that was copied to another disk or bucket one that Flink restores there.
+
+    Checkpoints name the files that they share with others by absolute paths, so that a copy has
+    those of where it was. `checkpoint` is what `read_savepoint` returns, or a path: of the old
+    checkpoint or of its copy. `new_folder` is the path or URL of the copy, as Flink is to find
+    it, with its files. Its `_metadata` is replaced at once, or comes to be there if it was not.
+
+    `moved` maps what paths start with to where these files are now, as in `read_savepoint`.
+    Without it the files of one job's folder, with `shared`, `taskowned` and the `chk-N`, are
+    taken to be in the folder of the new `chk-N`. Files in the new folder itself are then named
+    relatively, all others by the paths of where they are now. Every file has to be there, with
+    its size. What is relative already, as in savepoints, stays as it is.
+
+    Returns the checkpoint as it is there. Raises SavepointError for files that are not there, or
+    of which it is not told where they are, and where `_metadata` is damaged or cannot be written;
+    InvalidValueError where the new folder has the `_metadata` of another checkpoint, and for a
+    path in `moved` that names no folder; InvalidTypeError for what is no path.
+
+    >>> from tempfile import mkdtemp
+    >>> from keygroups.savepoint import SavepointWriter
+    >>> copy = mkdtemp()
+    >>> with SavepointWriter(copy + "/chk-7") as writer:
+    ...     pass  # a checkpoint of a job, in truth, whose files are in shared beside it
+    >>> relocate(copy + "/chk-7", copy + "/chk-7").checkpoint_id
+    1
+    """
+    prefixes = check_moved(moved)
+    if not isinstance(checkpoint, Savepoint):
+        checkpoint = read_savepoint(checkpoint)
+    check_version(checkpoint)
+    # As every path, and its end, is spelled there.
+    folder = Files(check_place("new_folder", new_folder), {}).base
+    places = _Places(checkpoint, folder, prefixes)
+    metadata = checkpoint.metadata
+    replace = moved_to(places.path_of, places.name_of)
+    data = write_metadata(
+        metadata,
+        [write_operator(operator, metadata.version, replace) for operator in metadata.operators],
+    )
+    allowed = [*prefixes.values()]
+    files = Files(folder, {}, allowed)
+    _check_files(files, read_metadata(data, f"{folder}/{METADATA}"))
+    with suppress(SavepointError):  # that it is not there, or that it cannot be read
+        there, path = files.metadata()
+        if there not in (data, checkpoint.files.metadata()[0]):
+            raise InvalidValueError(
+                f"new_folder must be of a copy of {checkpoint.path}, and {path} is of another "
+                "checkpoint"
+            )
+    replace_file(f"{folder}/{METADATA}", data)
+    return read_savepoint(folder, allow=allowed)
+
+
+class _Places:
+    """Where the files of a checkpoint are that was copied to a folder."""
+
+    def __init__(self, checkpoint: Savepoint, folder: str, moved: Mapping[str, str]) -> None:
+        self._folder = path_in_metadata(folder)
+        self._moved = {old: path_in_metadata(new) for old, new in moved.items()}
+        new_job = job_folder(f"{self._folder}/")
+        for there in [*self._moved.values(), new_job or self._folder]:
+            self._moved.setdefault(there, there)  # as of what was relocated before
+        unknown: dict[str, None] = {}  # in their order
+        jobs: dict[str, None] = {}
+        for path in _absolute_paths(checkpoint.metadata):
+            if moved_path(path, self._moved) is None:
+                job = job_folder(f"{path}/")  # which a folder may be all of
+                jobs[job or ""] = None
+                unknown[job or path.rpartition("/")[0]] = None
+        if not moved and len(jobs) == 1 and "" not in jobs and new_job is not None:
+            self._moved.update(dict.fromkeys(jobs, new_job))
+        elif unknown:
+            named = ", ".join(show(prefix) for prefix in [*unknown][:_NAMED])
+            raise SavepointError(
+                f"{checkpoint.path}/{METADATA}: it is not known where the files of {len(unknown)} "
+                f"folders are now: pass moved={{old: new}} for {named}"
+            )
+
+    def path_of(self, path: str) -> str:
+        """Return the new path of a file or folder."""
+        place = moved_path(path, self._moved)
+        assert place is not None
+        return "".join(place)
+
+    def name_of(self, path: str) -> str:
+        """Return the path of a file in the new folder, "" if it is not in that."""
+        new, start = self.path_of(path), f"{self._folder}/"
+        return new.removeprefix(start) if new.startswith(start) else ""
+
+
+def _absolute_paths(metadata: Metadata) -> Iterator[str]:
+    for said in _said(metadata):
+        if isinstance(said, str):
+            yield said
+        elif isinstance(said, StreamHandle) and said.data is None and not said.is_relative:
+            yield said.path
+
+
+def _said(metadata: Metadata) -> Iterator[object]:
+    """Yield the handles and folders that `_metadata` names."""
+    for operator in metadata.operators:
+        fields = [*operator.as_read.values()]
+        fields += (field for subtask in operator.subtasks for field in subtask.as_read.values())
+        for field in fields:
+            yield from (said for _, _, said in field.places)
+
+
+def _check_files(files: Files, metadata: Metadata) -> None:
+    """Check that every file is there, with its size."""
+    streams = dict.fromkeys(
+        said for said in _said(metadata) if isinstance(said, StreamHandle) and said.data is None
+    )
+    missing = []
+    for stream in streams:
+        try:
+            with files.open(stream):
+                pass
+        except SavepointError as error:
+            missing.append(str(error))
+    if missing:
+        raise SavepointError(
+            f"{files.base}: {len(missing)} of {len(streams)} files are not there, such as "
+            f"{printable('; '.join(missing[:_NAMED]))}"
+        )
