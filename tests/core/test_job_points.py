@@ -10,8 +10,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from flink_values import same
-from job_points import JOB_POINTS, JobPoint, job_point, place_of, rows_in, true_entries
+from job_points import JOB_POINTS, NEEDS_THE_JOB, JobPoint, differing, job_point, true_entries
 
 from keygroups import assign_to_key_group
 from keygroups.errors import SavepointError
@@ -25,10 +24,6 @@ QUICK = [
     "2.3.0-sqltjoin-rocksdb-native",
     "2.3.0-winjoin-hashmap-checkpoint",
 ]
-NEEDS_THE_JOB = {
-    ("1.20.5", "order"): "Kryo wrote the field byName, a Map with objects of Shop$Item",
-}
-"""By version and state: why only the job's own classes read some of its values."""
 NAMES = [
     pytest.param(one.name, marks=[] if one.name in QUICK else pytest.mark.slow)
     for one in JOB_POINTS
@@ -84,28 +79,6 @@ def is_refused(one: JobPoint, operator: Operator) -> bool:
     )
 
 
-def differing(one: JobPoint, operator: Operator, expected: list[Any]) -> list[object]:
-    """Return the entries of an operator that are not what Flink read, or that it did not read."""
-    states = {state.name: state for state in operator.states}
-    seen = {place_of(entry): entry for entry in operator.entries()}
-    wrong: list[object] = []
-    for true in expected:
-        entry = seen.pop(true.place, None)
-        if entry is None or entry.last_access != true.last_access:
-            wrong.append((entry, true))
-            continue
-        serializer = states[entry.state].value_serializer
-        is_same = same(entry.value, true.value)
-        if isinstance(entry.value, bytes):
-            is_same = is_same or (one.flink, entry.state) in NEEDS_THE_JOB
-        for row in rows_in(true.value):  # of which Flink's side tells the bytes alone
-            assert serializer is not None
-            is_same = is_same and row in serializer.encode(entry.value)
-        if not is_same:
-            wrong.append((entry, true))
-    return wrong + list(seen.values())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_entries(name: str) -> None:
     """Each entry in all its fields, and no entry besides."""
@@ -118,7 +91,7 @@ def test_entries(name: str) -> None:
             with pytest.raises(SavepointError, match="takes the job's own classes to read"):
                 list(operator.entries())
             continue
-        wrong = differing(one, operator, expected.get(operator_id, []))
+        wrong = differing(one, operator, operator.entries(), expected.get(operator_id, []))
         assert not wrong, (vertex, len(wrong), wrong[0])
     print(f"{one}: {sum(map(len, expected.values())):,} entries")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from flink_restores import Row
 from mmh3 import hash_bytes
-from real_savepoints import Point, seen_entry, true_entries, true_lines, true_value
+from real_savepoints import Point, point, seen_entry, true_entries, true_lines, true_value
 
 from keygroups import compute_operator_index_for_key_group
 from keygroups.savepoint import Operator, Savepoint
@@ -24,6 +24,12 @@ WINDOWS: dict[str, dict[str, Any]] = {
 Seen = tuple[Any, ...]
 
 
+def newest_point(name: str, version: str) -> Point:
+    """Return the point that the newest Flink wrote of which this version restores points."""
+    is_newest = tuple(map(int, version.split("."))) >= (2, 3, 0)
+    return point(f"{'2.3.0' if is_newest else '1.20.5'}-{name}")
+
+
 def with_state(savepoint: Savepoint) -> list[Operator]:
     """Return the operators that a job has to have for Flink to restore it."""
     return [
@@ -35,7 +41,11 @@ def with_state(savepoint: Savepoint) -> list[Operator]:
 
 def java_operators(savepoint: Savepoint) -> list[dict[str, Any]]:
     """Return them as tasks have them: with the serializers of the savepoint's headers."""
-    return [{"id": operator.operator_id} for operator in with_state(savepoint)]
+    return [
+        {"id": operator.operator_id}
+        | ({"max_parallelism": 1} if operator.max_parallelism == 1 else {})
+        for operator in with_state(savepoint)
+    ]
 
 
 def with_windows(savepoint: Savepoint) -> tuple[list[dict[str, Any]], dict[str, str]]:

@@ -117,11 +117,11 @@ class FlinkRestores:
         python_jars = map(str, lib.parent.glob("opt/flink-python-*.jar"))
         class_path = os.pathsep.join([str(folder), str(lib / "*"), *python_jars])
         compiler = [str(jdk / "javac"), "-nowarn", "-implicit:class", "-d", str(folder)]
-        source = str(JAVA_FOLDER / "Restores.java")
-        sources = ["-cp", class_path, "-sourcepath", str(JAVA_FOLDER), source]
-        done = subprocess.run([*compiler, *sources], capture_output=True, encoding="utf-8")
+        sources = [str(JAVA_FOLDER / f"{name}.java") for name in ("Restores", "Shop")]
+        compiler += ["-cp", class_path, "-sourcepath", str(JAVA_FOLDER), *sources]
+        done = subprocess.run(compiler, capture_output=True, encoding="utf-8")
         if done.returncode:
-            raise RuntimeError(f"{source} with Flink {self.version}: {done.stderr}")
+            raise RuntimeError(f"{sources} with Flink {self.version}: {done.stderr}")
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx4g"]
         options += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]
         options.append(f"-Djava.io.tmpdir={folder}")

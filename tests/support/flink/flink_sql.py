@@ -14,7 +14,7 @@ from typing import Any
 
 JAVA_FOLDER = Path(__file__).with_name("java")
 # As in the configuration that Flink comes with: Kryo wants it, and old versions more of it.
-OPENED_PACKAGES = ("java.lang", "java.util")
+OPENED_PACKAGES = ("java.lang", "java.time", "java.util")
 
 
 def jdk_folder() -> Path | None:

@@ -21,6 +21,7 @@ import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.core.memory.DataOutputSerializer;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.runtime.state.KeyedStateBackend;
+import org.apache.flink.runtime.state.OperatorStateBackend;
 import org.apache.flink.runtime.state.VoidNamespace;
 import org.apache.flink.runtime.state.ttl.TtlValue;
 import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
@@ -34,9 +35,9 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 /**
  * Writes down what was restored into its state.
  *
- * <p>When it opens, before any timer can fire: every key that its backend has ("backend"), and the
- * timers. For each key that is sent to it: what the runtime context's state says of it ("keyed").
- * When time ends: the timers that fire ("fired").
+ * <p>When it opens, before any timer can fire: the elements of its operator state ("operator"),
+ * every key that its backend has ("backend"), and the timers. For each key that is sent to it: what
+ * the runtime context's state says of it ("keyed"). When time ends: the timers that fire ("fired").
  */
 public class RestoredState extends AbstractStreamOperator<Long>
         implements OneInputStreamOperator<Tuple2<Integer, byte[]>, Long>,
@@ -56,8 +57,13 @@ public class RestoredState extends AbstractStreamOperator<Long>
     @Override
     public void open() throws Exception {
         super.open();
+        for (StateTypes.NonKeyedState state : types.nonKeyedStates) {
+            writeAll(state);
+        }
         KeyedStateBackend<Object> backend = getKeyedStateBackend();
-        keySerializer = backend.getKeySerializer();
+        if (backend != null) {
+            keySerializer = backend.getKeySerializer();
+        }
         for (StateTypes.State state : types.states) {
             writeAll(backend, state);
         }
@@ -71,6 +77,40 @@ public class RestoredState extends AbstractStreamOperator<Long>
                             writeTimer("backend", "processing", timers, namespace, time));
         }
         Restores.OPENED.incrementAndGet();
+    }
+
+    @SuppressWarnings("unchecked")
+    private void writeAll(StateTypes.NonKeyedState state) throws Exception {
+        OperatorStateBackend backend = getOperatorStateBackend();
+        if (state.mode.equals("BROADCAST")) {
+            for (Map.Entry<?, ?> entry :
+                    backend.getBroadcastState((MapStateDescriptor<?, ?>) state.descriptor)
+                            .entries()) {
+                writeElement(state, entry.getKey(), entry.getValue());
+            }
+            return;
+        }
+        ListStateDescriptor<Object> list = (ListStateDescriptor<Object>) state.descriptor;
+        ListState<Object> elements =
+                state.mode.equals("UNION")
+                        ? backend.getUnionListState(list)
+                        : backend.getListState(list);
+        for (Object element : elements.get()) {
+            writeElement(state, null, element);
+        }
+    }
+
+    private void writeElement(StateTypes.NonKeyedState state, Object userKey, Object value)
+            throws Exception {
+        Map<String, Object> row = new LinkedHashMap<>();
+        row.put("way", "operator");
+        row.put("operator", label);
+        row.put("subtask", getRuntimeContext().getTaskInfo().getIndexOfThisSubtask());
+        row.put("state", state.descriptor.getName());
+        row.put("kind", state.mode);
+        row.put("user_key", StateJson.of(userKey));
+        row.put("value", StateJson.of(value));
+        Restores.write(row);
     }
 
     private void writeAll(KeyedStateBackend<Object> backend, StateTypes.State state)

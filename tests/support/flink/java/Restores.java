@@ -22,6 +22,7 @@ import java.util.stream.Collectors;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
@@ -47,7 +48,6 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.JsonMapper;
 import org.apache.flink.streaming.api.datastream.DataStream;
-import org.apache.flink.streaming.api.datastream.KeyedStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.ExceptionUtils;
@@ -61,8 +61,10 @@ import org.apache.flink.util.StringUtils;
  * job sets none), "maps" (how many maps without uid are chained to each operator), "rows" (the file
  * for what is found, a line of JSON each), "ends" (whether time ends when the job has taken its own
  * savepoint) and "operators". An operator has its "uid" or "id" in the
- * savepoint, and "key" and "states" if it is to be made of types, without those of the savepoint's
- * headers; or "window", and then "keys" to be sent to it, as bytes in hexadecimal digits.
+ * savepoint, and "states", of operators "operator_states" too, and of keyed ones "key", if it is
+ * to be made of types, without those of the savepoint's headers; or "window", and then "keys" to be
+ * sent to it, as bytes in hexadecimal digits; or, if it is a source of partitions, their "ends" and
+ * how many "records" it has to read. A "max_parallelism" of its own limits its parallelism.
  *
  * <p>The answer has "refused" (why Flink did not run it, or null), "path" (of the job's own
  * savepoint) or "unsaved" (why there is none), and "max_parallelisms" of the vertices by their
@@ -81,6 +83,8 @@ public class Restores {
     private static final Duration PATIENCE = Duration.ofSeconds(300);
     private static final TypeInformation<Tuple2<Integer, byte[]>> SENT =
             Types.TUPLE(Types.INT, Types.PRIMITIVE_ARRAY(Types.BYTE));
+    private static final TypeInformation<Tuple2<String, Long>> RECORD =
+            Types.TUPLE(Types.STRING, Types.LONG);
 
     /** The keys of each operator, and of those with namespaces the namespaces of each state. */
     private static final Map<Tuple2<Integer, ByteBuffer>, Map<String, Set<Object>>> FOUND =
@@ -92,6 +96,7 @@ public class Restores {
     private final JsonNode task;
     private int openings;
     private int endings;
+    private int reads;
 
     private Restores(MiniCluster cluster, JsonNode task) {
         this.cluster = cluster;
@@ -183,7 +188,7 @@ public class Restores {
         }
         answer.put("max_parallelisms", maxParallelisms(id));
         FOUND.keySet().forEach(key -> KeyFeed.offer(key.f0, key.f1.array()));
-        refused = await(id, READ, FOUND.size());
+        refused = await(id, READ, FOUND.size() + reads);
         if (refused == null) {
             String folder = task.get("options").get("execution.checkpointing.dir").textValue();
             SavepointFormatType canonical = SavepointFormatType.CANONICAL;
@@ -264,12 +269,25 @@ public class Restores {
             Map<String, OperatorState> saved)
             throws Exception {
         String label = operator.get(operator.has("uid") ? "uid" : "id").textValue();
+        if (operator.has("ends")) {
+            PartitionSource source = new PartitionSource(operator.get("ends"));
+            env.fromSource(source, WatermarkStrategy.noWatermarks(), label, RECORD)
+                    .uid(label)
+                    .map(new WriteRecord(label))
+                    .returns(Types.LONG);
+            reads += operator.get("records").intValue();
+            return;
+        }
         DataStream<Tuple2<Integer, byte[]>> its =
                 keys.filter(sent -> sent.f0 == number).setParallelism(1);
         StateTypes types =
-                operator.has("key")
+                operator.has("states")
                         ? StateTypes.ofTask(operator)
                         : StateTypes.ofHeaders(saved.get(operator.get("id").textValue()));
+        int parallelism =
+                Math.min(
+                        env.getParallelism(),
+                        operator.path("max_parallelism").asInt(env.getParallelism()));
         SingleOutputStreamOperator<?> made;
         if (types == null) { // of operator state only, which is kept as it is
             made = its.rebalance().map(sent -> sent).returns(SENT);
@@ -279,12 +297,18 @@ public class Restores {
                 KeyFeed.offer(number, StringUtils.hexStringToByte(key.textValue()));
             }
         } else {
-            KeyedStream<Tuple2<Integer, byte[]>, Object> keyed =
-                    its.keyBy(new BytesToKey(types.key), types.key);
-            made = keyed.transform(label, Types.LONG, new RestoredState(number, label, types));
-            openings += env.getParallelism();
+            DataStream<Tuple2<Integer, byte[]>> input =
+                    types.key == null
+                            ? its.rebalance()
+                            : its.keyBy(new BytesToKey(types.key), types.key);
+            made = input.transform(label, Types.LONG, new RestoredState(number, label, types));
+            openings += parallelism;
         }
-        endings += types == null ? 0 : env.getParallelism();
+        endings += types == null ? 0 : parallelism;
+        made.setParallelism(parallelism);
+        if (operator.has("max_parallelism")) {
+            made.setMaxParallelism(operator.get("max_parallelism").intValue());
+        }
         if (operator.has("uid")) {
             made.uid(label);
         } else {
@@ -310,6 +334,28 @@ public class Restores {
         }
         return metadata.getOperatorStates().stream()
                 .collect(Collectors.toMap(one -> one.getOperatorID().toHexString(), one -> one));
+    }
+
+    /** Writes down what a source has read. */
+    static class WriteRecord implements MapFunction<Tuple2<String, Long>, Long> {
+
+        private final String label;
+
+        WriteRecord(String label) {
+            this.label = label;
+        }
+
+        @Override
+        public Long map(Tuple2<String, Long> record) {
+            Map<String, Object> row = new LinkedHashMap<>();
+            row.put("way", "read");
+            row.put("operator", label);
+            row.put("split", record.f0);
+            row.put("offset", record.f1);
+            write(row);
+            READ.incrementAndGet();
+            return record.f1;
+        }
     }
 
     /** Reads a key from its bytes. */

@@ -39,12 +39,15 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.table.runtime.typeutils.InternalSerializers;
 import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
 
-/** What a keyed operator registers: as a job would by types, or as a savepoint's header has it. */
+/** What an operator registers: as a job would by types, or as a savepoint's header has it. */
 public class StateTypes implements Serializable {
 
+    /** The type of the keys, null of an operator without. */
     public final TypeInformation<Object> key;
+
     public final List<State> states = new ArrayList<>();
     public final List<Timers> timers = new ArrayList<>();
+    public final List<NonKeyedState> nonKeyedStates = new ArrayList<>();
 
     private StateTypes(TypeInformation<Object> key) {
         this.key = key;
@@ -83,9 +86,33 @@ public class StateTypes implements Serializable {
         }
     }
 
-    /** Reads the types of a task's operator: "key" and "states". */
+    /** A state of an operator, not of a key, of the mode SPLIT_DISTRIBUTE, UNION or BROADCAST. */
+    public static class NonKeyedState implements Serializable {
+
+        public final String mode;
+        public final StateDescriptor<?, ?> descriptor;
+
+        NonKeyedState(String mode, StateDescriptor<?, ?> descriptor) {
+            this.mode = mode;
+            this.descriptor = descriptor;
+        }
+    }
+
+    /** Reads the types of a task's operator: "key", "states" and "operator_states". */
     public static StateTypes ofTask(JsonNode operator) {
-        StateTypes types = new StateTypes(cast(type(operator.get("key"))));
+        StateTypes types =
+                new StateTypes(operator.has("key") ? cast(type(operator.get("key"))) : null);
+        for (JsonNode one : operator.path("operator_states")) {
+            String mode = one.get("kind").textValue();
+            types.nonKeyedStates.add(
+                    new NonKeyedState(
+                            mode,
+                            descriptor(
+                                    mode.equals("BROADCAST") ? "MAP" : "LIST",
+                                    one.get("name").textValue(),
+                                    one.has("user_key") ? cast(type(one.get("user_key"))) : null,
+                                    cast(type(one.get("value"))))));
+        }
         for (JsonNode one : operator.get("states")) {
             TypeInformation<Object> value = cast(type(one.get("value")));
             StateDescriptor<?, ?> descriptor =
@@ -149,18 +176,19 @@ public class StateTypes implements Serializable {
         TypeSerializer<?> value =
                 state.getTypeSerializerSnapshot(CommonSerializerKeys.VALUE_SERIALIZER)
                         .restoreSerializer();
+        String kind = state.getOption(CommonOptionsKeys.KEYED_STATE_TYPE);
         TypeSerializer<?> userKey = null;
-        if (value instanceof MapSerializer) {
+        if (kind.equals("MAP")) {
             userKey = ((MapSerializer<?, ?>) value).getKeySerializer();
             value = ((MapSerializer<?, ?>) value).getValueSerializer();
-        } else if (value instanceof ListSerializer) {
+        } else if (kind.equals("LIST")) {
             value = ((ListSerializer<?>) value).getElementSerializer();
         }
         TypeInformation<Object> type = cast(new SerializerInfo<>(value));
         states.add(
                 new State(
                         descriptor(
-                                state.getOption(CommonOptionsKeys.KEYED_STATE_TYPE),
+                                kind,
                                 name,
                                 userKey == null ? null : cast(new SerializerInfo<>(userKey)),
                                 type),
