@@ -46,6 +46,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
     private final String label;
     private final StateTypes types;
     private transient TypeSerializer<Object> keySerializer;
+    private transient long watermark;
 
     RestoredState(int number, String label, StateTypes types) {
         this.number = number;
@@ -56,6 +57,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
     @Override
     public void open() throws Exception {
         super.open();
+        watermark = Long.MIN_VALUE;
         KeyedStateBackend<Object> backend = getKeyedStateBackend();
         keySerializer = backend.getKeySerializer();
         for (StateTypes.State state : types.states) {
@@ -186,6 +188,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
         String name = "_timer_state/" + domain + "_" + timers.name;
         Map<String, Object> row = row(way, name, "PRIORITY_QUEUE", namespace);
         row.put("timestamp", time);
+        row.put("watermark", watermark);
         Restores.write(row);
     }
 
@@ -226,10 +229,12 @@ public class RestoredState extends AbstractStreamOperator<Long>
     private void onTimer(String domain, InternalTimer<Object, Object> timer) throws Exception {
         // No operator here has timers of two services.
         writeTimer("fired", domain, types.timers.get(0), timer.getNamespace(), timer.getTimestamp());
+        Restores.CLOSED.incrementAndGet();
     }
 
     @Override
     public void processWatermark(Watermark mark) throws Exception {
+        watermark = mark.getTimestamp();
         super.processWatermark(mark);
         Restores.ENDED.incrementAndGet();
     }
