@@ -8,8 +8,11 @@ before a rescale, `describe_sql_state` what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
-`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries
-and of list, union and broadcast states. `add_source` with `KafkaOffsets` says where it goes on.
+`MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
+`TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries and of list,
+union and broadcast states. `add_window_operator` takes the windows of the job, such as
+`TumblingEventTimeWindows`, and returns the `WindowOperatorWriter` of what is in them. `add_source`
+with `KafkaOffsets` says where it goes on.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
 `SavepointEditor`: operators that are not changed are copied as they are, in any format.
@@ -59,20 +62,35 @@ from keygroups.savepoint._sql_state import (
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.new_states import (
+    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
+    TimerServiceDescriptor,
     ValueStateDescriptor,
 )
 from keygroups.savepoint._state.operator_state import OperatorStateEntry
+from keygroups.savepoint._windows.assigners import (
+    CountWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
 from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
 
 __all__ = [
     "DELETE",
+    "AggregatingStateDescriptor",
+    "CountWindows",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "EventTimeSessionWindows",
     "FileSplit",
     "GlobalWindow",
     "KafkaOffsets",
@@ -88,6 +106,7 @@ __all__ = [
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
+    "ProcessingTimeSessionWindows",
     "ReducingStateDescriptor",
     "RewriteReport",
     "RewrittenOperator",
@@ -97,6 +116,8 @@ __all__ = [
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
     "SqlOperatorDescription",
@@ -105,10 +126,14 @@ __all__ = [
     "StateEntry",
     "Subtask",
     "TimeWindow",
+    "TimerServiceDescriptor",
     "TimestampData",
     "TtlValue",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
     "UnknownSplit",
     "ValueStateDescriptor",
+    "WindowOperatorWriter",
     "change_max_parallelism",
     "convert_to_canonical",
     "describe_sql_state",

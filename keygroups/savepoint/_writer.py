@@ -9,7 +9,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from keygroups._checks import check_class, check_parallelisms, check_str, iterate, show
+from keygroups._checks import (
+    check_choice,
+    check_class,
+    check_parallelisms,
+    check_str,
+    iterate,
+    show,
+)
 from keygroups._serializers.base import Serializer
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
@@ -33,15 +40,18 @@ from keygroups.savepoint._sources.source_splits import (
     coordinator_bytes,
     reader_elements,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, joined_lists
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.new_states import (
+    EVENT_TIME,
+    TIME_DOMAINS,
+    USER_TIMERS,
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
-    described,
     key_to_write,
+    timer_state_name,
 )
 from keygroups.savepoint._state.operator_state_writer import (
     NewOperatorState,
@@ -49,6 +59,14 @@ from keygroups.savepoint._state.operator_state_writer import (
     new_operator_states,
 )
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+from keygroups.savepoint._windows.assigners import WindowAssigner
+from keygroups.savepoint._windows.window_writer import (
+    SESSIONS,
+    WindowContents,
+    WindowOperatorWriter,
+    check_lateness,
+    window_states,
+)
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
@@ -151,7 +169,8 @@ class SavepointWriter(FolderWriter):
         """Add an operator with keyed state, operator state or both; return what writes them.
 
         `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
-        it has a key type, `states` the descriptors of its states. `max_parallelism`, 1..32768,
+        it has a key type, `states` the descriptors of its states, and a TimerServiceDescriptor if
+        it has timers. `max_parallelism`, 1..32768,
         has to be the job's; `parallelism`, 1..max_parallelism, is how many files are written: the
         job may run with any other. `key_type` is None, and `states` empty, for an operator
         without keyed state.
@@ -185,6 +204,69 @@ class SavepointWriter(FolderWriter):
         self._operators.append(operator)
         self._uids[operator_id] = uid
         return operator
+
+    def add_window_operator(
+        self,
+        uid: str,
+        key_type: KeyType | Serializer,
+        assigner: WindowAssigner,
+        contents: WindowContents,
+        max_parallelism: int,
+        parallelism: int,
+        allowed_lateness: int = 0,
+        *,
+        has_evictor: bool = False,
+    ) -> WindowOperatorWriter:
+        """Add the operator of a WindowedStream, and return what writes its windows.
+
+        `assigner` is that of the job, such as TumblingEventTimeWindows, with the trigger that it
+        has by itself. `contents` is named "window-contents": a ListStateDescriptor of the
+        elements where the job calls `process` or `apply`, a ReducingStateDescriptor where it
+        calls `reduce`, an AggregatingStateDescriptor where it calls `aggregate`.
+        `allowed_lateness`, in milliseconds, is that of event time, and `has_evictor` whether the
+        job has one. The other arguments are those of `add_operator`, and so is what is raised.
+
+        A job that is restored is before all watermarks: a window ends as its first one has
+        passed it, or as the clock of the machine has.
+
+        Flink: WindowOperator.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ReducingStateDescriptor, TumblingEventTimeWindows
+        >>> from keygroups.savepoint import read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> path = mkdtemp() + "/savepoint"
+        >>> minutes = TumblingEventTimeWindows(60_000)
+        >>> sums = ReducingStateDescriptor("window-contents", LONG)
+        >>> with SavepointWriter(path) as writer:
+        ...     by_user = writer.add_window_operator("sums", STRING, minutes, sums, 128, 3)
+        ...     [window] = minutes.assign_windows(1_700_000_000_000)
+        ...     by_user.write("ann", window, 7)
+        >>> for entry in read_savepoint(path).operator("sums").entries():
+        ...     print(entry.state, entry.key, entry.value, entry.timestamp)
+        window-contents ann 7 None
+        _timer_state/event_window-timers ann None 1700000039999
+        """
+        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+        operator_id = self._new_operator_id("uid", uid)
+        key = key_to_write("key_type", key_type)
+        states = window_states(assigner, contents, key, has_evictor)
+        lateness = check_lateness(assigner, allowed_lateness)
+        header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, states)])
+        elements_of = [number for number, state in enumerate(states) if state.name == SESSIONS]
+        operator = OperatorWriter(
+            self._folder,
+            operator_id,
+            header,
+            states,
+            groups,
+            subtasks,
+            elements_of=elements_of,
+        )
+        self._operators.append(operator)
+        self._uids[operator_id] = uid
+        encoder = EntryEncoder(states, groups)
+        return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
     def add_source(
         self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
@@ -252,7 +334,9 @@ class SavepointWriter(FolderWriter):
 
 
 def _keyed_states(
-    key_type: KeyType | Serializer | None, states: Iterable[NewState], has_operator_state: bool
+    key_type: KeyType | Serializer | None,
+    states: Iterable[NewState],
+    has_operator_state: bool,
 ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
     """Return the header of keyed state and its states; both are empty without keyed state."""
     given = iterate("states", "descriptors", states)
@@ -264,16 +348,18 @@ def _keyed_states(
             )
         return b"", ()
     key = key_to_write("key_type", key_type)
-    names, descriptors = set(), []
+    names: set[str] = set()
+    descriptors: list[StateDescriptor] = []
     for state in given:
         if not isinstance(state, NewState):
             raise InvalidTypeError(
                 f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
             )
-        if state.name in names:
+        new = state.described(key)
+        if new[0].name in names:
             raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
-        names.add(state.name)
-        descriptors.append(described(state, key))
+        names.update(descriptor.name for descriptor in new)
+        descriptors += new
     if not 1 <= len(names) <= _MOST_STATES:
         raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
     header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
@@ -406,6 +492,7 @@ class OperatorWriter(OperatorFiles):
         allow_any_last_access: bool = False,
         operator_states: tuple[NewOperatorState, ...] = (),
         coordinator: bytes | None = None,
+        elements_of: Collection[int] = (),
     ) -> None:
         super().__init__(
             folder,
@@ -423,6 +510,7 @@ class OperatorWriter(OperatorFiles):
         self._encoder: EntryEncoder | None = None
         if states:
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
+        self._elements_of = elements_of  # states, each entry of which is a part of a list
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
@@ -460,11 +548,50 @@ class OperatorWriter(OperatorFiles):
         beyond their types; InvalidTypeError; SavepointError where the file cannot be written.
         """
         number = self._numbers.get(check_str("state", state))
-        if number is None:
-            names = ", ".join(self._numbers) or "none, without keyed state"
-            raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
+        if number is None or self.states[number].value_serializer is None:
+            names = ", ".join(
+                state.name for state in self.states if state.value_serializer is not None
+            )
+            raise InvalidValueError(
+                f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
+            )
         assert self._encoder is not None
-        entry = self._encoder.encode(number, key, value, user_key, last_access)
+        self._hold(key, self._encoder.encode(number, key, value, user_key, last_access))
+
+    def write_timer(
+        self,
+        key: Any,
+        timestamp: int,
+        time_domain: str = EVENT_TIME,
+        namespace: Any = None,
+        service: str = USER_TIMERS,
+    ) -> None:
+        """Write a timer of a key: `timestamp` is the epoch milliseconds at which it fires.
+
+        `time_domain` is "EVENT_TIME" or "PROCESSING_TIME", `namespace` a value of the
+        `namespace_type` of the TimerServiceDescriptor that has the name `service`, None for none.
+        The order is that of `write`, with whose entries timers take turns.
+
+        A job that is restored is before all watermarks: timers of event time wait for its first
+        one, those of processing time fire as soon as the clock of the machine has passed them.
+
+        Raises InvalidValueError for a timer service that is not the operator's, a timestamp
+        beyond Java's longs, a key group after a higher one and the same timer twice, which Flink
+        has once; InvalidTypeError.
+        """
+        check_choice("time_domain", time_domain, TIME_DOMAINS)
+        number = self._numbers.get(timer_state_name(check_str("service", service), time_domain))
+        if number is None:
+            raise InvalidValueError(
+                "service must be the name of a TimerServiceDescriptor of the operator, got "
+                f"{show(service)}"
+            )
+        assert self._encoder is not None
+        entry = self._encoder.encode(number, key, namespace=namespace, timestamp=timestamp)
+        self._hold(key, entry)
+
+    def _hold(self, key: Any, entry: EncodedEntry) -> None:
+        """Take an entry of a key, until the next key group comes."""
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
                 raise InvalidValueError(
@@ -560,7 +687,7 @@ class OperatorWriter(OperatorFiles):
             task = self.task(subtask)
             self._open = task, self._closing.enter_context(task.open())
         _, file = self._open
-        for entry in sorted(self._entries):
+        for entry in joined_lists(sorted(self._entries), self._elements_of):
             file.add(entry)
         self._entries = []
 

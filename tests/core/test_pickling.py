@@ -213,6 +213,15 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.TtlValue(5, [("a", 1)]),
     lambda: savepoint.Pojo("a.P", {"n": 1}),
     lambda: savepoint.ValueStateDescriptor("count", types.LONG, has_ttl=True),
+    lambda: savepoint.AggregatingStateDescriptor("average", types.TUPLE(types.LONG, types.INT)),
+    lambda: savepoint.TimerServiceDescriptor(),
+    lambda: savepoint.TumblingEventTimeWindows(10, 5),
+    lambda: savepoint.TumblingProcessingTimeWindows(10),
+    lambda: savepoint.SlidingEventTimeWindows(10, 5, -4),
+    lambda: savepoint.SlidingProcessingTimeWindows(10, 5),
+    lambda: savepoint.EventTimeSessionWindows(20),
+    lambda: savepoint.ProcessingTimeSessionWindows(20),
+    lambda: savepoint.CountWindows(100, 5),
     lambda: savepoint.ListStateDescriptor("tags", types.STRING),
     lambda: savepoint.ReducingStateDescriptor("sum", types.DOUBLE),
     lambda: savepoint.MapStateDescriptor("cities", types.STRING, types.LONG),
@@ -236,6 +245,7 @@ HOLDS_OPEN_FILES = {
     savepoint.OperatorWriter,
     savepoint.SavepointEditor,
     savepoint.SavepointWriter,
+    savepoint.WindowOperatorWriter,
 }
 
 

@@ -21,6 +21,7 @@ from sample_savepoints import (
     NewPath,
     operator_writer,
     savepoint_folder,
+    window_writer,
     written_file,
     written_folder,
 )
@@ -48,12 +49,16 @@ from keygroups.operator_state import (
 )
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
+    EventTimeSessionWindows,
     KafkaOffsets,
     Operator,
     OperatorEditor,
+    ReducingStateDescriptor,
     Savepoint,
     SavepointEditor,
     SavepointWriter,
+    SlidingEventTimeWindows,
+    TimeWindow,
     ValueStateDescriptor,
     change_max_parallelism,
     convert_to_canonical,
@@ -213,6 +218,12 @@ def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
 
 
+def write_sessions(n: int) -> None:
+    windows = window_writer()
+    for number in range(n):
+        windows.write(1, TimeWindow(100 * number, 100 * number + 50), 5)
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -271,6 +282,7 @@ RECORDS = {
     "SubtaskRow",
     "SubtaskSkew",
     "TimeWindow",
+    "WindowOperatorWriter",
     "TimestampData",
     "TtlValue",
     "UnknownSplit",
@@ -303,15 +315,23 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
     lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
     operator_writer,
+    window_writer,
+    lambda: SlidingEventTimeWindows(10, 5),
+    lambda: EventTimeSessionWindows(20),
 ]
 
 ARGUMENTS: dict[str, list[Any]] = {
+    "accumulator_type": [TUPLE(LONG, INT)],
     "allow": [(), ["/a", "s3://b"]],
+    "allowed_lateness": [0, 5],
     "allow_any_last_access": [True, False],
     "arguments": [["default", "24"]],
+    "assigner": [EventTimeSessionWindows(20)],
     "at_least": [1, 3],
     "batch_size": [3],
     "code": [5],
+    "contents": [7, ReducingStateDescriptor("window-contents", LONG)],
+    "count": [None],
     "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],
     "combine": [max],
     "element": [INT, STRING],
@@ -319,6 +339,9 @@ ARGUMENTS: dict[str, list[Any]] = {
     "entries": [[("a", 1)]],
     "explain_text": ["== Optimized Execution Plan ==\nCalc(select=[a])\n"],
     "fields": [INT, STRING, "BIGINT"],
+    "gap": [20],
+    "has_evictor": [False],
+    "has_fired": [False],
     "has_ttl": [True, False],
     "high": [4],
     "index": [0, 1],
@@ -350,6 +373,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "nulls": ["raise", "mask"],
     "number_of_channels": [4],
     "observed": [[(number, number % 3) for number in range(20)]],
+    "offset": [0, 1],
     "old_lists": [[[1, 2], [3], None]],
     "operator": ["by-int"],
     "operators": [["by-int"], None],
@@ -363,6 +387,9 @@ ARGUMENTS: dict[str, list[Any]] = {
     "savepoint": [read_savepoint(savepoint_folder())],
     "scramble": [abs],
     "separator": ["#"],
+    "service": ["user-timers"],
+    "size": [10],
+    "slide": [5],
     "serializers": [{"a.Money": type("Money", (Serializer,), {"name": "MONEY"})}, {}, None],
     "start": [0, 2],
     "start_key_group": [43],
@@ -375,13 +402,16 @@ ARGUMENTS: dict[str, list[Any]] = {
     "top": [3],
     "user_key": ["b", None],
     "user_key_type": [STRING, None],
+    "time_domain": ["EVENT_TIME", "PROCESSING_TIME"],
     "timeout": [5],
+    "timestamp": [1_700_000_000_000],
     "uid": ["by-user"],
     "url": ["http://127.0.0.1:9"],
     "value": [5, INT, STRING],
     "value_type": [INT, None],
     "vertex": ["by-user"],
     "weights": [[1] * 8, {3: 1.5}],
+    "window": [TimeWindow(0, 20)],
     "written": [written_file()],
     "zone": ["UTC", "Europe/Berlin"],
     "n": [1, 2],
@@ -612,6 +642,13 @@ REGISTRY: dict[str, Registered] = {
         kafka_offsets,
         arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
     ),
+    "SavepointWriter.add_window_operator": Registered(
+        constant="few fields",
+        arguments={
+            "key_type": [INT, STRING],
+            "contents": [ReducingStateDescriptor("window-contents", LONG)],
+        },
+    ),
     "OperatorWriter.close": Registered(write_entries),
     "OperatorWriter.write_operator_state": Registered(
         lambda n: operator_writer().write_operator_state("places", ["a"] * n),
@@ -623,6 +660,13 @@ REGISTRY: dict[str, Registered] = {
     ),
     "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
+    "OperatorWriter.write_timer": Registered(
+        constant="one timer", arguments={"key": [5], "namespace": [None]}
+    ),
+    "WindowOperatorWriter.write": Registered(write_sessions, arguments={"key": [5]}),
+    "SlidingEventTimeWindows.assign_windows": Registered(
+        lambda n: SlidingEventTimeWindows(n, 1).assign_windows(0)
+    ),
     "Operator.entries": Registered(
         lambda n: list(operator_of(n).entries()),
         more={
@@ -712,10 +756,19 @@ REGISTRY: dict[str, Registered] = {
             "partitioners.RebalancePartitioner",
             "partitioners.RescalePartitioner",
             "partitioners.ShufflePartitioner",
+            "savepoint.AggregatingStateDescriptor",
+            "savepoint.CountWindows",
+            "savepoint.EventTimeSessionWindows",
             "savepoint.GlobalWindow",
             "savepoint.ListStateDescriptor",
             "savepoint.MapStateDescriptor",
+            "savepoint.ProcessingTimeSessionWindows",
             "savepoint.ReducingStateDescriptor",
+            "savepoint.SlidingEventTimeWindows",
+            "savepoint.SlidingProcessingTimeWindows",
+            "savepoint.TimerServiceDescriptor",
+            "savepoint.TumblingEventTimeWindows",
+            "savepoint.TumblingProcessingTimeWindows",
             "savepoint.ValueStateDescriptor",
             "state_keys.CompositeKeySerializer",
             "state_keys.GlobalWindow",
@@ -738,6 +791,8 @@ REGISTRY: dict[str, Registered] = {
             "OperatorWriter.key_group",
             "OperatorWriter.metadata",
             "OperatorWriter.task",
+            "WindowOperatorWriter.key_group",
+            "EventTimeSessionWindows.assign_windows",
         ],
         Registered(constant="few fields"),
     ),
@@ -764,6 +819,10 @@ REGISTRY: dict[str, Registered] = {
             "TUPLE.__hash__",
             "Operator.__eq__",
             "Operator.__hash__",
+            "EventTimeSessionWindows.__eq__",
+            "EventTimeSessionWindows.__hash__",
+            "SlidingEventTimeWindows.__eq__",
+            "SlidingEventTimeWindows.__hash__",
         ],
         Registered(constant="few fields, compared"),
     ),

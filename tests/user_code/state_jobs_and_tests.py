@@ -64,6 +64,23 @@ def a_new_savepoint(path: str) -> None:
         for user in sorted(["ann", "bob"], key=by_user.key_group):
             by_user.write("count", user, 7, last_access=0)
             by_user.write("cities", user, 1, user_key="Berlin")
+        timers = [
+            savepoint.TimerServiceDescriptor(),
+            savepoint.ValueStateDescriptor("n", types.INT),
+        ]
+        by_order = writer.add_operator("by-order", types.LONG, timers, 128, 3)
+        by_order.write_timer(5, 1_700_000_000_000, "PROCESSING_TIME")
+        averages = savepoint.AggregatingStateDescriptor(
+            "window-contents", types.TUPLE(types.LONG, types.INT)
+        )
+        hours = savepoint.SlidingEventTimeWindows(3_600_000, slide=600_000)
+        windows = writer.add_window_operator(
+            "by-hour", types.STRING, hours, averages, 128, parallelism=3, allowed_lateness=5
+        )
+        assert_type(windows, savepoint.WindowOperatorWriter)
+        for window in hours.assign_windows(1_700_000_000_000):
+            assert_type(window, savepoint.TimeWindow)
+            windows.write("ann", window, (7, 2))
 
 
 def where_the_stream_goes_on(path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,27 +17,57 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
+PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
+"""As Flink's TimeDomain has them, in the order in which it makes their states."""
+USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
+
 _TIMERS = "_timer_state/"  # what the names of Flink's own states of timers start with
 _DEFAULT = "default"  # the column family that every RocksDB has, and no state of Flink
 
 
-class NewState:
-    """A state as a job's own descriptor names it: one of the classes below."""
+class NewState(ABC):
+    """A state, or the timers, of an operator that is new: one of the classes below."""
+
+    name: str
+
+    @abstractmethod
+    def described(self, key: Serializer) -> list[StateDescriptor]:
+        """Return what the reader finds, of which there may be several; `key` is the operator's."""
+
+
+class StateOfValues(NewState):
+    """A state as a job's own descriptor names it."""
 
     kind: ClassVar[str]  # of the StateDescriptor that it is written as
-    name: str
-    value_type: KeyType | Serializer
+    value_name: ClassVar[str] = "value_type"  # of the argument that is the type of a value
     has_ttl: bool
 
     def __post_init__(self) -> None:
         # A plain str, of whatever class it was.
         object.__setattr__(self, "name", check_state_name(self.name))
         check_class("has_ttl", self.has_ttl, bool, "a bool")
-        serializer_to_write("value_type", self.value_type)
+        self.value_serializer()
+
+    def value_serializer(self) -> Serializer:
+        """Return the serializer of a value, or raise where none can be written."""
+        return serializer_to_write(self.value_name, getattr(self, self.value_name))
+
+    def user_key_serializer(self) -> Serializer | None:
+        """Return the serializer of the keys in a MAP, None in other states."""
+        return None
+
+    def described(self, key: Serializer) -> list[StateDescriptor]:
+        """Return the state as the reader finds it."""
+        value, user_key = self.value_serializer(), self.user_key_serializer()
+        return [
+            StateDescriptor(
+                self.name, self.kind, key, VOID_NAMESPACE, value, user_key, self.has_ttl
+            )
+        ]
 
 
 @dataclass(frozen=True)
-class _OfOneType(NewState):
+class _OfOneType(StateOfValues):
     name: str
     value_type: KeyType | Serializer
     has_ttl: bool = field(default=False, kw_only=True)
@@ -73,6 +104,23 @@ class ReducingStateDescriptor(_OfOneType):
     kind = "REDUCING"
 
 
+@dataclass(frozen=True)
+class AggregatingStateDescriptor(StateOfValues):
+    """An AggregatingState: the type of its accumulator, which is what Flink keeps of it.
+
+    Of Java's AggregateFunction<IN, ACC, OUT> that is ACC; else like a ValueState.
+
+    >>> from keygroups.types import INT, LONG, TUPLE
+    >>> AggregatingStateDescriptor("average", TUPLE(LONG, INT))
+    AggregatingStateDescriptor(name='average', accumulator_type=TUPLE(LONG, INT), has_ttl=False)
+    """
+
+    kind, value_name = "AGGREGATING", "accumulator_type"
+    name: str
+    accumulator_type: KeyType | Serializer
+    has_ttl: bool = field(default=False, kw_only=True)
+
+
 class ListStateDescriptor(_OfOneType):
     """A ListState: `value_type` is that of an element; else like a ValueState.
 
@@ -85,7 +133,7 @@ class ListStateDescriptor(_OfOneType):
 
 
 @dataclass(frozen=True)
-class MapStateDescriptor(NewState):
+class MapStateDescriptor(StateOfValues):
     """A MapState: the types of the keys in a map and of their values; else like a ValueState.
 
     Maps and sets are no user keys, nor in them: RocksDB finds a user key by its bytes, which are
@@ -105,7 +153,11 @@ class MapStateDescriptor(NewState):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        key_to_write("user_key_type", self.user_key_type)
+        self.user_key_serializer()
+
+    def user_key_serializer(self) -> Serializer:
+        """Return the serializer of the keys in a map, or raise where none can be written."""
+        return key_to_write("user_key_type", self.user_key_type)
 
 
 def check_state_name(name: object) -> str:
@@ -120,19 +172,47 @@ def check_state_name(name: object) -> str:
     return text
 
 
-def described(state: NewState, key: Serializer) -> StateDescriptor:
-    """Return a state as the reader finds it."""
-    return StateDescriptor(
-        state.name,
-        state.kind,
-        key,
-        VOID_NAMESPACE,
-        serializer_to_write("value_type", state.value_type),
-        key_to_write("user_key_type", state.user_key_type)
-        if isinstance(state, MapStateDescriptor)
-        else None,
-        state.has_ttl,
-    )
+@dataclass(frozen=True)
+class TimerServiceDescriptor(NewState):
+    """The timers of an operator, of event time and of processing time.
+
+    `name` is that of its timer service, which for a KeyedProcessFunction is "user-timers".
+    `namespace_type` is a key type or a Serializer, VOID_NAMESPACE for timers without one, as
+    those are. Raises InvalidTypeError, InvalidValueError for a name that is empty or too long,
+    UnsupportedKeyTypeError for a type that only the job's own classes write.
+
+    Flink: InternalTimeServiceManager.getInternalTimerService.
+
+    >>> TimerServiceDescriptor()
+    TimerServiceDescriptor(name='user-timers', namespace_type=VOID_NAMESPACE)
+    """
+
+    name: str = USER_TIMERS
+    namespace_type: KeyType | Serializer = VOID_NAMESPACE
+
+    def __post_init__(self) -> None:
+        name = check_str("name of a timer service", self.name)
+        if not name:
+            raise InvalidValueError("name of a timer service must not be empty")
+        for time_domain in TIME_DOMAINS:
+            utf("name of a timer service", timer_state_name(name, time_domain))
+        object.__setattr__(self, "name", name)
+        key_to_write("namespace_type", self.namespace_type)
+
+    def described(self, key: Serializer) -> list[StateDescriptor]:
+        """Return the states of timers as the reader finds them: both, as Flink has them."""
+        namespace = key_to_write("namespace_type", self.namespace_type)
+        return [
+            StateDescriptor(
+                timer_state_name(self.name, time_domain), "PRIORITY_QUEUE", key, namespace, None
+            )
+            for time_domain in TIME_DOMAINS
+        ]
+
+
+def timer_state_name(service: str, time_domain: str) -> str:
+    """Return the name of the state with the timers of a service in one of the TIME_DOMAINS."""
+    return f"{_TIMERS}{'event' if time_domain == EVENT_TIME else 'processing'}_{service}"
 
 
 def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:

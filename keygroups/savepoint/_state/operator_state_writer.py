@@ -17,7 +17,7 @@ from keygroups.savepoint._metadata.handles import OperatorStateHandle, StreamHan
 from keygroups.savepoint._state.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
-    NewState,
+    StateOfValues,
     serializer_to_write,
 )
 from keygroups.savepoint._state.state_infos import BACKEND_TYPES, KEY, VALUE
@@ -120,7 +120,7 @@ def new_operator_states(
     return tuple(states.values())
 
 
-def _new_state(argument: str, mode: str, state: NewState) -> NewOperatorState:
+def _new_state(argument: str, mode: str, state: StateOfValues) -> NewOperatorState:
     if state.has_ttl:
         raise InvalidValueError(
             f"{argument} must have no time to live, which operator state has not in Flink, got "
@@ -129,9 +129,7 @@ def _new_state(argument: str, mode: str, state: NewState) -> NewOperatorState:
     key = None
     if isinstance(state, MapStateDescriptor):
         key = serializer_to_write("user_key_type", state.user_key_type)
-    return NewOperatorState(
-        state.name, mode, serializer_to_write("value_type", state.value_type), key
-    )
+    return NewOperatorState(state.name, mode, state.value_serializer(), key)
 
 
 class OperatorStateWriter:

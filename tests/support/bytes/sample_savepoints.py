@@ -11,11 +11,15 @@ from tempfile import TemporaryDirectory
 import savepoint_bytes as sb
 
 from keygroups.savepoint import (
+    EventTimeSessionWindows,
     ListStateDescriptor,
     MapStateDescriptor,
     OperatorWriter,
+    ReducingStateDescriptor,
     SavepointWriter,
+    TimerServiceDescriptor,
     ValueStateDescriptor,
+    WindowOperatorWriter,
 )
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.savepoint._tasks.write import WrittenFile
@@ -55,6 +59,7 @@ NEW_STATES: list[NewState] = [
     MapStateDescriptor("cities", STRING, LONG),
     ValueStateDescriptor("count", LONG),
     ListStateDescriptor("tags", STRING),
+    TimerServiceDescriptor(),
 ]
 
 
@@ -70,6 +75,13 @@ def operator_writer(writer: SavepointWriter | None = None) -> OperatorWriter:
     return (writer or SavepointWriter(NewPath())).add_operator(
         "by-int", INT, NEW_STATES, 128, 3, list_states=[ListStateDescriptor("places", STRING)]
     )
+
+
+def window_writer() -> WindowOperatorWriter:
+    """Return what writes sessions under Integer keys."""
+    sums = ReducingStateDescriptor("window-contents", LONG)
+    gaps = EventTimeSessionWindows(20)
+    return SavepointWriter(NewPath()).add_window_operator("sums", INT, gaps, sums, 128, 3)
 
 
 @lru_cache

@@ -1,3 +1,4 @@
+import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -25,7 +26,7 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
 
     private static final ConcurrentLinkedQueue<Tuple2<Integer, byte[]>> OFFERED =
             new ConcurrentLinkedQueue<>();
-    private static final int END_OF_TIME = -1;
+    private static final int WATERMARK = -1;
 
     public static void clear() {
         OFFERED.clear();
@@ -37,7 +38,12 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
 
     /** Lets the last watermark follow what was offered. */
     public static void endTime() {
-        OFFERED.add(Tuple2.of(END_OF_TIME, null));
+        offerWatermark(Long.MAX_VALUE);
+    }
+
+    /** Lets a watermark follow what was offered. */
+    public static void offerWatermark(long timestamp) {
+        OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
     }
 
     @Override
@@ -132,8 +138,8 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
             if (next == null) {
                 return InputStatus.NOTHING_AVAILABLE;
             }
-            if (next.f0 == END_OF_TIME) {
-                output.emitWatermark(Watermark.MAX_WATERMARK);
+            if (next.f0 == WATERMARK) {
+                output.emitWatermark(new Watermark(ByteBuffer.wrap(next.f1).getLong()));
             } else {
                 output.collect(next);
             }

@@ -1,0 +1,278 @@
+"""Writes windows: the contents of each, the timers that end it, and what else Flink keeps of it.
+
+Flink: WindowOperator, EvictingWindowOperator; EventTimeTrigger, ProcessingTimeTrigger,
+CountTrigger.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keygroups._checks import LONG_MAX, check_class, check_int, show
+from keygroups._serializers.base import Serializer
+from keygroups._serializers.compounds import TupleSerializer
+from keygroups._serializers.scalars import GLOBAL_WINDOW, LONG, TIME_WINDOW, VOID_NAMESPACE
+from keygroups._serializers.streaming import StreamElementSerializer
+from keygroups._values.rows import GlobalWindow, TimeWindow
+from keygroups._values.streaming import StreamRecord
+from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.new_states import (
+    EVENT_TIME,
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    ReducingStateDescriptor,
+    TimerServiceDescriptor,
+    timer_state_name,
+)
+from keygroups.savepoint._windows.assigners import (
+    CountWindows,
+    TimeWindowAssigner,
+    WindowAssigner,
+    check_time_window,
+)
+
+CONTENTS = "window-contents"
+SESSIONS = "merging-window-set"
+_COUNT = "count"
+_TIMERS = "window-timers"
+
+WindowContents = ListStateDescriptor | ReducingStateDescriptor | AggregatingStateDescriptor
+
+
+class WindowOperatorWriter:
+    """Writes the windows of one operator; `SavepointWriter.add_window_operator` makes it."""
+
+    def __init__(
+        self,
+        assigner: WindowAssigner,
+        allowed_lateness: int,
+        encoder: EntryEncoder,
+        hold: Callable[[Any, EncodedEntry], None],
+    ) -> None:
+        self._assigner = assigner
+        self._allowed_lateness = allowed_lateness
+        self._encoder = encoder
+        self._hold = hold
+        self._numbers = {state.name: number for number, state in enumerate(encoder.states)}
+        contents = encoder.states[0]
+        self._is_list = contents.kind == "LIST"
+        self._has_evictor = isinstance(contents.value_serializer, StreamElementSerializer)
+        self._key_group = -1
+        self._sessions: dict[bytes, list[TimeWindow]] = {}  # of its keys, in order
+
+    def key_group(self, key: Any) -> int:
+        """Return the key group of a key, by which windows have to be sorted."""
+        return self._encoder.key_group(key)
+
+    def write(
+        self,
+        key: Any,
+        window: TimeWindow | GlobalWindow,
+        contents: Any,
+        *,
+        count: int | None = None,
+        has_fired: bool = False,
+    ) -> None:
+        """Write a window of a key, with all that Flink keeps of it until it is over.
+
+        `window` is a TimeWindow that the assigner makes, or the GlobalWindow of CountWindows.
+        `contents` are the list of its elements, with an evictor of StreamRecords, or the reduced
+        value or the accumulator. `count` is how many elements came since CountWindows fired; it
+        may be left out where `contents` are a list and there is no slide. `has_fired` says that
+        the watermark has passed the window, which is kept for late events.
+
+        Key groups come in ascending order, within one the order is free; the windows of one are
+        held until the next. Raises InvalidValueError for a window that the assigner does not
+        make or that is there twice, for a session that overlaps or touches another one of the
+        key, which Flink would have merged, for a key group after a higher one, and for values
+        beyond their types; InvalidTypeError.
+        """
+        check_class("has_fired", has_fired, bool, "a bool")
+        if self._has_evictor:
+            _check_records(contents)
+        if isinstance(self._assigner, CountWindows):
+            entries = self._count_window(self._assigner, key, window, contents, count, has_fired)
+        else:
+            entries = self._time_window(key, window, contents, count, has_fired)
+        for entry in entries:
+            self._hold(key, entry)
+        if isinstance(window, TimeWindow) and SESSIONS in self._numbers:
+            self._add_session(entries[-1], window)
+
+    def _time_window(
+        self, key: Any, window: object, contents: Any, count: int | None, has_fired: bool
+    ) -> list[EncodedEntry]:
+        assigner = self._assigner
+        assert isinstance(assigner, TimeWindowAssigner)
+        if count is not None:
+            raise InvalidValueError(f"count must be None for {assigner}, got {show(count)}")
+        checked = check_time_window("window", window)
+        assigner._check(checked)
+        entries = [self._entry(CONTENTS, key, contents, checked)]
+        timers = timer_state_name(_TIMERS, assigner.time_domain)
+        for timestamp in self._timestamps(checked, has_fired):
+            entries.append(self._entry(timers, key, None, checked, timestamp))
+        if assigner.is_merging:
+            session = self._entry(SESSIONS, key, [(checked, checked)], None)
+            self._check_session(key, session, checked)
+            entries.append(session)
+        return entries
+
+    def _timestamps(self, window: TimeWindow, has_fired: bool) -> Iterator[int]:
+        """Yield the times of a window's timers: that of the trigger, and that which clears it."""
+        if has_fired and not self._allowed_lateness:
+            raise InvalidValueError(
+                "has_fired must be False without allowed_lateness: Flink keeps no window then"
+            )
+        last = window.end - 1
+        if not has_fired:
+            yield last
+        cleared = last + self._allowed_lateness
+        if last < cleared < LONG_MAX:  # Flink clears nothing at the end of time
+            yield cleared
+
+    def _check_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:
+        sessions = self._sessions_of(session)
+        place = bisect_left(sessions, window)
+        for other in sessions[max(place - 1, 0) : place + 1]:
+            if other.start <= window.end and window.start <= other.end:
+                raise InvalidValueError(
+                    f"window must not overlap or touch another one of the key {show(key)}, as "
+                    f"Flink makes one session of them, got {show(window)} and {show(other)}"
+                )
+
+    def _add_session(self, session: EncodedEntry, window: TimeWindow) -> None:
+        if session.key_group != self._key_group:
+            self._key_group, self._sessions = session.key_group, {}
+        insort(self._sessions.setdefault(session.key, []), window)
+
+    def _sessions_of(self, session: EncodedEntry) -> list[TimeWindow]:
+        """Return the other ones of its key, in order."""
+        return self._sessions.get(session.key, []) if session.key_group == self._key_group else []
+
+    def _count_window(
+        self,
+        assigner: CountWindows,
+        key: Any,
+        window: object,
+        contents: Any,
+        count: int | None,
+        has_fired: bool,
+    ) -> list[EncodedEntry]:
+        check_class("window", window, GlobalWindow, "a GlobalWindow")
+        if has_fired:
+            raise InvalidValueError(
+                f"has_fired must be False for {assigner}, which are told by their count"
+            )
+        entry = self._entry(CONTENTS, key, contents, window)
+        if count is None and (assigner.slide is not None or not self._is_list):
+            raise InvalidValueError(
+                f"count must be how many elements came since {assigner} fired, got None"
+            )
+        if assigner.slide is not None:
+            counted = _counted_with_slide(assigner, assigner.slide, count, len(contents))
+        else:
+            counted = _counted(assigner, count, len(contents) if self._is_list else None)
+        # Flink's trigger has no count, not one of 0, after it has fired.
+        return [entry, self._entry(_COUNT, key, counted, window)] if counted else [entry]
+
+    def _entry(
+        self, state: str, key: Any, value: Any, window: object, timestamp: int | None = None
+    ) -> EncodedEntry:
+        number = self._numbers[state]
+        return self._encoder.encode(number, key, value, namespace=window, timestamp=timestamp)
+
+
+def window_states(
+    assigner: WindowAssigner, contents: WindowContents, key: Serializer, has_evictor: bool
+) -> tuple[StateDescriptor, ...]:
+    """Return the states of an operator of windows as the reader finds them, contents first.
+
+    The arguments are those of `SavepointWriter.add_window_operator`; `key` is the serializer of
+    the key. Raises InvalidTypeError or InvalidValueError for what no such operator has.
+    """
+    if not isinstance(assigner, WindowAssigner):
+        raise InvalidTypeError(
+            f"assigner must be one such as TumblingEventTimeWindows, got {show(assigner)}"
+        )
+    is_count = isinstance(assigner, CountWindows)
+    check_class("has_evictor", has_evictor, bool, "a bool")
+    if isinstance(assigner, CountWindows) and assigner.slide is not None:
+        has_evictor = True
+    value = _value_serializer(contents, has_evictor)
+    window = GLOBAL_WINDOW if is_count else TIME_WINDOW
+    states = [StateDescriptor(CONTENTS, contents.kind, key, window, value)]
+    if is_count:
+        states.append(StateDescriptor(_COUNT, "REDUCING", key, window, LONG))
+    if isinstance(assigner, TimeWindowAssigner) and assigner.is_merging:
+        pair = TupleSerializer([TIME_WINDOW, TIME_WINDOW])
+        states.append(StateDescriptor(SESSIONS, "LIST", key, VOID_NAMESPACE, pair))
+    return (*states, *TimerServiceDescriptor(_TIMERS, window).described(key))
+
+
+def check_lateness(assigner: WindowAssigner, allowed_lateness: int) -> int:
+    """Return the milliseconds that an assigner's windows wait for late events."""
+    lateness = check_int("allowed_lateness", allowed_lateness, 0, LONG_MAX)
+    is_event_time = isinstance(assigner, TimeWindowAssigner) and assigner.time_domain == EVENT_TIME
+    if lateness and not is_event_time:
+        raise InvalidValueError(
+            f"allowed_lateness must be 0 for {assigner}, for which no event is late, got "
+            f"{lateness}"
+        )
+    return lateness
+
+
+def _value_serializer(contents: WindowContents, has_evictor: bool) -> Serializer:
+    """Return the serializer of an element of a list, of a reduced value or an accumulator."""
+    known = (ListStateDescriptor, ReducingStateDescriptor, AggregatingStateDescriptor)
+    if not isinstance(contents, known):
+        raise InvalidTypeError(
+            "contents must be a ListStateDescriptor, a ReducingStateDescriptor or an "
+            f"AggregatingStateDescriptor, got {show(contents)}"
+        )
+    if contents.name != CONTENTS or contents.has_ttl:
+        raise InvalidValueError(
+            f"contents must be named {CONTENTS!r}, as Flink does it, and have no time to live, "
+            f"got {contents}"
+        )
+    value = contents.value_serializer()
+    if not has_evictor:
+        return value
+    if not isinstance(contents, ListStateDescriptor):
+        raise InvalidValueError(
+            f"contents must be a ListStateDescriptor where there is an evictor, got {contents}"
+        )
+    return StreamElementSerializer(value)
+
+
+def _check_records(contents: Any) -> None:
+    for record in check_class("contents", contents, list, "a list"):
+        check_class("element of contents with an evictor", record, StreamRecord, "a StreamRecord")
+
+
+def _counted(assigner: CountWindows, count: int | None, elements: int | None) -> int:
+    """Return how many elements a window has that is cleared when it fires."""
+    counted = check_int("count", elements if count is None else count, 1, assigner.size - 1)
+    if elements is not None and counted != elements:
+        raise InvalidValueError(
+            f"count must be that of the elements in contents, {elements}, got {counted}"
+        )
+    return counted
+
+
+def _counted_with_slide(
+    assigner: CountWindows, slide: int, count: int | None, elements: int
+) -> int:
+    """Return how many elements came since a window fired that keeps its last ones."""
+    counted = check_int("count", count, 0, slide - 1)
+    # When it fired there were a multiple of `slide`, or `size` if that is less.
+    before = elements - counted
+    if before != assigner.size and (before % slide or not 0 <= before < assigner.size):
+        raise InvalidValueError(
+            f"count must fit the {elements} elements in contents of {assigner}, got {counted}"
+        )
+    return counted
