@@ -90,7 +90,6 @@ def _run(arguments: Sequence[str] | None) -> int:
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
         return WRONG_ARGUMENT if wrong else _FAULT
     except OutputError as error:
-        discard(sys.stdout)
         if isinstance(error.__cause__, BrokenPipeError):
             return _BROKEN_PIPE
         complain(f"{command}: standard output {error}")

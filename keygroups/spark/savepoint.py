@@ -136,12 +136,12 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
+    savepoint = read_savepoint(path, moved, allow=allow, serializers=serializers)
     if serializers and is_connect(spark):
         raise InvalidValueError(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
-    savepoint = read_savepoint(path, moved, allow=allow, serializers=serializers)
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))

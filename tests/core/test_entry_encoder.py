@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from job_points import JOB_POINTS, JobPoint
 from real_savepoints import POINTS, Point, point
 
-from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
+from keygroups.types import SET, STRING
 
 CANONICAL: list[Point] = [one for one in POINTS if one.kind == "canonical"]
 OF_JOBS: list[JobPoint] = [one for one in JOB_POINTS if one.kind == "canonical"]
@@ -99,3 +103,73 @@ def test_entries_of_jobs() -> None:
         **{"VALUE that only the job writes": 348, "VALUE of None": 12},
         "keys that only the job writes": 12,
     }
+
+
+def described(namespace: Serializer, user_key: Serializer | None) -> StateDescriptor:
+    kind = "VALUE" if user_key is None else "MAP"
+    return StateDescriptor("s", kind, STRINGS, namespace, STRINGS, user_key)
+
+
+STRINGS = serializer_of(STRING)
+SETS = serializer_of(SET(STRING))
+
+
+@pytest.mark.parametrize(
+    ("state", "given", "error", "message"),
+    [
+        (
+            described(SETS, None),
+            {"namespace": {"a"}},
+            UnsupportedKeyTypeError,
+            "namespace of VALUE state 's' cannot be written: RocksDB finds a SET",
+        ),
+        (
+            described(VOID_NAMESPACE, SETS),
+            {"user_key": {"a"}},
+            UnsupportedKeyTypeError,
+            "user key of MAP state 's' cannot be written: RocksDB finds a SET",
+        ),
+        (
+            described(VOID_NAMESPACE, None),
+            {"namespace": "a"},
+            InvalidValueError,
+            "namespace must be None in the VALUE state 's', got 'a'",
+        ),
+        (
+            described(TIME_WINDOW, None),
+            {},
+            InvalidValueError,
+            "namespace of VALUE state 's': a TIME_WINDOW must not be None",
+        ),
+        (
+            described(TIME_WINDOW, None),
+            {"namespace": (0, 5)},
+            InvalidTypeError,
+            r"namespace of VALUE state 's': TIME_WINDOW must be a TimeWindow, got \(0, 5\)",
+        ),
+        *(
+            (
+                described(VOID_NAMESPACE, user_key),
+                {"timestamp": 5, "user_key": None if user_key is None else "a"},
+                InvalidValueError,
+                "timestamp must be None in the .* state 's', got 5",
+            )
+            for user_key in (None, STRINGS)
+        ),
+        *(
+            (
+                StateDescriptor("t", "PRIORITY_QUEUE", STRINGS, VOID_NAMESPACE, None),
+                {"timestamp": 5, "value": None, argument: "a"},
+                InvalidValueError,
+                f"{argument} must be None in the timers 't', got 'a'",
+            )
+            for argument in ("user_key", "value", "last_access")
+        ),
+    ],
+)
+def test_what_is_no_entry(
+    state: StateDescriptor, given: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    encoder = EntryEncoder([state], 128)
+    with pytest.raises(error, match=message):
+        encoder.encode(0, "a", **{"value": "b", **given})

@@ -439,6 +439,7 @@ def test_sessions_of_a_key_are_one_set(tmp_path: Path) -> None:
         (CountWindows(4), LISTS, ["x", "y", "z"], None, 3),
         (CountWindows(4), LISTS, ["x"], 1, 1),
         (CountWindows(4), SUMS, 7, 3, 3),
+        (CountWindows(4), LISTS, "xyz", None, 3),  # with an evictor of one's own
         (CountWindows(5, 3), LISTS, "xx", 2, 2),  # none has fired
         (CountWindows(5, 3), LISTS, "xxx", 0, None),
         (CountWindows(5, 3), LISTS, "xxxxx", 2, 2),
@@ -453,11 +454,14 @@ def test_counts(
     assigner: CountWindows, contents: Any, value: Any, count: Any, expected: Any, tmp_path: Path
 ) -> None:
     """How many came since it fired, which Flink keeps beside them if there are any."""
-    if assigner.slide is not None:
+    has_evictor = isinstance(value, str)
+    if has_evictor:
         value = [StreamRecord(one, 5) for one in value]
 
     def write(writer: SavepointWriter) -> None:
-        windows = writer.add_window_operator("uid", STRING, assigner, contents, 128, 1)
+        windows = writer.add_window_operator(
+            "uid", STRING, assigner, contents, 128, 1, has_evictor=has_evictor
+        )
         windows.write("a", GlobalWindow(), value, count=count)
 
     entries = [(CONTENTS, "a", GlobalWindow(), value, None)]
@@ -685,6 +689,11 @@ REFUSED: list[tuple[Callable[[SavepointWriter], object], type[Exception], str]] 
         writing("a", GLOBAL, RECORDS, count=2, of=SLIDING_COUNTS),
         InvalidValueError,
         "count must fit the 1 elements in contents of CountWindows",
+    ),
+    (
+        writing("a", GLOBAL, RECORDS * 5, count=1, of={**COUNTS, "has_evictor": True}),
+        InvalidValueError,
+        "count must be that of the elements in contents, 5, got 1",
     ),
     (
         writing("a", GLOBAL, RECORDS * 8, count=2, of=SLIDING_COUNTS),

@@ -170,12 +170,6 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
-def write_sessions(n: int) -> None:
-    windows = window_writer()
-    for number in range(n):
-        windows.write(1, TimeWindow(100 * number, 100 * number + 50), 5)
-
-
 def kafka_offsets(partitions: int) -> KafkaOffsets:
     return KafkaOffsets({("a", number): 5 for number in range(partitions)})
 
@@ -243,6 +237,12 @@ def deleted_one_by_one(n: int) -> None:
 
 def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
+
+
+def write_sessions(n: int) -> None:
+    windows = window_writer()
+    for number in range(n):
+        windows.write(1, TimeWindow(100 * number, 100 * number + 50), 5)
 
 
 def plan_of(n: int) -> RescalePlan:
@@ -674,23 +674,20 @@ REGISTRY: dict[str, Registered] = {
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
+    "SavepointWriter.add_source": Registered(
+        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+        arguments={"source": [kafka_offsets(3)]},
+    ),
+    "savepoint.KafkaOffsets": Registered(
+        kafka_offsets,
+        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
     "SavepointWriter.add_window_operator": Registered(
         constant="few fields",
         arguments={
             "key_type": [INT, STRING],
             "contents": [ReducingStateDescriptor("window-contents", LONG)],
         },
-    ),
-    **dict.fromkeys(
-        ["SavepointWriter.add_source", "SavepointEditor.add_source"],
-        Registered(
-            lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
-            arguments={"source": [kafka_offsets(3)]},
-        ),
-    ),
-    "savepoint.KafkaOffsets": Registered(
-        kafka_offsets,
-        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
     ),
     "OperatorWriter.close": Registered(write_entries),
     "OperatorWriter.write_operator_state": Registered(

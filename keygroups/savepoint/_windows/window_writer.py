@@ -82,8 +82,8 @@ class WindowOperatorWriter:
         `window` is a TimeWindow that the assigner makes, or the GlobalWindow of CountWindows.
         `contents` are the list of its elements, with an evictor of StreamRecords, or the reduced
         value or the accumulator. `count` is how many elements came since CountWindows fired; it
-        is left out where `contents` tell, as a list without an evictor does. `has_fired` says
-        that the watermark has passed the window, which is kept for late events.
+        may be left out where `contents` are a list and there is no slide. `has_fired` says that
+        the watermark has passed the window, which is kept for late events.
 
         Key groups come in ascending order, within one the order is free; the windows of one are
         held until the next. Raises InvalidValueError for a window that the assigner does not
@@ -169,12 +169,12 @@ class WindowOperatorWriter:
                 f"has_fired must be False for {assigner}, which are told by their count"
             )
         entry = self._entry(CONTENTS, key, contents, window)
-        if count is None and (self._has_evictor or not self._is_list):
+        if count is None and (assigner.slide is not None or not self._is_list):
             raise InvalidValueError(
                 f"count must be how many elements came since {assigner} fired, got None"
             )
-        if self._has_evictor:
-            counted = _counted_with_evictor(assigner, count, len(contents))
+        if assigner.slide is not None:
+            counted = _counted_with_slide(assigner, assigner.slide, count, len(contents))
         else:
             counted = _counted(assigner, count, len(contents) if self._is_list else None)
         # Flink's trigger has no count, not one of 0, after it has fired.
@@ -264,13 +264,14 @@ def _counted(assigner: CountWindows, count: int | None, elements: int | None) ->
     return counted
 
 
-def _counted_with_evictor(assigner: CountWindows, count: int | None, elements: int) -> int:
+def _counted_with_slide(
+    assigner: CountWindows, slide: int, count: int | None, elements: int
+) -> int:
     """Return how many elements came since a window fired that keeps its last ones."""
-    every = assigner.size if assigner.slide is None else assigner.slide
-    counted = check_int("count", count, 0, every - 1)
-    # When it fired there were a multiple of `slide`, or `size` if these are more.
+    counted = check_int("count", count, 0, slide - 1)
+    # When it fired there were a multiple of `slide`, or `size` if that is less.
     before = elements - counted
-    if before != assigner.size and (before % every or not 0 <= before < assigner.size):
+    if before != assigner.size and (before % slide or not 0 <= before < assigner.size):
         raise InvalidValueError(
             f"count must fit the {elements} elements in contents of {assigner}, got {counted}"
         )

@@ -69,6 +69,8 @@ class Task:
     maps: int = 0
     ends: bool = False
     is_chained: bool = True
+    watermarks: Sequence[int] = ()
+    closed: int = 0
 
     def java(self, rows: Path, own: Path) -> dict[str, Any]:
         """Return it as the Java side takes it."""
@@ -83,18 +85,24 @@ class Task:
             "maps": self.maps,
             "rows": str(rows),
             "ends": self.ends,
+            "watermarks": list(self.watermarks),
+            "closed": self.closed,
             "operators": list(self.operators),
         }
 
 
 class Restored(NamedTuple):
-    """What became of it: `refused` is why Flink did not run it, `unsaved` why it has no `path`."""
+    """What became of it: `refused` is why Flink did not run it, `unsaved` why it has no `path`.
+
+    `later` is the path of the savepoint that it took after all watermarks.
+    """
 
     refused: str | None
     unsaved: str | None
     rows: Path
     path: str | None
     max_parallelisms: dict[str, int]
+    later: str | None
 
     def read(self) -> Savepoint:
         """Read the savepoint that the job took itself."""
@@ -154,7 +162,8 @@ class FlinkRestores:
             raise RuntimeError(answer["error"])
         refused, unsaved = _causes(answer["refused"]), _causes(answer.get("unsaved"))
         found = answer.get("max_parallelisms", {})
-        return Restored(refused, unsaved, rows, answer.get("path"), found)
+        path, later = answer.get("path"), answer.get("later")
+        return Restored(refused, unsaved, rows, path, found, later)
 
     def end(self) -> None:
         """End the JVM."""

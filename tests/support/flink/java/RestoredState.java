@@ -47,6 +47,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
     private final String label;
     private final StateTypes types;
     private transient TypeSerializer<Object> keySerializer;
+    private transient long watermark;
 
     RestoredState(int number, String label, StateTypes types) {
         this.number = number;
@@ -60,6 +61,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
         for (StateTypes.NonKeyedState state : types.nonKeyedStates) {
             writeAll(state);
         }
+        watermark = Long.MIN_VALUE;
         KeyedStateBackend<Object> backend = getKeyedStateBackend();
         if (backend != null) {
             keySerializer = backend.getKeySerializer();
@@ -226,6 +228,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
         String name = "_timer_state/" + domain + "_" + timers.name;
         Map<String, Object> row = row(way, name, "PRIORITY_QUEUE", namespace);
         row.put("timestamp", time);
+        row.put("watermark", watermark);
         Restores.write(row);
     }
 
@@ -266,10 +269,12 @@ public class RestoredState extends AbstractStreamOperator<Long>
     private void onTimer(String domain, InternalTimer<Object, Object> timer) throws Exception {
         // No operator here has timers of two services.
         writeTimer("fired", domain, types.timers.get(0), timer.getNamespace(), timer.getTimestamp());
+        Restores.CLOSED.incrementAndGet();
     }
 
     @Override
     public void processWatermark(Watermark mark) throws Exception {
+        watermark = mark.getTimestamp();
         super.processWatermark(mark);
         Restores.ENDED.incrementAndGet();
     }

@@ -60,14 +60,16 @@ import org.apache.flink.util.StringUtils;
  * "savepoint", "options" of the job, "parallelism", "max_parallelism" (or null: then the
  * job sets none), "maps" (how many maps without uid are chained to each operator), "rows" (the file
  * for what is found, a line of JSON each), "ends" (whether time ends when the job has taken its own
- * savepoint) and "operators". An operator has its "uid" or "id" in the
- * savepoint, and "states", of operators "operator_states" too, and of keyed ones "key", if it is
- * to be made of types, without those of the savepoint's headers; or "window", and then "keys" to be
- * sent to it, as bytes in hexadecimal digits; or, if it is a source of partitions, their "ends" and
- * how many "records" it has to read. A "max_parallelism" of its own limits its parallelism.
+ * savepoint) and "operators". If it has "watermarks", they come then, one after the other; when
+ * so many windows and timers are over as "closed" says, the job takes another savepoint. An
+ * operator has its "uid" or "id" in the savepoint, and "states", of operators "operator_states"
+ * too, and of keyed ones "key", if it is to be made of types, without those of the savepoint's
+ * headers; or "window", and then "keys" to be sent to it, as bytes in hexadecimal digits; or, if it
+ * is a source of partitions, their "ends" and how many "records" it has to read. A
+ * "max_parallelism" of its own limits its parallelism.
  *
  * <p>The answer has "refused" (why Flink did not run it, or null), "path" (of the job's own
- * savepoint) or "unsaved" (why there is none), and "max_parallelisms" of the vertices by their
+ * savepoint) or "unsaved" (why there is none), "later" (the path of the other one), and "max_parallelisms" of the vertices by their
  * names; or all it has is "error", where the task makes no job.
  */
 public class Restores {
@@ -77,6 +79,7 @@ public class Restores {
 
     static final AtomicInteger READ = new AtomicInteger();
     static final AtomicInteger ENDED = new AtomicInteger();
+    static final AtomicInteger CLOSED = new AtomicInteger();
 
     private static final ObjectMapper JSON =
             JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
@@ -161,6 +164,7 @@ public class Restores {
         OPENED.set(0);
         READ.set(0);
         ENDED.set(0);
+        CLOSED.set(0);
         FOUND.clear();
         KeyFeed.clear();
         Map<String, Object> answer = new LinkedHashMap<>();
@@ -201,6 +205,18 @@ public class Restores {
         if (refused == null && task.get("ends").booleanValue()) {
             KeyFeed.endTime();
             refused = await(id, ENDED, endings);
+        }
+        int watermarks = 0;
+        for (JsonNode watermark : task.path("watermarks")) {
+            KeyFeed.offerWatermark(watermark.longValue());
+            watermarks++;
+            refused = refused != null ? refused : await(id, ENDED, watermarks * endings);
+        }
+        if (refused == null && watermarks > 0) {
+            refused = await(id, CLOSED, task.get("closed").intValue());
+            String folder = task.get("options").get("execution.checkpointing.dir").textValue();
+            SavepointFormatType canonical = SavepointFormatType.CANONICAL;
+            answer.put("later", cluster.triggerSavepoint(id, folder, false, canonical).get());
         }
         return refused;
     }

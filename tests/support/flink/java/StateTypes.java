@@ -127,6 +127,9 @@ public class StateTypes implements Serializable {
             }
             types.states.add(new State(descriptor, value, VoidNamespaceSerializer.INSTANCE));
         }
+        for (JsonNode service : operator.path("timers")) {
+            types.timers.add(new Timers(service.textValue(), VoidNamespaceSerializer.INSTANCE));
+        }
         return types;
     }
 

@@ -4,7 +4,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.flink.api.common.functions.FlatMapFunction;
-import org.apache.flink.api.common.state.ListStateDescriptor;
+import org.apache.flink.api.common.functions.ReduceFunction;
+import org.apache.flink.api.common.state.AggregatingStateDescriptor;
+import org.apache.flink.api.common.state.ReducingStateDescriptor;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
@@ -18,9 +20,13 @@ import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.streaming.api.windowing.assigners.EventTimeSessionWindows;
+import org.apache.flink.streaming.api.windowing.assigners.ProcessingTimeSessionWindows;
 import org.apache.flink.streaming.api.windowing.assigners.SlidingEventTimeWindows;
+import org.apache.flink.streaming.api.windowing.assigners.SlidingProcessingTimeWindows;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
+import org.apache.flink.streaming.api.windowing.assigners.TumblingProcessingTimeWindows;
 import org.apache.flink.streaming.api.windowing.assigners.WindowAssigner;
+import org.apache.flink.streaming.api.windowing.evictors.CountEvictor;
 import org.apache.flink.streaming.api.windowing.windows.Window;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.util.Collector;
@@ -43,23 +49,44 @@ public class Windows {
                         .findFirst()
                         .get();
         TypeInformation<Object> type = contents.value;
-        if (contents.descriptor instanceof ListStateDescriptor) {
-            // Its elements are what the stream has; none is added.
-            KeyedStream<Object, Object> keyed =
-                    keys.flatMap((FlatMapFunction<Tuple2<Integer, byte[]>, Object>) (one, out) -> {})
-                            .returns(type)
-                            .keyBy(any -> any, types.key);
-            WindowedStream windowed = keyed.window(assigner(window));
-            return windowed.process(new Closed(label, true), Types.LONG);
+        boolean isAggregated = contents.descriptor instanceof AggregatingStateDescriptor;
+        // Elements of a list, and reduced values, are what the stream has: none is added, but to
+        // windows that end with one, which are of what is sent.
+        KeyedStream keyed =
+                isAggregated || window.has("count")
+                        ? keys.keyBy(new Restores.BytesToKey(types.key), types.key)
+                        : keys.flatMap(
+                                        (FlatMapFunction<Tuple2<Integer, byte[]>, Object>)
+                                                (one, out) -> {})
+                                .returns(type)
+                                .keyBy(any -> any, types.key);
+        WindowedStream windowed = windowed(keyed, window);
+        if (window.has("lateness")) {
+            windowed = windowed.allowedLateness(Duration.ofMillis(window.get("lateness").longValue()));
         }
-        KeyedStream<Tuple2<Integer, byte[]>, Object> keyed =
-                keys.keyBy(new Restores.BytesToKey(types.key), types.key);
-        WindowedStream windowed =
-                window.has("count")
-                        ? keyed.countWindow(window.get("count").longValue())
-                        : keyed.window(assigner(window));
-        return windowed.aggregate(
-                new StateTypes.Accumulator(), new Closed(label, false), type, type, Types.LONG);
+        if (window.path("evictor").asBoolean()) {
+            windowed = windowed.evictor(CountEvictor.of(Long.MAX_VALUE));
+        }
+        if (isAggregated) {
+            return windowed.aggregate(
+                    new StateTypes.Accumulator(), new Closed(label, false), type, type, Types.LONG);
+        }
+        if (contents.descriptor instanceof ReducingStateDescriptor) {
+            ReduceFunction<Object> first = (one, other) -> one;
+            return windowed.reduce(first, new Closed(label, false), Types.LONG);
+        }
+        return windowed.process(new Closed(label, true), Types.LONG);
+    }
+
+    @SuppressWarnings({"rawtypes", "unchecked"})
+    private static WindowedStream windowed(KeyedStream keyed, JsonNode window) {
+        if (!window.has("count")) {
+            return keyed.window(assigner(window));
+        }
+        long count = window.get("count").longValue();
+        return window.has("slide")
+                ? keyed.countWindow(count, window.get("slide").longValue())
+                : keyed.countWindow(count);
     }
 
     /** Adds what says that time has ended behind the windows. */
@@ -72,14 +99,22 @@ public class Windows {
     @SuppressWarnings("rawtypes")
     private static WindowAssigner assigner(JsonNode window) {
         Duration size = Duration.ofMillis(window.get("size").longValue());
+        Duration offset = Duration.ofMillis(window.path("offset").longValue());
+        Duration slide = Duration.ofMillis(window.path("slide").longValue());
+        boolean isEventTime = !window.path("time").asText("event").equals("processing");
         switch (window.get("kind").textValue()) {
             case "tumbling":
-                return TumblingEventTimeWindows.of(size);
+                return isEventTime
+                        ? TumblingEventTimeWindows.of(size, offset)
+                        : TumblingProcessingTimeWindows.of(size, offset);
             case "sliding":
-                return SlidingEventTimeWindows.of(
-                        size, Duration.ofMillis(window.get("slide").longValue()));
+                return isEventTime
+                        ? SlidingEventTimeWindows.of(size, slide, offset)
+                        : SlidingProcessingTimeWindows.of(size, slide, offset);
             case "session":
-                return EventTimeSessionWindows.withGap(size);
+                return isEventTime
+                        ? EventTimeSessionWindows.withGap(size)
+                        : ProcessingTimeSessionWindows.withGap(size);
             default:
                 throw new IllegalArgumentException(window.toString());
         }
@@ -109,7 +144,9 @@ public class Windows {
             row.put("key", StateJson.of(key));
             row.put("namespace", StateJson.of(context.window()));
             row.put("value", StateJson.of(isList ? contents : contents.get(0)));
+            row.put("watermark", context.currentWatermark());
             Restores.write(row);
+            Restores.CLOSED.incrementAndGet();
         }
     }
 
