@@ -131,7 +131,7 @@ def _check_options(options: argparse.Namespace) -> None:
             raise InvalidValueError("--delete-keys and --operator go together in an edit")
         if len(options.delete_keys) > 1:
             raise InvalidValueError(
-                "--delete-keys must be given once, as it deletes keys of each --operator"
+                "--delete-keys must not be repeated, as it deletes keys of each --operator"
             )
     elif (options.set_max_parallelism is None) != (options.output is None):
         raise InvalidValueError(f"--set-max-parallelism, or {edits}, and --output go together")

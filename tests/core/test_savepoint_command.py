@@ -254,7 +254,7 @@ KEYS = ("--operator", "by-string", "--delete-keys")
         ((*EDIT, *EDIT), "got 'Sink: sink'"),
         ((*EDIT, "--operator", "by-string"), "--delete-keys and --operator go together"),
         (("--delete-keys", "FILE"), "--delete-keys and --operator go together"),
-        ((*KEYS, "FILE", "--delete-keys", "FILE"), "--delete-keys must be given once"),
+        ((*KEYS, "FILE", "--delete-keys", "FILE"), "--delete-keys must not be repeated"),
         ((*KEYS, "FILE", "--remove-operator", "by-string"), "got 'by-string'"),
         ((*KEYS, "FILE", "--operator", "Sink: sink"), "operator Sink: sink has no keyed state"),
         ((*EDIT, "--set-max-parallelism", "64"), "go without --set-max-parallelism and"),
