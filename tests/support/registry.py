@@ -656,6 +656,7 @@ REGISTRY: dict[str, Registered] = {
         [
             "SavepointEditor.add_operator",
             "SavepointEditor.add_source",
+            "SavepointEditor.add_window_operator",
             "SavepointEditor.from_existing_savepoint",
         ],
         Registered(
@@ -663,6 +664,7 @@ REGISTRY: dict[str, Registered] = {
             arguments={
                 "key_type": [INT, STRING],
                 "states": [NEW_STATES],
+                "contents": [ReducingStateDescriptor("window-contents", LONG)],
                 "source": [kafka_offsets(3)],
                 "path": [NewPath()],
             },
