@@ -54,7 +54,7 @@ def relocate(
     >>> from keygroups.savepoint import SavepointWriter
     >>> copy = mkdtemp()
     >>> with SavepointWriter(copy + "/chk-7") as writer:
-    ...     pass  # a checkpoint of a job, in truth, whose files are in shared beside it
+    ...     pass  # as a job writes one, with files in shared beside it
     >>> relocate(copy + "/chk-7", copy + "/chk-7").checkpoint_id
     1
     """

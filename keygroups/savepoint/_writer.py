@@ -124,7 +124,7 @@ class SavepointWriter(FolderWriter):
 
         Operators that are not changed are copied as they are, whatever the format of their state;
         files from outside of the savepoint's folder come into the new one. Raises what those
-        raise.
+        raise, and InvalidValueError at the end of the block where no operator is left.
 
         >>> from tempfile import mkdtemp
         >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
