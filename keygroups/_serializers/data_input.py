@@ -118,6 +118,11 @@ class Cursor:
             raise self.error(f"{what} {number} is not known, only {known}")
         return number
 
+    def expect_end(self, what: str) -> None:
+        """Raise if bytes are left behind something that was read."""
+        if self.left:
+            raise self.error(f"{self.left} bytes are left after {what}")
+
     def utf(self) -> str:
         """Read a string of Java's DataOutput: its length in bytes, and modified UTF-8."""
         return self.decode(self.take(self.u16()))

@@ -2,13 +2,14 @@
 
 Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
-state, each a `StateEntry`; `key_sizes` says which keys are heavy, and `operator_state` yields
-operator state. `operator_reports` says what to look at before a rescale, `describe_sql_state`
-what the states of Flink SQL hold.
+state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_state` yields operator
+state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
+before a rescale, `describe_sql_state` what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
-`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries.
+`MapStateDescriptor`, `ReducingStateDescriptor`) and returns the `OperatorWriter` of their entries
+and of list, union and broadcast states. `add_source` with `KafkaOffsets` says where it goes on.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
 `SavepointEditor`: operators that are not changed are copied as they are, in any format.
@@ -37,6 +38,7 @@ from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import OperatorStateElement
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
@@ -46,6 +48,9 @@ from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
 from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 from keygroups.savepoint._sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
@@ -68,7 +73,10 @@ __all__ = [
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "FileSplit",
     "GlobalWindow",
+    "KafkaOffsets",
+    "KafkaSplit",
     "KeySize",
     "KeyTrace",
     "ListStateDescriptor",
@@ -76,6 +84,7 @@ __all__ = [
     "Operator",
     "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
@@ -88,6 +97,8 @@ __all__ = [
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -96,6 +107,7 @@ __all__ = [
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "ValueStateDescriptor",
     "change_max_parallelism",
     "convert_to_canonical",

@@ -26,6 +26,11 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._sources.source_splits import (
+    READER_STATE,
+    SourceSplits,
+    read_source_splits,
+)
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
@@ -82,6 +87,7 @@ class Operator:
         uid: str | None = None,
     ) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
+        self._coordinator = metadata.coordinator
         self._files = files
         self._context = context
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
@@ -227,6 +233,41 @@ class Operator:
                     yield from read_operator_state(
                         self._files, handle, subtask.index, is_raw, self._context
                     )
+
+    def coordinator_state(self) -> bytes | None:
+        """Return the state of the operator's coordinator, None where it has none.
+
+        Raises SavepointError where it cannot be read.
+        """
+        if self._coordinator is None:
+            return None
+        with self._files.open(self._coordinator) as stream:
+            return stream.read(0, stream.size)
+
+    def source_splits(self, ends: Mapping[tuple[str, int], int] | None = None) -> SourceSplits:
+        """Return the splits of a source of the new kind (FLIP-27), where each goes on.
+
+        Those of Kafka's and of file sources are decoded, of others the bytes are told. `ends`
+        maps partitions of Kafka, each a topic and a number, to the offset that the next record
+        written there gets, which tells the lag of each split; the ends of partitions that the
+        source does not read are not looked at.
+
+        Raises InvalidValueError for an operator that is no such source, and for ends of one that
+        is not Kafka's, InvalidTypeError, SavepointError where the state is damaged.
+        """
+        elements: list[tuple[int, object]] = []
+        is_source = False
+        for state in self.operator_state():
+            if state.state == READER_STATE.name and state.mode == "SPLIT_DISTRIBUTE":
+                is_source = True
+                elements += [(state.subtask, element) for element in state.elements]
+        if not is_source:
+            raise InvalidValueError(
+                f"operator {show(self.label)} must be a source, got one without "
+                f"{READER_STATE.name}"
+            )
+        name = f"{self._files.base}: operator {self.label}"
+        return read_source_splits(elements, self.coordinator_state(), name, ends)
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order

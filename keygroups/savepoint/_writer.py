@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -19,16 +20,34 @@ from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
     OperatorMetadata,
+    StreamHandle,
     SubtaskState,
     operator_id_of,
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_outside, check_version
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._sources.kafka import KafkaOffsets
+from keygroups.savepoint._sources.source_splits import (
+    READER_STATE,
+    coordinator_bytes,
+    reader_elements,
+)
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.new_states import NewState, described, key_to_write
+from keygroups.savepoint._state.new_states import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    NewState,
+    described,
+    key_to_write,
+)
+from keygroups.savepoint._state.operator_state_writer import (
+    NewOperatorState,
+    OperatorStateWriter,
+    new_operator_states,
+)
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.types import KeyType
 
@@ -119,21 +138,30 @@ class SavepointWriter(FolderWriter):
     def add_operator(
         self,
         uid: str,
-        key_type: KeyType | Serializer,
+        key_type: KeyType | Serializer | None,
         states: Iterable[NewState],
         max_parallelism: int,
         parallelism: int,
         *,
+        list_states: Iterable[ListStateDescriptor] = (),
+        union_list_states: Iterable[ListStateDescriptor] = (),
+        broadcast_states: Iterable[MapStateDescriptor] = (),
         allow_any_last_access: bool = False,
     ) -> OperatorWriter:
-        """Add an operator with keyed state, and return what writes its entries.
+        """Add an operator with keyed state, operator state or both; return what writes them.
 
         `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
         it has a key type, `states` the descriptors of its states. `max_parallelism`, 1..32768,
         has to be the job's; `parallelism`, 1..max_parallelism, is how many files are written: the
-        job may run with any other. `allow_any_last_access` takes times of last access before
-        September 2001, as which seconds are refused, and more than a day from now, as which
-        microseconds are.
+        job may run with any other. `key_type` is None, and `states` empty, for an operator
+        without keyed state.
+
+        Operator state is that of `list_states` and `union_list_states`, each a
+        ListStateDescriptor as Flink's getListState and getUnionListState take it, and of
+        `broadcast_states`, each a MapStateDescriptor; it is written by `write_operator_state`.
+
+        `allow_any_last_access` takes times of last access before September 2001, as which seconds
+        are refused, and more than a day from now, as which microseconds are.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name,
         UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
@@ -141,29 +169,57 @@ class SavepointWriter(FolderWriter):
         """
         groups, subtasks = check_parallelisms(max_parallelism, parallelism)
         operator_id = self._new_operator_id("uid", uid)
-        key = key_to_write("key_type", key_type)
-        names, descriptors = set(), []
-        for state in iterate("states", "descriptors", states):
-            if not isinstance(state, NewState):
-                raise InvalidTypeError(
-                    f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
-                )
-            if state.name in names:
-                raise InvalidValueError(
-                    f"states must differ in name, got {show(state.name)} twice"
-                )
-            names.add(state.name)
-            descriptors.append(described(state, key))
-        if not 1 <= len(names) <= _MOST_STATES:
-            raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-        header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
+        operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        header, descriptors = _keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(
-            self._folder, operator_id, header, tuple(descriptors), groups, subtasks, allow
+            self._folder,
+            operator_id,
+            header,
+            descriptors,
+            groups,
+            subtasks,
+            allow,
+            operator_states,
         )
         self._operators.append(operator)
         self._uids[operator_id] = uid
         return operator
+
+    def add_source(
+        self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
+    ) -> None:
+        """Add a source, which goes on where `source` says: its readers and its coordinator.
+
+        The arguments are those of `add_operator`; the splits are dealt out to `parallelism`
+        subtasks, and the job may run with any other. Raises what that raises.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import KafkaOffsets, read_savepoint
+        >>> path = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(path) as writer:
+        ...     offsets = KafkaOffsets({("clicks", 0): 4711, ("clicks", 1): 4699})
+        ...     writer.add_source("clicks", offsets, 128, parallelism=2)
+        >>> splits = read_savepoint(path).operator("clicks").source_splits().splits
+        >>> [(split.partition, split.offset, split.subtask) for split in splits]
+        [(0, 4711, 0), (1, 4699, 1)]
+        """
+        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+        operator_id = self._new_operator_id("uid", uid)
+        check_class("source", source, KafkaOffsets, "KafkaOffsets")
+        operator = OperatorWriter(
+            self._folder,
+            operator_id,
+            b"",
+            (),
+            groups,
+            subtasks,
+            operator_states=new_operator_states([READER_STATE], (), ()),
+            coordinator=coordinator_bytes(source),
+        )
+        operator.write_operator_state(READER_STATE.name, reader_elements(source))
+        self._operators.append(operator)
+        self._uids[operator_id] = uid
 
     def _new_operator_id(self, name: str, uid: str) -> str:
         """Return the id of a uid that no operator of the savepoint has."""
@@ -193,6 +249,35 @@ class SavepointWriter(FolderWriter):
     def _abandon(self) -> None:
         for operator in self._operators:
             operator.abandon()
+
+
+def _keyed_states(
+    key_type: KeyType | Serializer | None, states: Iterable[NewState], has_operator_state: bool
+) -> tuple[bytes, tuple[StateDescriptor, ...]]:
+    """Return the header of keyed state and its states; both are empty without keyed state."""
+    given = iterate("states", "descriptors", states)
+    if key_type is None:
+        if not has_operator_state or any(True for _ in given):
+            raise InvalidTypeError(
+                "key_type must be a key type or a Serializer, and None only for an operator with "
+                "operator state alone, got None"
+            )
+        return b"", ()
+    key = key_to_write("key_type", key_type)
+    names, descriptors = set(), []
+    for state in given:
+        if not isinstance(state, NewState):
+            raise InvalidTypeError(
+                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
+            )
+        if state.name in names:
+            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
+        names.add(state.name)
+        descriptors.append(described(state, key))
+    if not 1 <= len(names) <= _MOST_STATES:
+        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
+    header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
+    return header, tuple(descriptors)
 
 
 class SavepointEditor(SavepointWriter):
@@ -319,6 +404,8 @@ class OperatorWriter(OperatorFiles):
         max_parallelism: int,
         parallelism: int,
         allow_any_last_access: bool = False,
+        operator_states: tuple[NewOperatorState, ...] = (),
+        coordinator: bytes | None = None,
     ) -> None:
         super().__init__(
             folder,
@@ -329,7 +416,13 @@ class OperatorWriter(OperatorFiles):
             parallelism,
             allow_any_last_access,
         )
-        self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
+        self._operator_state = OperatorStateWriter(
+            folder, operator_id, operator_states, parallelism
+        )
+        self._coordinator = coordinator
+        self._encoder: EntryEncoder | None = None
+        if states:
+            self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
@@ -339,6 +432,10 @@ class OperatorWriter(OperatorFiles):
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which entries have to be sorted."""
+        if self._encoder is None:
+            raise InvalidValueError(
+                f"key must be None, as the operator has no keyed state, got {show(key)}"
+            )
         return self._encoder.key_group(key)
 
     def write(
@@ -364,8 +461,9 @@ class OperatorWriter(OperatorFiles):
         """
         number = self._numbers.get(check_str("state", state))
         if number is None:
-            names = ", ".join(self._numbers)
+            names = ", ".join(self._numbers) or "none, without keyed state"
             raise InvalidValueError(f"state must be one of {names}, got {show(state)}")
+        assert self._encoder is not None
         entry = self._encoder.encode(number, key, value, user_key, last_access)
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
@@ -378,11 +476,29 @@ class OperatorWriter(OperatorFiles):
             self._key_group = entry.key_group
         self._entries.append(entry)
 
+    def write_operator_state(self, name: str, elements: Any, subtask: int | None = None) -> None:
+        """Write elements of an operator state; of a broadcast state a dict of its entries.
+
+        `name` is a state's name. Elements of a list state are dealt out to the subtasks when
+        all are there, in equal parts as Flink does it on a restore, unless `subtask`,
+        0..parallelism-1, says who has these. Each element of a union list is to be written once,
+        as all subtasks of the job get all elements; it is in subtask 0 unless one is named. The
+        entries of a broadcast state, a dict, or pairs where Python takes two keys for one, reach
+        all in any case. What is written of a state with another call is added. The bytes of all
+        elements are held until the end.
+
+        Raises InvalidValueError for a state that is not the operator's, a subtask that it does
+        not have or of a broadcast state, a key of that which is there twice, and values beyond
+        their types; InvalidTypeError.
+        """
+        self._operator_state.write(name, elements, subtask)
+
     def close(self) -> None:
         """Write what is held, and close the file."""
         with self._unbroken():
             self._end_key_group()
             self._end_subtask()
+            self._operator_state.close()
 
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""
@@ -391,13 +507,34 @@ class OperatorWriter(OperatorFiles):
 
     def metadata(self) -> OperatorMetadata:
         """Return what `_metadata` says of the operator."""
+        keyed, operator_state = self.written, self._operator_state.handles
         subtasks = tuple(
-            SubtaskState(subtask, managed_keyed=self.written[subtask].handle)
-            for subtask in sorted(self.written)
+            SubtaskState(
+                subtask,
+                managed_operator=operator_state.get(subtask),
+                managed_keyed=keyed[subtask].handle if subtask in keyed else None,
+            )
+            for subtask in sorted({*keyed, *operator_state})
         )
+        coordinator = None
+        if self._coordinator is not None:
+            name = f"{self.operator_id}-coordinator-{uuid.uuid4().hex}"
+            size = len(self._coordinator)
+            coordinator = StreamHandle(size, self._coordinator, name=name)
         return OperatorMetadata(
-            self.operator_id, "", "", self.parallelism, self.max_parallelism, subtasks
+            self.operator_id,
+            "",
+            "",
+            self.parallelism,
+            self.max_parallelism,
+            subtasks,
+            coordinator=coordinator,
         )
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files that are the operator's."""
+        return [*super().file_names, *self._operator_state.file_names]
 
     @contextmanager
     def _unbroken(self) -> Iterator[None]:

@@ -48,6 +48,7 @@ from keygroups.operator_state import (
 )
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
+    KafkaOffsets,
     Operator,
     OperatorEditor,
     Savepoint,
@@ -164,12 +165,34 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def kafka_offsets(partitions: int) -> KafkaOffsets:
+    return KafkaOffsets({("a", number): 5 for number in range(partitions)})
+
+
+@lru_cache
+def source_operator(partitions: int) -> Operator:
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        writer.add_source("a", kafka_offsets(partitions), 128, 3)
+    return read_savepoint(path).operator("a")
+
+
 def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
     """Write a savepoint from another, with an edit."""
     with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
         if verb:
             getattr(editor, verb)(*arguments)
     return editor
+
+
+def as_it_is(element: Any) -> Any:
+    return element
+
+
+def edited_operator_state(verb: str, arguments: Sequence[Any], elements: int) -> None:
+    old = savepoint_folder(elements)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        getattr(editor.operator("source"), verb)(*arguments)
 
 
 def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
@@ -222,9 +245,12 @@ RECORDS = {
     "KeyTrace",
     "LogicalType",
     "ModuloComparison",
+    "FileSplit",
+    "KafkaSplit",
     "Operator",
     "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
@@ -242,6 +268,8 @@ RECORDS = {
     "Savepoint",
     "Serializer",
     "SkewReport",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -255,6 +283,7 @@ RECORDS = {
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "Vertex",
     "VertexSkew",
 }
@@ -279,6 +308,7 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: CompositeKeySerializer(128, INT, STRING, STRING),
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: source_operator(3),
     lambda: SavepointWriter(NewPath()),
     lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
     lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
@@ -302,6 +332,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "has_ttl": [True, False],
     "high": [4],
     "index": [0, 1],
+    "initial_discovery_finished": [True, False],
     "job_id": [None, "0" * 32],
     "key": [5, "a", (1, "a"), INT],
     "key_group": [50],
@@ -346,6 +377,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "start": [0, 2],
     "start_key_group": [43],
     "state": ["cities", "count", "tags"],
+    **{f"{kind}_states": [()] for kind in ("list", "union_list", "broadcast")},
     "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
     "subtask": [2],
     "template": [None, (..., "a")],
@@ -373,6 +405,11 @@ ARGUMENTS: dict[str, list[Any]] = {
 }
 """Valid arguments by the name of the parameter; where one will do, it is the first."""
 
+OPERATOR_STATE_VERBS: dict[str, list[Any]] = {
+    "remove_operator_state": ["list"],
+    "rename_operator_state": ["list", "other"],
+    "map_operator_state": ["list", as_it_is],
+}
 REGISTRY: dict[str, Registered] = {
     "assignment.assign_key_to_parallel_operator": Registered(
         lambda n: keygroups.assign_key_to_parallel_operator("\u00e9" * n, 128, 4)
@@ -561,6 +598,17 @@ REGISTRY: dict[str, Registered] = {
             "new": [read_savepoint(written_folder()).metadata.operators[0]],
         },
     ),
+    **{
+        f"OperatorEditor.{verb}": Registered(
+            partial(edited_operator_state, verb, given),
+            arguments={"name": ["list"], "new_name": ["other"], "function": [as_it_is]},
+        )
+        for verb, given in OPERATOR_STATE_VERBS.items()
+    },
+    "OperatorEditor.edited_operator_state": Registered(
+        constant="of the calls above",
+        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
+    ),
     "OperatorEditor.close": Registered(constant="sets a mark"),
     "OperatorEditor.traces": Registered(
         constant="reads headers alone",
@@ -570,10 +618,19 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
     ),
     **dict.fromkeys(
-        ["SavepointEditor.add_operator", "SavepointEditor.from_existing_savepoint"],
+        [
+            "SavepointEditor.add_operator",
+            "SavepointEditor.add_source",
+            "SavepointEditor.from_existing_savepoint",
+        ],
         Registered(
             constant="as of a SavepointWriter",
-            arguments={"key_type": [INT, STRING], "states": [NEW_STATES], "path": [NewPath()]},
+            arguments={
+                "key_type": [INT, STRING],
+                "states": [NEW_STATES],
+                "source": [kafka_offsets(3)],
+                "path": [NewPath()],
+            },
         ),
     ),
     "SavepointWriter.add_operator": Registered(
@@ -582,7 +639,24 @@ REGISTRY: dict[str, Registered] = {
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
+    "SavepointWriter.add_source": Registered(
+        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+        arguments={"source": [kafka_offsets(3)]},
+    ),
+    "savepoint.KafkaOffsets": Registered(
+        kafka_offsets,
+        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
     "OperatorWriter.close": Registered(write_entries),
+    "OperatorWriter.write_operator_state": Registered(
+        lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
+    ),
+    "Operator.source_splits": Registered(
+        lambda n: source_operator(n).source_splits(),
+        arguments={"ends": [None, {("a", 0): 5}]},
+    ),
+    "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
     "Operator.entries": Registered(
         lambda n: list(operator_of(n).entries()),

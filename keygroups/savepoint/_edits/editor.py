@@ -27,6 +27,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
 from keygroups.savepoint._edits.traces import KeyTrace, key_traces
@@ -54,8 +55,8 @@ class _State:
         self.steps: list[tuple[StateDescriptor, Step]] = []
 
 
-class OperatorEditor:
-    """Edits the keyed state of one operator; `SavepointEditor.operator` makes it.
+class OperatorEditor(OperatorStateEditor):
+    """Edits the state of one operator; `SavepointEditor.operator` makes it.
 
     Its verbs are checked when they are called, and done, in that order, when the savepoint is
     written: each sees what those before it leave.
@@ -84,7 +85,7 @@ class OperatorEditor:
     """
 
     def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+        super().__init__(operator)
         self._key_bytes = b""
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import STREAM_START, decompressed, header_cursor
-from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
-from keygroups.savepoint._state.state_infos import KEY, VALUE, read_state_infos
+from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo, read_state_infos
 
 _VERSIONS = (5, 6)  # Flink 1.7 to 2.3
 
@@ -47,42 +47,18 @@ def read_operator_state(
     Flink: OperatorStateRestoreOperation; written by DefaultOperatorStateBackendSnapshotStrategy.
     """
     with files.open(handle.stream) as stream:
-        offsets = sorted(offset for _, _, starts in handle.states for offset in starts)
-        for offset, following in pairwise(offsets):
-            if offset == following and not is_raw:
-                raise SavepointError(
-                    f"{stream.name}, offset {offset}: two elements of operator state start here"
-                )
-        ends = dict(zip(offsets, [*offsets[1:], stream.size]))
-        # A partition of raw state may have no bytes: then the next one starts where it does.
-        starting = Counter(offsets)
-        header_size = min(offsets, default=stream.size)
-        serializers: dict[str, Serializer] = {}
-        broadcast: set[str] = set()
-        is_compressed = False
+        spans = ElementSpans(stream, handle, is_raw)
+        header = OperatorStateHeader(0, False, {})
         if not is_raw and stream.size:
-            header = header_cursor(stream, header_size, context)
-            serializers, broadcast, is_compressed = _read_header(header)
+            header = read_operator_state_header(header_cursor(stream, spans.header_size, context))
         for name, mode, starts in handle.states:
-            serializer = serializers.get(name)
-            if mode == "BROADCAST" and len(starts) > 1:
-                raise SavepointError(
-                    f"{stream.name}: broadcast state {show(name)} starts at {len(starts)} offsets"
-                )
-            if serializer is not None and (mode == "BROADCAST") != (name in broadcast):
-                raise SavepointError(
-                    f"{stream.name}: the mode of operator state {show(name)} is {mode} in "
-                    "_metadata alone"
-                )
-            values = []
-            for start in starts:
-                starting[start] -= 1
-                end = start if starting[start] else ends[start]
-                if is_compressed:  # with a chunk of its own for each
-                    data = b"".join(decompressed(stream, start, end))
-                else:
-                    data = stream.read(start, end)
-                values.append(_read(serializer, Cursor(data, stream.name, start)))
+            info = header.infos.get(name)
+            check_mode(stream, info, name, mode, starts)
+            serializer = None if info is None else element_serializer(info)
+            values = [
+                read_element(serializer, Cursor(data, stream.name, start))
+                for start, data in spans.elements(starts, header.is_compressed)
+            ]
             elements: Any = values
             if mode == "BROADCAST":
                 elements = values[0] if values else {}
@@ -91,7 +67,67 @@ def read_operator_state(
             yield OperatorStateEntry(name, mode, subtask, elements)
 
 
-def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
+class ElementSpans:
+    """Where each element of a stream of operator state starts and ends."""
+
+    def __init__(self, stream: OpenStream, handle: OperatorStateHandle, is_raw: bool) -> None:
+        self._stream = stream
+        offsets = sorted(offset for _, _, starts in handle.states for offset in starts)
+        for offset, following in pairwise(offsets):
+            if offset == following and not is_raw:
+                raise SavepointError(
+                    f"{stream.name}, offset {offset}: two elements of operator state start here"
+                )
+        self._ends = dict(zip(offsets, [*offsets[1:], stream.size]))
+        # A partition of raw state may have no bytes: then the next one starts where it does.
+        self._starting = Counter(offsets)
+        self.header_size = min(offsets, default=stream.size)
+
+    def elements(self, starts: Iterable[int], is_compressed: bool) -> Iterator[tuple[int, bytes]]:
+        """Yield the bytes of elements, each of which starts at one of some offsets, with that."""
+        stream = self._stream
+        for start in starts:
+            self._starting[start] -= 1
+            end = start if self._starting[start] else self._ends[start]
+            if is_compressed:  # with a chunk of its own for each
+                yield start, b"".join(decompressed(stream, start, end))
+            else:
+                yield start, stream.read(start, end)
+
+
+class OperatorStateHeader(NamedTuple):
+    """What a stream says of its states, by their names in the order of the header."""
+
+    version: int
+    is_compressed: bool
+    infos: dict[str, StateInfo]
+
+
+def check_mode(
+    stream: OpenStream, info: StateInfo | None, name: str, mode: str, starts: Sequence[int]
+) -> None:
+    """Raise where `_metadata` and a stream do not agree about a state."""
+    if mode == "BROADCAST" and len(starts) > 1:
+        raise SavepointError(
+            f"{stream.name}: broadcast state {show(name)} starts at {len(starts)} offsets"
+        )
+    if info is not None and (mode == "BROADCAST") != (info.backend_type == "BROADCAST"):
+        raise SavepointError(
+            f"{stream.name}: the mode of operator state {show(name)} is {mode} in _metadata alone"
+        )
+
+
+def element_serializer(info: StateInfo) -> Serializer:
+    """Return the serializer of an element; of a broadcast state it is that of all entries."""
+    value = info.serializers[VALUE]
+    if info.backend_type != "BROADCAST":
+        return value
+    # Unlike a Map, without marks of null.
+    return ListSerializer(TupleSerializer([info.serializers[KEY], value]))
+
+
+def read_element(serializer: Serializer | None, cursor: Cursor) -> Any:
+    """Read an element, which is all that a cursor has; bytes where only the job reads it."""
     if serializer is None or serializer.read is None:
         return cursor.data
     try:
@@ -103,8 +139,8 @@ def _read(serializer: Serializer | None, cursor: Cursor) -> Any:
     return value
 
 
-def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]:
-    """Read the serializers of the states, which are broadcast, and whether all is compressed.
+def read_operator_state_header(cursor: Cursor) -> OperatorStateHeader:
+    """Read the header: the states, and whether all is compressed.
 
     Flink: OperatorBackendSerializationProxy.read, HeapBroadcastState.write.
     """
@@ -114,20 +150,14 @@ def _read_header(cursor: Cursor) -> tuple[dict[str, Serializer], set[str], bool]
         start = cursor.pos
         size = len(cursor.take(cursor.left).removesuffix(STREAM_START))
         cursor = cursor.within(start, start + size)
-    serializers, broadcast = {}, set()
-    for name, backend_type, _, of_state, _ in chain(
+    infos: dict[str, StateInfo] = {}
+    for info in chain(
         read_state_infos(cursor, ("OPERATOR",), is_last=False),
         read_state_infos(cursor, ("BROADCAST",)),
     ):
-        value = of_state.get(VALUE)
-        if value is None:
-            raise cursor.error(f"operator state {show(name)} has no serializer")
-        if backend_type == "BROADCAST":
-            key = of_state.get(KEY)
-            if key is None:
-                raise cursor.error(f"broadcast state {show(name)} has no serializer of keys")
-            broadcast.add(name)
-            # Unlike a Map, without marks of null.
-            value = ListSerializer(TupleSerializer([key, value]))
-        serializers[name] = value
-    return serializers, broadcast, is_compressed
+        if VALUE not in info.serializers:
+            raise cursor.error(f"operator state {show(info.name)} has no serializer")
+        if info.backend_type == "BROADCAST" and KEY not in info.serializers:
+            raise cursor.error(f"broadcast state {show(info.name)} has no serializer of keys")
+        infos[info.name] = info
+    return OperatorStateHeader(version, is_compressed, infos)
