@@ -484,9 +484,17 @@ def test_what_only_the_job_reads_or_writes(snapshot: bytes, tmp_path: Path) -> N
     assert (name, mode, handle.stream.data[start:]) == ("t", "UNION", bytes(20))
 
 
-def test_a_subtask_may_lack_a_state(tmp_path: Path) -> None:
-    new, _ = edited(tmp_path, ("map_operator_state", "rules", lambda e: e.value + 1))
-    assert state_of(new)["rules"] == [{"r": 2, "s": 3}]  # of the first subtask alone
+def test_a_subtask_may_lack_operator_state(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "old") as writer:
+        counts = [ValueStateDescriptor("count", LONG)]
+        places = ListStateDescriptor("places", STRING)
+        operator = writer.add_operator("uid", STRING, counts, 128, 2, list_states=[places])
+        operator.write("count", "bob", 7)
+        operator.write_operator_state("places", ["a"], subtask=1)
+    old = read_savepoint(tmp_path / "old")
+    assert old.operator("uid").subtasks[0].key_groups
+    new, _ = edited(tmp_path, ("map_operator_state", "places", lambda e: e.value * 2), old=old)
+    assert state_of(new) == {"places": [["aa"]]}
 
 
 def test_damaged_entries(tmp_path: Path) -> None:
