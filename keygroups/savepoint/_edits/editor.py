@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -60,6 +60,28 @@ class OperatorEditor(OperatorStateEditor):
 
     Its verbs are checked when they are called, and done, in that order, when the savepoint is
     written: each sees what those before it leave.
+
+    >>> from tempfile import mkdtemp
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+    >>> from keygroups.types import LONG, STRING
+    >>> folder = mkdtemp()
+    >>> with SavepointWriter(folder + "/old") as writer:
+    ...     counts = [ValueStateDescriptor("cnt", LONG)]
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+    ...     for user in sorted(["ann", "bob", "cid"], key=by_user.key_group):
+    ...         by_user.write("cnt", user, len(user))
+    >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+    >>> with editor as writer:
+    ...     operator = writer.operator("by-user")
+    ...     operator.rename_state("cnt", "count")
+    ...     operator.delete_keys(["bob", "dan"])
+    ...     operator.map_entries("count", lambda entry: entry.value + 1)
+    >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+    >>> sorted((entry.state, entry.key, entry.value) for entry in by_user.entries())
+    [('count', 'ann', 4), ('count', 'cid', 4)]
+    >>> (edited,) = editor.report().operators
+    >>> edited.deleted_keys.without_entries
+    ('dan',)
     """
 
     def __init__(self, operator: Operator) -> None:
@@ -334,33 +356,39 @@ class OperatorEditor(OperatorStateEditor):
 
     def _check_windows(self) -> None:
         """Refuse windows without their timers, timers without what they fire for."""
-        left = [state.descriptor for state in self._read().values()]
+        left = _Left(state.descriptor for state in self._read().values())
         for state in self._removed:
-            for other in left:
-                why = _torn(state, other, left)
-                if why:
-                    raise InvalidValueError(
-                        f"states {state.name!r} and {other.name!r} of {self._operator.label} must "
-                        f"go together: {why}"
-                    )
+            for other, why in left.torn(state):
+                raise InvalidValueError(
+                    f"states {state.name!r} and {other!r} of {self._operator.label} must go "
+                    f"together: {why}"
+                )
 
 
-def _torn(removed: StateDescriptor, other: StateDescriptor, left: list[StateDescriptor]) -> str:
-    """Return why a state must not stay without one that was removed, "" if it may."""
-    is_timers, are_timers = removed.kind == _TIMERS, other.kind == _TIMERS
-    if {removed.name, other.name} == {_CONTENTS, _MERGING}:
-        return "each window is in both"
-    if removed.namespace_serializer != other.namespace_serializer:
-        return ""
-    is_window = removed.namespace_serializer != VOID_NAMESPACE
-    if is_window and is_timers and not are_timers:
-        return "a window without its timers never fires, and is never cleaned up"
-    if is_window and is_timers:
-        return "each window may have its timers in either"
-    if not is_timers and are_timers:
-        same = [
-            state for state in left if state.namespace_serializer == other.namespace_serializer
-        ]
-        if removed.name == _CONTENTS or all(state.kind == _TIMERS for state in same):
-            return "the timers would fire on nothing"
-    return ""
+class _Left:
+    """The states that are left, values and timers by their namespace."""
+
+    def __init__(self, states: Iterable[StateDescriptor]) -> None:
+        self._names: set[str] = set()
+        self._values: dict[Serializer, str] = {}  # the name of one
+        self._timers: dict[Serializer, str] = {}
+        for state in states:
+            self._names.add(state.name)
+            of_kind = self._timers if state.kind == _TIMERS else self._values
+            of_kind.setdefault(state.namespace_serializer, state.name)
+
+    def torn(self, removed: StateDescriptor) -> Iterator[tuple[str, str]]:
+        """Yield which states must not stay without one that was removed, and why."""
+        namespace = removed.namespace_serializer
+        timers, value = self._timers.get(namespace), self._values.get(namespace)
+        for name, other in ((_CONTENTS, _MERGING), (_MERGING, _CONTENTS)):
+            if removed.name == name and other in self._names:
+                yield other, "each window is in both"
+        if removed.kind != _TIMERS:
+            if timers is not None and (value is None or removed.name == _CONTENTS):
+                yield timers, "the timers would fire on nothing"
+        elif namespace != VOID_NAMESPACE:
+            if value is not None:
+                yield value, "a window without its timers never fires, and is never cleaned up"
+            if timers is not None:
+                yield timers, "each window may have its timers in either"

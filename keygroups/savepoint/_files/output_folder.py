@@ -285,6 +285,7 @@ class FolderWriter(ABC):
         )
 
     def __enter__(self: W) -> W:
+        self._check_open()
         for folder in self._folder.leftovers():
             warnings.warn(
                 f"{printable(str(folder))} was left by a writer that was killed, unless one is at "
@@ -313,7 +314,7 @@ class FolderWriter(ABC):
                 self._folder.remove()
 
     def _check_open(self) -> None:
-        """Refuse to add anything after the `with` block."""
+        """Refuse to write anything after the `with` block."""
         if self._is_over:
             raise InvalidValueError(f"{self._folder.path}: nothing can be added after the block")
 
