@@ -213,27 +213,6 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     return editor
 
 
-def edited_operator_state(verb: str, n: int) -> SavepointEditor:
-    """Edit an operator state of so many elements."""
-    arguments: dict[str, list[Any]] = {
-        "remove": [],
-        "rename": ["number"],
-        "map": [lambda element: element.value + "!"],
-    }
-    with SavepointWriter.from_existing_savepoint(places(n), NewPath()) as editor:
-        method = getattr(editor.operator("by-int"), f"{verb}_operator_state")
-        method("places", *arguments[verb])
-    return editor
-
-
-@lru_cache
-def places(n: int) -> str:
-    path = NewPath().__fspath__()
-    with SavepointWriter(path) as writer:
-        operator_writer(writer).write_operator_state("places", ["a"] * n)
-    return path
-
-
 def deleted_one_by_one(n: int) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
         for key in range(n):
@@ -612,17 +591,6 @@ REGISTRY: dict[str, Registered] = {
         )
         for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
     },
-    **{
-        f"OperatorEditor.{verb}_operator_state": Registered(
-            partial(edited_operator_state, verb),
-            arguments={"name": ["places"], "new_name": ["number"], "function": [repr]},
-        )
-        for verb in ("remove", "rename", "map")
-    },
-    "OperatorEditor.edited_operator_state": Registered(
-        constant="as of the verbs",
-        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
-    ),
     "OperatorEditor.rewriter": Registered(
         constant="writes nothing yet",
         arguments={
