@@ -49,6 +49,7 @@ from keygroups.operator_state import (
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     KafkaOffsets,
+    MapStateDescriptor,
     Operator,
     OperatorEditor,
     Savepoint,
@@ -163,6 +164,15 @@ def write_entries(n: int) -> None:
         for user_key in range(n):
             operator.write("cities", 1, 5, str(user_key))
         operator.close()
+
+
+def broadcast_one_by_one(n: int) -> None:
+    rules = MapStateDescriptor("rules", INT, INT)
+    operator = SavepointWriter(NewPath()).add_operator(
+        "a", None, [], 128, 3, broadcast_states=[rules]
+    )
+    for key in range(n):
+        operator.write_operator_state("rules", {key: 5})
 
 
 def kafka_offsets(partitions: int) -> KafkaOffsets:
@@ -653,6 +663,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorWriter.close": Registered(write_entries),
     "OperatorWriter.write_operator_state": Registered(
         lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        more={"entry by entry": broadcast_one_by_one},
         arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
     ),
     "Operator.source_splits": Registered(
