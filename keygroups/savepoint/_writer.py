@@ -182,13 +182,18 @@ class SavepointWriter(FolderWriter):
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
 
-        Raises InvalidValueError for a uid or a state that is there twice or has no name,
-        UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
-        InvalidTypeError.
+        Raises InvalidValueError for a uid or a state that is there twice or has no name, and for
+        the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a type whose
+        serializer is not known, ParallelismError, InvalidTypeError.
         """
         groups, subtasks = check_parallelisms(max_parallelism, parallelism)
         operator_id = self._new_operator_id("uid", uid)
         operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
+        if READER_STATE.name in [state.name for state in operator_states]:
+            raise InvalidValueError(
+                f"list_states must not have {READER_STATE.name}, the splits of a source, which go "
+                "with the state of its coordinator: add_source writes both"
+            )
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
         header, descriptors = _keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(

@@ -51,6 +51,7 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     KafkaOffsets,
+    MapStateDescriptor,
     Operator,
     OperatorEditor,
     ReducingStateDescriptor,
@@ -168,6 +169,15 @@ def write_entries(n: int) -> None:
         for user_key in range(n):
             operator.write("cities", 1, 5, str(user_key))
         operator.close()
+
+
+def broadcast_one_by_one(n: int) -> None:
+    rules = MapStateDescriptor("rules", INT, INT)
+    operator = SavepointWriter(NewPath()).add_operator(
+        "a", None, [], 128, 3, broadcast_states=[rules]
+    )
+    for key in range(n):
+        operator.write_operator_state("rules", {key: 5})
 
 
 def kafka_offsets(partitions: int) -> KafkaOffsets:
@@ -669,9 +679,12 @@ REGISTRY: dict[str, Registered] = {
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
-    "SavepointWriter.add_source": Registered(
-        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
-        arguments={"source": [kafka_offsets(3)]},
+    **dict.fromkeys(
+        ["SavepointWriter.add_source", "SavepointEditor.add_source"],
+        Registered(
+            lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+            arguments={"source": [kafka_offsets(3)]},
+        ),
     ),
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
@@ -687,6 +700,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorWriter.close": Registered(write_entries),
     "OperatorWriter.write_operator_state": Registered(
         lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        more={"entry by entry": broadcast_one_by_one},
         arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
     ),
     "Operator.source_splits": Registered(

@@ -94,7 +94,7 @@ class OperatorEditor(OperatorStateEditor):
         self._deleted_from: Serializer | None = None  # that of these keys
         # That which another delete_keys adds to, unless keys may have become others since.
         self._deletion: DeleteKeys | None = None
-        self._is_changed = self._is_closed = False
+        self._is_changed = False
 
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
@@ -302,16 +302,8 @@ class OperatorEditor(OperatorStateEditor):
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
         )
 
-    def close(self) -> None:
-        """Take no more edits: the savepoint is written, or the operator removed."""
-        self._is_closed = True
-
     def _read(self) -> dict[str, _State]:
-        if self._is_closed:
-            raise InvalidValueError(
-                f"operator {self._operator.label} cannot be edited any more: it is written or "
-                "removed"
-            )
+        self._check_open()
         if self._states is None:
             operator = self._operator
             if not operator.tasks():

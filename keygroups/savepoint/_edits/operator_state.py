@@ -107,6 +107,18 @@ class OperatorStateEditor:
         self._operator_states: dict[str, _State] | None = None  # by their names now
         self._removed_operator_states: list[_State] = []
         self._edited_operator_states: set[str] = set()  # their old names
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Take no more edits: the savepoint is written, or the operator removed."""
+        self._is_closed = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidValueError(
+                f"operator {self._operator.label} cannot be edited any more: it is written or "
+                "removed"
+            )
 
     def remove_operator_state(self, name: str) -> None:
         """Remove a list, union or broadcast state, with all elements.
@@ -209,6 +221,7 @@ class OperatorStateEditor:
         return self._operator_states
 
     def _operator_state(self, name: str) -> _State:
+        self._check_open()
         states = self._read_operator_states()
         state = states.get(check_str("name", name))
         if state is None:
