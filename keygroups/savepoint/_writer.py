@@ -192,8 +192,8 @@ class SavepointWriter(FolderWriter):
         template, but for operator state.
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
-        not in the template, for what is otherwise there, and where the template has no keyed
-        state; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
+        not in the template, for what is otherwise there, where the template has no keyed state,
+        and for the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
         InvalidTypeError.
 
         A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
@@ -219,6 +219,11 @@ class SavepointWriter(FolderWriter):
         [('bob', 1, None), ('ann', 3, Decimal('7.50'))]
         """
         operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
+        if READER_STATE.name in [state.name for state in operator_states]:
+            raise InvalidValueError(
+                f"list_states must not have {READER_STATE.name}, the splits of a source, which go "
+                "with the state of its coordinator: add_source writes both"
+            )
         operator_id = self._new_operator_id("uid", uid)
         if self._template is None:
             groups, subtasks = check_parallelisms(max_parallelism, parallelism)

@@ -14,12 +14,18 @@ from real_savepoints import point
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
-from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
 from keygroups.savepoint import (
     DELETE,
     EditReport,
     KeyTrace,
     MapStateDescriptor,
+    Operator,
     OperatorEditor,
     SavepointWriter,
     StateDescriptor,
@@ -137,6 +143,42 @@ def test_another_user_key_in_a_window() -> None:
             list(changed(**change))
 
 
+def unknown_operator(folder: Path, key: bytes, *states: bytes) -> Operator:
+    header = sb.keyed_header(key, states)
+    task = sb.subtask(managed_keyed=sb.canonical(3, [0], sb.inline(header)))
+    sb.write(folder, [sb.operator([task], uid="op")])
+    return read_savepoint(folder).operator("op")
+
+
+OWN = sb.i32(2) + sb.utf("x.Own$Snapshot") + sb.i32(1)  # of a class that nobody here knows
+
+
+def test_states_that_only_the_job_reads(tmp_path: Path) -> None:
+    """They may be removed, renamed and deleted by key; all else takes their values."""
+    states = [sb.state("value", "VALUE", OWN), sb.state("list", "LIST", OWN)]
+    operator = unknown_operator(tmp_path, sb.simple("String"), *states)
+    for name in ("value", "list"):
+        editor = OperatorEditor(operator)
+        with pytest.raises(UnsupportedKeyTypeError, match=f"state '{name}' cannot be mapped"):
+            editor.map_entries(name, repr)
+        with pytest.raises(UnsupportedKeyTypeError, match=f"state '{name}'"):
+            editor.set_ttl(name, last_access=1_700_000_000_000)
+        assert not editor.is_changed
+        editor.rename_state(name, "new")
+        editor.delete_keys(["ann"])
+        editor.remove_state("new")
+        assert editor.is_changed
+
+
+def test_keys_in_the_order_of_java(tmp_path: Path) -> None:
+    longs = sb.simple("Long")
+    operator = unknown_operator(
+        tmp_path, sb.map_of(longs, longs), sb.state("value", "VALUE", longs)
+    )
+    with pytest.raises(UnsupportedKeyTypeError, match=r"keys of MAP\(LONG, LONG\) cannot be"):
+        OperatorEditor(operator).delete_keys([{1: 2}])
+
+
 # --- the report ---------------------------------------------------------------------------------
 
 
@@ -167,6 +209,17 @@ def test_where_else_keys_may_be(tmp_path: Path) -> None:
     (line,) = (line for line in lines if "nobody has searched" in line)
     assert str(point("2.3.0-heap-canonical").path) in line
     assert line.endswith(", and here:")
+
+
+def test_where_fields_of_a_key_may_be(tmp_path: Path) -> None:
+    """Of a TUPLE(STRING, INT) each is looked for: an INT may be a key, a LONG is neither."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-tuple")
+    key = next(operator.entries()).key
+    report = traced("2.3.0-heap-canonical", "by-tuple", tmp_path / "new", key)
+    (keys,) = (edited.deleted_keys for edited in report.operators if edited.deleted_keys)
+    assert (keys.with_entries, keys.without_entries) == (1, ())
+    assert KeyTrace("by-int", "keys") in keys.may_be_in
+    assert KeyTrace("by-long", "keys") not in keys.may_be_in
 
 
 def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:

@@ -277,6 +277,11 @@ class NothingSerializer(Serializer):
             InvalidValueError,
             "list_states must have no time to live, .* got 'a'",
         ),
+        (
+            {"list_states": [ListStateDescriptor("SourceReaderState", STRING)]},
+            InvalidValueError,
+            "list_states must not have SourceReaderState, .*: add_source writes both",
+        ),
         ({}, InvalidTypeError, "key_type must be a key type or a Serializer, and None only for"),
     ],
 )

@@ -51,6 +51,7 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
     EventTimeSessionWindows,
     KafkaOffsets,
+    MapStateDescriptor,
     Operator,
     OperatorEditor,
     ReducingStateDescriptor,
@@ -170,6 +171,15 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def broadcast_one_by_one(n: int) -> None:
+    rules = MapStateDescriptor("rules", INT, INT)
+    operator = SavepointWriter(NewPath()).add_operator(
+        "a", None, [], 128, 3, broadcast_states=[rules]
+    )
+    for key in range(n):
+        operator.write_operator_state("rules", {key: 5})
+
+
 def kafka_offsets(partitions: int) -> KafkaOffsets:
     return KafkaOffsets({("a", number): 5 for number in range(partitions)})
 
@@ -206,27 +216,6 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
     with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
         getattr(editor.operator("by-int"), verb)(*arguments[verb])
     return editor
-
-
-def edited_operator_state(verb: str, n: int) -> SavepointEditor:
-    """Edit an operator state of so many elements."""
-    arguments: dict[str, list[Any]] = {
-        "remove": [],
-        "rename": ["number"],
-        "map": [lambda element: element.value + "!"],
-    }
-    with SavepointWriter.from_existing_savepoint(places(n), NewPath()) as editor:
-        method = getattr(editor.operator("by-int"), f"{verb}_operator_state")
-        method("places", *arguments[verb])
-    return editor
-
-
-@lru_cache
-def places(n: int) -> str:
-    path = NewPath().__fspath__()
-    with SavepointWriter(path) as writer:
-        operator_writer(writer).write_operator_state("places", ["a"] * n)
-    return path
 
 
 def deleted_one_by_one(n: int) -> None:
@@ -626,17 +615,6 @@ REGISTRY: dict[str, Registered] = {
         )
         for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
     },
-    **{
-        f"OperatorEditor.{verb}_operator_state": Registered(
-            partial(edited_operator_state, verb),
-            arguments={"name": ["places"], "new_name": ["number"], "function": [repr]},
-        )
-        for verb in ("remove", "rename", "map")
-    },
-    "OperatorEditor.edited_operator_state": Registered(
-        constant="as of the verbs",
-        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
-    ),
     "OperatorEditor.rewriter": Registered(
         constant="writes nothing yet",
         arguments={
@@ -694,6 +672,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorWriter.close": Registered(write_entries),
     "OperatorWriter.write_operator_state": Registered(
         lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        more={"entry by entry": broadcast_one_by_one},
         arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
     ),
     "Operator.source_splits": Registered(

@@ -191,7 +191,7 @@ class OperatorStateWriter:
             if key_bytes in there or key_bytes in encoded:
                 raise InvalidValueError(f"key {show(key)} of {state} must be there once")
             encoded[key_bytes] = value_bytes
-        self._broadcast[state.name] = {**there, **encoded}
+        self._broadcast.setdefault(state.name, {}).update(encoded)
 
     @property
     def file_names(self) -> list[str]:
