@@ -32,9 +32,10 @@ from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._edits.traces import KeyTrace
 from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
@@ -75,6 +76,7 @@ __all__ = [
     "DELETE",
     "AggregatingStateDescriptor",
     "CountWindows",
+    "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
@@ -84,6 +86,7 @@ __all__ = [
     "KafkaOffsets",
     "KafkaSplit",
     "KeySize",
+    "KeyTrace",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Operator",

@@ -93,21 +93,23 @@ class _Places:
     def __init__(self, checkpoint: Savepoint, folder: str, moved: Mapping[str, str]) -> None:
         self._folder = path_in_metadata(folder)
         self._moved = {old: path_in_metadata(new) for old, new in moved.items()}
+        new_job = job_folder(f"{self._folder}/")
+        for there in [*self._moved.values(), new_job or self._folder]:
+            self._moved.setdefault(there, there)  # as of what was relocated before
         unknown: dict[str, None] = {}  # in their order
         jobs: dict[str, None] = {}
         for path in _absolute_paths(checkpoint.metadata):
             if moved_path(path, self._moved) is None:
-                job = job_folder(path)
+                job = job_folder(f"{path}/")  # which a folder may be all of
                 jobs[job or ""] = None
                 unknown[job or path.rpartition("/")[0]] = None
-        new_job = job_folder(f"{self._folder}/")
-        if len(jobs) == 1 and "" not in jobs and new_job is not None:
+        if not moved and len(jobs) == 1 and "" not in jobs and new_job is not None:
             self._moved.update(dict.fromkeys(jobs, new_job))
         elif unknown:
             named = ", ".join(show(prefix) for prefix in [*unknown][:_NAMED])
             raise SavepointError(
-                f"{checkpoint.path}/{METADATA}: {len(unknown)} folders have files of which it is "
-                f"not known where they are now: pass moved={{old: new}} for {named}"
+                f"{checkpoint.path}/{METADATA}: it is not known where the files of {len(unknown)} "
+                f"folders are now: pass moved={{old: new}} for {named}"
             )
 
     def path_of(self, path: str) -> str:

@@ -411,6 +411,23 @@ def read_savepoint(
     return Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
 
 
+def savepoint_of(
+    savepoint: Savepoint | str | os.PathLike[str],
+    moved: Mapping[str, str] | None = None,
+    allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
+) -> Savepoint:
+    """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
+    if not isinstance(savepoint, Savepoint):
+        return read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
+    if moved is not None or allow or serializers is not None:
+        raise InvalidValueError(
+            "moved, allow and serializers must be left out for a Savepoint, which read_savepoint "
+            "has read with its own"
+        )
+    return savepoint
+
+
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:
     size = sum(format_of(files, handle, context).bytes for handle in state.keyed)
     for operator in (state.managed_operator, state.raw_operator):

@@ -23,6 +23,7 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -33,7 +34,7 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -117,9 +118,7 @@ class SavepointWriter(FolderWriter):
         template: Savepoint | str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__("path", path)
-        if template is not None and not isinstance(template, Savepoint):
-            template = read_savepoint(template)
-        self._template = template
+        self._template = None if template is None else savepoint_of(template)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # of those, by their ids
 
@@ -158,15 +157,7 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        if isinstance(savepoint, Savepoint):
-            if moved is not None or allow or serializers is not None:
-                raise InvalidValueError(
-                    "moved, allow and serializers must be left out for a Savepoint, which "
-                    "read_savepoint has read with its own"
-                )
-        else:
-            savepoint = read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-        return SavepointEditor(savepoint, path)
+        return SavepointEditor(savepoint_of(savepoint, moved, allow, serializers), path)
 
     def add_operator(
         self,
@@ -421,6 +412,7 @@ class SavepointEditor(SavepointWriter):
 
         Raises InvalidValueError where there is none of that name.
         """
+        self._check_open()
         self._copied.remove(name)
 
     def change_operator_identifier(self, name: str, new_uid: str) -> None:
@@ -429,6 +421,7 @@ class SavepointEditor(SavepointWriter):
         One that has no uid in the job is named by its id. Raises InvalidValueError where there
         is none of that name, and for a `new_uid` that is empty or that of another operator.
         """
+        self._check_open()
         copied = self._copied.find(name)
         copied.rename(new_uid, self._new_operator_id("new_uid", new_uid))
 
@@ -438,6 +431,7 @@ class SavepointEditor(SavepointWriter):
         It is the same one whenever the operator is asked for, and goes with it under another uid.
         Raises InvalidValueError where there is none of that name.
         """
+        self._check_open()
         copied = self._copied.find(name)
         if copied.editor is None:
             copied.editor = OperatorEditor(copied.operator)
@@ -458,11 +452,11 @@ class SavepointEditor(SavepointWriter):
         already; SavepointError for in-flight data, and where one was written by Flink 1 and the
         other by Flink 2, for values of Kryo.
         """
-        if not isinstance(other_savepoint, Savepoint):
-            other_savepoint = read_savepoint(other_savepoint)
-        check_version(other_savepoint)
-        check_outside("path", other_savepoint, self._folder)
-        copied = self._copied.added(other_savepoint, name)
+        self._check_open()
+        other = savepoint_of(other_savepoint)
+        check_version(other)
+        check_outside("path", other, self._folder)
+        copied = self._copied.added(other, name)
         if uid is not None:
             copied.rename(uid, self._new_operator_id("uid", uid))
         elif copied.metadata.operator_id in self._operator_ids():
@@ -491,9 +485,10 @@ class SavepointEditor(SavepointWriter):
         if not self._operator_ids():
             raise InvalidValueError("the new savepoint must have an operator, and all are removed")
         rewriters = self._copied.rewriters(self._folder)
+        self._copied.close()
         names, new = self._close_operators()
         for rewriter in rewriters:
-            rewriter.write(self._folder.scratch)
+            self._rewrite(rewriter)
         version = self._copied.version
         written = [*self._copied.written(self._folder)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
@@ -502,6 +497,14 @@ class SavepointEditor(SavepointWriter):
             for operator in new
         ]
         return [*names, *self._copied.names], write_metadata(metadata, written)
+
+    def _rewrite(self, rewriter: EditingRewriter) -> None:
+        """Write the edited keyed state of an operator."""
+        rewriter.write(self._folder.scratch)
+
+    def _abandon(self) -> None:
+        self._copied.close()
+        super()._abandon()
 
 
 class OperatorWriter(OperatorFiles):

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from killed_writers import (
+    EDITOR,
     KEYS,
+    OLD_MAX_PARALLELISM,
     REWRITER,
     UID,
     WRITER,
@@ -31,7 +33,7 @@ def write_old(path: Path) -> None:
     """Write what is then rewritten."""
     with SavepointWriter(path) as writer:
         states = [ValueStateDescriptor("count", LONG)]
-        written = writer.add_operator(UID, STRING, states, 128, parallelism=3)
+        written = writer.add_operator(UID, STRING, states, OLD_MAX_PARALLELISM, parallelism=3)
         keys = [f"user-{number}" for number in range(KEYS)]
         for key in sorted(keys, key=written.key_group):
             written.write("count", key, int(key[5:]))
@@ -39,7 +41,9 @@ def write_old(path: Path) -> None:
 
 @pytest.mark.parametrize("moments", [6, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("program", "prepare"), [(WRITER, write_nothing), (REWRITER, write_old)], ids=["new", "anew"]
+    ("program", "prepare"),
+    [(WRITER, write_nothing), (REWRITER, write_old), (EDITOR, write_old)],
+    ids=["new", "anew", "edited"],
 )
 def test_it_leaves_a_whole_savepoint_or_none(
     program: str, prepare: Callable[[Path], None], moments: int, tmp_path: Path

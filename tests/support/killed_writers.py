@@ -15,6 +15,7 @@ from keygroups.savepoint import read_savepoint
 
 KEYS = 4_000
 MAX_PARALLELISM = 720
+OLD_MAX_PARALLELISM = 128  # of what is edited
 UID = "by-user"
 READY = "ready"
 
@@ -38,22 +39,42 @@ from keygroups.savepoint import change_max_parallelism
 print("{READY}", flush=True)
 change_max_parallelism(sys.argv[2], {MAX_PARALLELISM}, sys.argv[1], parallelism=5)
 """
-SPARK_WRITER = f"""
+EDITOR = f"""
+import sys
+from keygroups.savepoint import SavepointWriter
+
+print("{READY}", flush=True)
+with SavepointWriter.from_existing_savepoint(sys.argv[2], sys.argv[1]) as writer:
+    writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
+    writer.add_operator_from(sys.argv[2], "{UID}", "again")
+"""
+_SPARK = """
 import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from keygroups.spark.savepoint import KeyedState, ValueState, write_savepoint
-from keygroups.types import LONG, STRING
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 for name in ("spark.driver.bindAddress", "spark.driver.host"):
     builder = builder.config(name, "127.0.0.1")
 spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+"""
+SPARK_WRITER = f"""{_SPARK}
+from keygroups.spark.savepoint import KeyedState, ValueState, write_savepoint
+from keygroups.types import LONG, STRING
+
 users = spark.range({KEYS}).select(F.concat(F.lit("user-"), F.col("id")).alias("user"), "id")
 users.count()
 print("{READY}", flush=True)
 counts = KeyedState(users, "user", STRING, {{"count": ValueState("id", LONG)}})
 write_savepoint(None, sys.argv[1], {{"{UID}": counts}}, {MAX_PARALLELISM}, parallelism=5)
+"""
+SPARK_EDITOR = f"""{_SPARK}
+from keygroups.spark import edit_savepoint
+
+spark.range({KEYS}).count()
+print("{READY}", flush=True)
+with edit_savepoint(spark, sys.argv[2], sys.argv[1]) as writer:
+    writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
 """
 
 
@@ -104,6 +125,6 @@ def readable_savepoints(folder: Path) -> Iterator[Path]:
 def check_whole(path: Path) -> None:
     """Check that a savepoint has all that the programs write."""
     operator = read_savepoint(path).operator(UID)
-    assert operator.max_parallelism == MAX_PARALLELISM
+    assert operator.max_parallelism in (MAX_PARALLELISM, OLD_MAX_PARALLELISM)
     found = {entry.key: entry.value for entry in operator.entries()}
     assert found == {f"user-{number}": number for number in range(KEYS)}

@@ -29,6 +29,7 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
+from keygroups.savepoint._edits.traces import KeyTrace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
@@ -66,7 +67,8 @@ class OperatorEditor:
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
         self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
-        self._is_changed = False
+        self._deleted_from: Serializer | None = None  # that of these keys
+        self._is_changed = self._is_closed = False
 
     def __repr__(self) -> str:
         return f"<OperatorEditor of {self._operator!r}>"
@@ -198,6 +200,7 @@ class OperatorEditor:
             {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()}
         )
         self._keys_to_delete.update(by_bytes)
+        self._deleted_from = serializer
         for state in states.values():
             self._add(state, step)
 
@@ -237,6 +240,15 @@ class OperatorEditor:
             ) from None
         self._add(state, MapEntries(function, allow))
 
+    def traces(self, others: Iterable[Operator]) -> tuple[KeyTrace, ...] | None:
+        """Return where keys that are deleted may be besides, None if none are deleted.
+
+        `others` are the other operators of the savepoint.
+        """
+        if self._deleted_from is None:
+            return None
+        return tuple(key_traces(self._deleted_from, self._operator, self.states, others))
+
     def rewriter(self, folder: OutputFolder, new: OperatorMetadata) -> EditingRewriter:
         """Return what writes the keyed state anew, after all checks that need no entries."""
         states = self._read()
@@ -257,7 +269,16 @@ class OperatorEditor:
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
         )
 
+    def close(self) -> None:
+        """Take no more edits: the savepoint is written, or the operator removed."""
+        self._is_closed = True
+
     def _read(self) -> dict[str, _State]:
+        if self._is_closed:
+            raise InvalidValueError(
+                f"operator {self._operator.label} cannot be edited any more: it is written or "
+                "removed"
+            )
         if self._states is None:
             operator = self._operator
             if not operator.tasks():
@@ -287,14 +308,14 @@ class OperatorEditor:
 
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
         """Return the key group of a key, if it is known, and its bytes."""
-        key_group = None
-        try:
-            if serializer.key_type is not None:
-                code = hash_code(key, serializer.key_type)
-                key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
+        if serializer.key_type is not None:
+            code = hash_code(key, serializer.key_type)
+            key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
             return key_group, checked_write("key", serializer, key, is_key=True)
+        try:
+            return None, checked_write("key", serializer, key, is_key=True)
         except KeyGroupsError:
-            if key_group is None and type(key) is bytes:  # as entries have what only the job reads
+            if type(key) is bytes:  # as entries have what only the job reads
                 return None, key
             raise
 

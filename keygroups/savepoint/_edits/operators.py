@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.report import EditedOperator
+from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
 from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._edits.traces import KeyTrace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -26,7 +28,6 @@ _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channe
 _KRYO = b"KryoSerializer"
 
 
-@dataclass
 class CopiedOperator:
     """An operator as it is to be; `old` is as it is in its savepoint.
 
@@ -34,18 +35,18 @@ class CopiedOperator:
     the caller told it.
     """
 
-    savepoint: Savepoint
-    old: Operator
-    metadata: OperatorMetadata
-    is_added: bool
-    operator: Operator = field(init=False)
-    old_label: str = field(init=False)
-    editor: OperatorEditor | None = None
-    rewriter: EditingRewriter | None = None
-
-    def __post_init__(self) -> None:
-        self.operator = self._named(self.old.uid)
-        self.old_label = self.old.label
+    def __init__(
+        self, savepoint: Savepoint, old: Operator, metadata: OperatorMetadata, is_added: bool
+    ) -> None:
+        self.savepoint = savepoint
+        self.old = old
+        self.old_label = old.label
+        self.metadata = metadata
+        self.is_added = is_added
+        self.operator = self._named(old.uid)
+        self.editor: OperatorEditor | None = None
+        self.rewriter: EditingRewriter | None = None
+        self.traces: tuple[KeyTrace, ...] | None = None  # of keys that are deleted
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid."""
@@ -56,17 +57,13 @@ class CopiedOperator:
         return Operator(self.metadata, self.savepoint.files, self.old._context, uid)
 
     @property
-    def is_of_flink_2(self) -> bool:
-        """Whether Flink 2 wrote it."""
-        return self.savepoint.version >= FLINK_2
-
-    @property
     def has_channel_state(self) -> bool:
         """Whether it has in-flight data."""
         return any(subtask.has_channel_state for subtask in self.metadata.subtasks)
 
+    @cached_property
     def has_kryo(self) -> bool:
-        """Tell whether Kryo writes values of its state, as far as headers say."""
+        """Whether Kryo writes values of its state, as far as headers say."""
         files = self.savepoint.files
         for task in self.old.tasks():
             for keyed in task.handles:
@@ -82,8 +79,19 @@ class CopiedOperator:
 
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
-        states = () if self.rewriter is None else self.rewriter.edited_states()
-        return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added, states)
+        if operator is None or self.rewriter is None:
+            return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added)
+        deleted_keys = None
+        if self.traces is not None:
+            deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+        return EditedOperator(
+            operator,
+            self.old_label,
+            self.savepoint.path,
+            self.is_added,
+            self.rewriter.edited_states(),
+            deleted_keys,
+        )
 
 
 class CopiedOperators:
@@ -102,7 +110,7 @@ class CopiedOperators:
     def version(self) -> int:
         """The version of `_metadata` that says all that theirs say."""
         versions = (copied.savepoint.version for copied in self.kept)
-        return max(self.savepoint.version, *versions)
+        return max([self.savepoint.version, *versions])
 
     def find(self, name: str) -> CopiedOperator:
         """Return an operator by its uid, its name or its id in hex, as `Savepoint` does."""
@@ -117,6 +125,14 @@ class CopiedOperators:
         copied = self.find(name)
         self.kept.remove(copied)
         self.removed.append(copied)
+        if copied.editor is not None:
+            copied.editor.close()
+
+    def close(self) -> None:
+        """Take no more edits of keyed state."""
+        for copied in self.kept:
+            if copied.editor is not None:
+                copied.editor.close()
 
     def report(self) -> tuple[EditedOperator, ...]:
         """Return what was done to each."""
@@ -140,35 +156,41 @@ class CopiedOperators:
                 "savepoint: it has in-flight data of an unaligned checkpoint: take a savepoint "
                 "instead"
             )
-        self._check_kryo(copied)
+        self._check_versions([*self.kept, copied])
         return copied
 
-    def _check_kryo(self, copied: CopiedOperator) -> None:
-        """Refuse to merge what Kryo 2 wrote, in Flink 1, and what Kryo 5 wrote, in Flink 2.
+    def _check_versions(self, operators: Sequence[CopiedOperator]) -> None:
+        """Refuse operators of which Flink would read some otherwise than they were written.
 
-        Each of them reads the whole savepoint as written by its own.
+        Kryo 2, of Flink 1, and Kryo 5, of Flink 2, write other bytes, and each reads all of a
+        savepoint as its own.
         """
-        operators = [*self.kept, copied]
-        if len({other.is_of_flink_2 for other in operators}) == 1:
-            return
-        for other in operators:
-            if not other.is_of_flink_2 and other.has_kryo():
-                raise SavepointError(
-                    f"{other.savepoint.path}: operator {other.old.label} cannot be in one "
-                    "savepoint with operators of Flink 2: Kryo wrote values of its state, whose "
-                    "bytes Flink 2 reads otherwise"
-                )
+        newest = max([self.savepoint.version, *(other.savepoint.version for other in operators)])
+        for copied in operators:
+            version = copied.savepoint.version
+            if version < FLINK_2 <= newest and copied.has_kryo:
+                why = "Kryo wrote values of its state, of which Flink 2 has other bytes"
+            elif version < _CODED_CHANNELS <= newest and copied.has_channel_state:
+                why = "it has in-flight data of an unaligned checkpoint"
+            else:
+                continue
+            raise SavepointError(
+                f"{copied.savepoint.path}: operator {copied.old_label} cannot be in one savepoint "
+                f"with operators of a newer Flink: {why}"
+            )
 
     def rewriters(self, folder: OutputFolder) -> list[EditingRewriter]:
         """Return what writes the keyed state that is edited, after all checks."""
         for copied in self.kept:
             if copied.editor is not None and copied.editor.is_changed:
                 copied.rewriter = copied.editor.rewriter(folder, copied.metadata)
+                others = [other.operator for other in self.kept if other is not copied]
+                copied.traces = copied.editor.traces(others)
         return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
 
     def written(self, folder: OutputFolder) -> Iterator[bytes]:
         """Copy their files, and yield what `_metadata` says of each."""
-        copies = CopiedFiles(folder)
+        copies, version = CopiedFiles(folder), self.version
         copied_by: dict[tuple[Files, int], Replace] = {}
         times: Counter[tuple[Files, str]] = Counter()
         for copied in self.kept:
@@ -179,10 +201,12 @@ class CopiedOperators:
             if key not in copied_by:
                 copied_by[key] = copied_to(copies.of(files))
             metadata = copied.metadata
+            if copied.savepoint.version < FLINK_2:  # whose versions of _metadata have no uid
+                metadata = replace(metadata, uid=copied.operator.uid or "")
             if copied.rewriter is not None:
                 metadata = with_keyed_state(metadata, copied.rewriter.written)
                 self.names += copied.rewriter.file_names
-            yield write_operator(metadata, self.version, copied_by[key])
+            yield write_operator(metadata, version, copied_by[key])
         self.names += copies.names
 
 

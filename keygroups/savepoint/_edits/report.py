@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from keygroups.errors import printable
 from keygroups.savepoint._edits.rewriter import EditedState
+from keygroups.savepoint._edits.traces import KeyTrace
+
+
+@dataclass(frozen=True)
+class DeletedKeys:
+    """What became of keys that were to be deleted from the keyed state of an operator.
+
+    `with_entries` is how many had any, `without_entries` are those that had none. `may_be_in` says
+    where else they may be, as far as the types of the savepoint tell: nobody has searched there.
+    """
+
+    with_entries: int
+    without_entries: tuple[Any, ...]
+    may_be_in: tuple[KeyTrace, ...]
 
 
 @dataclass(frozen=True)
@@ -17,6 +32,7 @@ class EditedOperator:
     `old_operator` that in the savepoint whose path is `path`; both are None for one that is new.
     `is_added` says whether that is another savepoint than the edited one. `states` are those of
     an operator whose keyed state was written anew: of all others it was copied as it is.
+    `deleted_keys` is None where no keys were to be deleted.
     """
 
     operator: str | None
@@ -24,6 +40,7 @@ class EditedOperator:
     path: str | None = None
     is_added: bool = False
     states: tuple[EditedState, ...] = ()
+    deleted_keys: DeletedKeys | None = None
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -43,6 +60,19 @@ class EditedOperator:
         yield f"{printable(self.operator)}: {what}"
         for state in self.states:
             yield f"  {_state_line(state)}"
+        if self.deleted_keys is not None:
+            yield from self._deleted_lines(self.deleted_keys)
+
+    def _deleted_lines(self, keys: DeletedKeys) -> Iterator[str]:
+        without = len(keys.without_entries)
+        yield f"  keys deleted: {keys.with_entries:,}, and {without:,} that had no entries"
+        yield (
+            "  keys may also be where nobody has searched: in the old savepoint "
+            f"{printable(str(self.path))}, in checkpoints that share its files"
+            + (", and here:" if keys.may_be_in else "")
+        )
+        for operator, place in keys.may_be_in:
+            yield f"    {printable(operator)}: {printable(place)}"
 
 
 def _state_line(state: EditedState) -> str:

@@ -37,13 +37,6 @@ class EditedState(NamedTuple):
     added: int | None
 
 
-class DeletedKeys(NamedTuple):
-    """How many keys that were to be deleted had entries, and which had none."""
-
-    with_entries: int
-    without_entries: tuple[Any, ...]
-
-
 class EditingRewriter(OperatorFiles):
     """The edited keyed state of one operator.
 
@@ -131,12 +124,12 @@ class EditingRewriter(OperatorFiles):
         for task in self.merges([task.run() for task in self.tasks]):
             self.add(task.run(scratch))
 
-    def deleted_keys(self) -> DeletedKeys:
-        """Return what became of the keys that were to be deleted."""
+    def deleted_keys(self) -> tuple[int, tuple[Any, ...]]:
+        """Return how many keys that were to be deleted had entries, and those that had none."""
         missing = [
             key for data, key in self._keys_to_delete.items() if data not in self._deleted_keys
         ]
-        return DeletedKeys(len(self._deleted_keys), tuple(missing))
+        return len(self._deleted_keys), tuple(missing)
 
     def edited_states(self) -> tuple[EditedState, ...]:
         """Return what became of the entries of each state of the old savepoint."""

@@ -331,11 +331,11 @@ class _Mapping:
     ) -> Iterator[Framed]:
         while True:
             try:
-                new = next(entries, None)
+                new = next(entries)
+            except StopIteration:
+                return
             except Exception as error:
                 self._raise(error, entry)
-            if new is None:
-                return
             yield self._framed(new, entry, key, value)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:

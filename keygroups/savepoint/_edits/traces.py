@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from keygroups._serializers.base import Serializer
+from keygroups.errors import SavepointError
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._state.header import StateDescriptor
 
@@ -21,25 +22,30 @@ class KeyTrace(NamedTuple):
 
 
 def key_traces(
-    key: Serializer, label: str, states: Iterable[StateDescriptor], others: Iterable[Operator]
+    key: Serializer,
+    operator: Operator,
+    states: Iterable[StateDescriptor],
+    others: Iterable[Operator],
 ) -> Iterator[KeyTrace]:
-    """Yield where keys of a type may be in the rest of a savepoint.
+    """Yield where keys of a type may be that were deleted from the keyed state of an operator.
 
-    `states` are those that the operator `label` has after the deletion; `others` are all operators
-    that are kept, that one as it was too.
+    `states` are those that it has then; `others` are the other operators of the savepoint.
     """
     leaves = frozenset(_leaves(key))
     for state in states:
-        yield from _traces_in(state, label, leaves)
-    for operator in others:
-        if operator.label != label:
-            if any(state.key_serializer == key for state in operator.states):
-                yield KeyTrace(operator.label, "keys of the same type")
-            elif any(_may_hold(state.key_serializer, leaves) for state in operator.states):
-                yield KeyTrace(operator.label, "keys")
-            for state in operator.states:
-                yield from _traces_in(state, operator.label, leaves)
-        yield from _other_traces(operator)
+        yield from _traces_in(state, operator.label, leaves)
+    yield from _other_traces(operator)
+    for other in others:
+        try:
+            kept = other.states
+        except SavepointError:
+            yield KeyTrace(other.label, "keyed state, whose types cannot be read")
+        else:
+            if any(_may_hold(state.key_serializer, leaves) for state in kept):
+                yield KeyTrace(other.label, "keys")
+            for state in kept:
+                yield from _traces_in(state, other.label, leaves)
+        yield from _other_traces(other)
 
 
 def _traces_in(state: StateDescriptor, label: str, leaves: frozenset[str]) -> Iterator[KeyTrace]:

@@ -61,7 +61,8 @@ class EditedFile(NamedTuple):
     """The file of a subtask, None if it has no entries, and what was done.
 
     `entries` are by the old name of a state how many there were, `counts` what became of them.
-    `deleted_keys` are the keys that had entries, as bytes; `moved` are entries by the subtask that they are for.
+    `deleted_keys` are the keys that had entries, as bytes; `moved` are entries by the subtask that
+    they are for.
     """
 
     subtask: int

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups._checks import show
-from keygroups._serializers.base import Serializer, check_writable
-from keygroups._serializers.collections import is_in_order
+from keygroups._serializers import collections
+from keygroups._serializers.base import check_writable
+from keygroups._serializers.sql import rows as sql_rows
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.batches import TYPED, layout_of, typed_columns
@@ -64,18 +65,24 @@ class EntryRows:
     places: Mapping[str, Mapping[str, Place]]
 
 
-def check_states_of_rows(label: str, states: Iterable[StateDescriptor]) -> None:
+def check_states_of_rows(label: str, states: Sequence[StateDescriptor]) -> None:
     """Refuse states that rows do not hold unchanged, each by its name.
 
     Raises UnsupportedKeyTypeError.
     """
+    key = states[0].key_serializer
+    try:
+        _check_key(key, "keys")
+    except UnsupportedKeyTypeError as error:
+        raise UnsupportedKeyTypeError(
+            f"operator {label} cannot be written from rows: {error}"
+        ) from None
+    if key.key_type is None:
+        raise UnsupportedKeyTypeError(
+            f"operator {label} cannot be written from rows: the hash of keys of {key} is not known"
+        )
     for state in states:
         try:
-            _check_key(state.key_serializer, "keys")
-            if state.key_type is None:
-                raise UnsupportedKeyTypeError(
-                    f"the hash of keys of {state.key_serializer} is not known here"
-                )
             if state.namespace_serializer != VOID_NAMESPACE:
                 _check_key(state.namespace_serializer, "namespaces")
             if state.user_key_serializer is not None:
@@ -85,12 +92,12 @@ def check_states_of_rows(label: str, states: Iterable[StateDescriptor]) -> None:
         except UnsupportedKeyTypeError as error:
             raise UnsupportedKeyTypeError(
                 f"state {state.name!r} of operator {label} cannot be written from rows: {error}; "
-                "name the others in states, and it is kept as it is"
+                "without it in states it is kept as it is"
             ) from None
 
 
 def _check_key(serializer: Serializer, name: str) -> None:
-    if not is_in_order(serializer):
+    if not collections.is_in_order(serializer):
         raise UnsupportedKeyTypeError(
             f"{name} of {serializer} have their bytes in an order that only Java has"
         )
@@ -113,10 +120,8 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     """
     layout = layout_of(states)
     needed: dict[str, T.DataType] = {_NEEDED: T.StringType()}
-    if layout.has_last_access:
-        needed["last_access"] = T.LongType()
-    if layout.has_timestamp:
-        needed["timestamp"] = T.LongType()
+    for state in states:
+        needed.update(dict.fromkeys(_times_of(state), T.LongType()))
     there = {name.lower() for name in df.columns}
     columns: list[str] = []
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
@@ -135,12 +140,18 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         assert spark_type is not None  # of a column in a DataFrame
         if role in needed and not _is_same(spark_type, needed[role]):
             raise _unfit(role, needed[role], spark_type)
-        for state, taken in types.items():
-            field = _field_of(role, state, taken, spark_type)
-            places[state][role] = Place(len(columns), field)
+        for name, taken in types.items():
+            field = _field_of(role, name, taken, spark_type)
+            places[name][role] = Place(len(columns), field)
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
     return EntryRows(df.select(*sent_columns), tuple(columns), places)
+
+
+def _times_of(state: StateDescriptor) -> list[str]:
+    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
+    has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
+    return [*compress(_TIMES, has)]
 
 
 def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) -> int | None:
@@ -249,12 +260,15 @@ class _StateReader:
         self._types = {
             role: column for role, column in zip(TYPED, typed_columns(state)) if role in places
         }
-        times = {
-            # Elements of a LIST have theirs in them.
-            "last_access": state.has_ttl and state.kind != "LIST",
-            "timestamp": state.value_serializer is None,
-        }
-        self._times = {name: columns.index(name) for name, has in times.items() if has}
+        self._times = {name: columns.index(name) for name in _times_of(state)}
+        user_key = state.user_key_serializer
+        is_row = isinstance(user_key, sql_rows.RowDataSerializer)
+        # A null of such a type has two forms in Flink's rows, and RocksDB finds one by its bytes.
+        self._long_fields = [
+            (place, field)
+            for place, field in enumerate(user_key.fields if is_row and user_key else ())
+            if field.reserved
+        ]
 
     def entries(self, encoder: EntryEncoder, rows: Any) -> Iterator[EncodedEntry]:
         """Yield the entries of rows that are all of the state."""
@@ -264,6 +278,7 @@ class _StateReader:
             column = self._types[role]
             assert column is not None
             of[role] = values(self._called(role), self._array(rows, place), column)
+        self._check_user_keys(of.get("user_key", ()))
         in_order = ("key", "value", "user_key", "last_access", "namespace", "timestamp")
         encode, number = encoder.encode, self._number
         for arguments in zip(*(of.get(name, repeat(None)) for name in in_order)):
@@ -292,11 +307,19 @@ class _StateReader:
                 del others[place.field]
             for other in others:
                 if other.null_count < len(other):
-                    value = next(filter(None.__ne__, other.to_pylist()))
+                    but = " but for its own" if place else ""
                     raise InvalidValueError(
-                        f"{self._called(name)} must be null but for its own, got {show(value)}"
-                        if place
-                        else f"{self._called(name)} must be null, got {show(value)}"
+                        f"{self._called(name)} must be null{but}, got "
+                        f"{show(other.drop_null()[0].as_py())}"
+                    )
+
+    def _check_user_keys(self, user_keys: Sequence[Any]) -> None:
+        for place, field in self._long_fields:
+            for user_key in user_keys:
+                if user_key is not None and user_key[place] is None:
+                    raise InvalidValueError(
+                        f"{self._called('user_key')} must have no null of {field}, which Flink "
+                        f"writes in two ways, got {show(user_key)}"
                     )
 
     def _called(self, role: str) -> str:

@@ -1,18 +1,21 @@
-"""What Spark's tasks give back to the driver: objects of ours, and errors of ours."""
+"""Spark's jobs and what their tasks give back to the driver: objects and errors of ours."""
 
 from __future__ import annotations
 
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from keygroups import errors
+from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
+_DESCRIPTION = "spark.job.description"
 RESULT = "result binary"
 """The schema of results, each of which is pickled."""
 # The last line of a Python traceback, in whatever Spark makes of it.
@@ -64,3 +67,18 @@ class TaskRunner:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield result_batch(self.tasks[number]())
+
+
+@contextmanager
+def described(spark: SparkSession, description: str) -> Iterator[None]:
+    """Have Spark's UI say what its jobs are for; Spark Connect describes them itself."""
+    if is_connect(spark):
+        yield
+        return
+    context: Any = spark.sparkContext  # whose types say that nothing is no description
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, description)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, before)

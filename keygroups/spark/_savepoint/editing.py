@@ -1,4 +1,4 @@
-"""A savepoint from another, with keyed state of one operator from the rows of a DataFrame."""
+"""Savepoints from others, whose keyed state Spark writes: edited, or from rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from keygroups._checks import check_str, iterate, show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
+from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._operator_rewriter import merged_header
 from keygroups.savepoint._rewriter import with_keyed_state
 from keygroups.savepoint._tasks.rewrite import RewriteTask
@@ -22,7 +23,27 @@ from keygroups.spark._savepoint.entry_rows import (
     check_states_of_rows,
     entry_rows,
 )
+from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
+
+
+class SparkEditor(SavepointEditor):
+    """Writes a savepoint from another; the keyed state that is edited in tasks of Spark.
+
+    A task edits what one subtask wrote; those that follow take in the entries that moved.
+    """
+
+    def __init__(
+        self, spark: SparkSession, savepoint: Savepoint, path: str | os.PathLike[str]
+    ) -> None:
+        super().__init__(savepoint, path)
+        self._spark = spark
+
+    def _rewrite(self, rewriter: EditingRewriter) -> None:
+        with described(self._spark, f"edit_savepoint: {rewriter.label}, to {self._folder.path}"):
+            edited = run_tasks(self._spark, [task.run for task in rewriter.tasks])
+            for file in run_tasks(self._spark, [task.run for task in rewriter.merges(edited)]):
+                rewriter.add(file)
 
 
 class RowsEditor(SavepointEditor):
@@ -75,26 +96,25 @@ class RowsEditor(SavepointEditor):
         if kept:
             self._entries = self._entries.unionAll(self._old_entries(kept))
 
-    @property
-    def label(self) -> str:
-        """What the operator is called."""
-        return self._old.label
-
     def write_rows(self) -> None:
         """Write the keyed state of the operator on Spark.
 
         Raises InvalidValueError where there are rows of some states only, and entries of others.
         """
-        write_entries(self._entries, self._files)
-        if not self._is_whole:
-            return
+        label = self._old.label
+        with described(self._spark, f"write_savepoint: {label}, to {self._folder.path}"):
+            write_entries(self._entries, self._files)
+            if self._is_whole:
+                self._check_whole()
+
+    def _check_whole(self) -> None:
         there = {number for file in self._files.written.values() for number in file.entries}
         missing = {name for name, number in self._numbers.items() if number not in there}
         if missing:
             for row in self._old_entries(missing).limit(1).collect():
                 [name] = (name for name in missing if self._numbers[name] == row["state"])
                 raise InvalidValueError(
-                    f"df must have rows of all states of operator {self.label}, got none of "
+                    f"df must have rows of all states of operator {self._old.label}, got none of "
                     f"{show(name)}, of which the savepoint has: name those that it has rows of "
                     "in states, and the others are kept"
                 )

@@ -1,0 +1,818 @@
+"""Keyed state that is edited: every verb against a dict in plain Python, and real savepoints.
+
+What the entries of the real ones are is held against Flink in test_savepoint_points.py; what the
+library reads of them is the expected side here, with the edit done to it in Python.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from job_points import JOB_POINTS, job_point
+from real_savepoints import FORMATS, POINTS, point
+
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import (
+    DELETE,
+    EditReport,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    Operator,
+    OperatorEditor,
+    Savepoint,
+    SavepointWriter,
+    StateEntry,
+    TimeWindow,
+    TtlValue,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._edits.steps import Place as StepPlace
+from keygroups.savepoint._edits.steps import SetTtl
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
+from keygroups.savepoint._state.new_states import described
+from keygroups.savepoint._tasks import edit as edit_module
+from keygroups.state_keys import serializer_of
+from keygroups.types import LONG, STRING
+
+TIME, LATER = 1_700_000_000_044, 1_700_000_099_000
+Verbs = Callable[[OperatorEditor], object]
+
+
+def edit(old: Savepoint | Path, path: Path, name: str, verbs: Verbs) -> EditReport:
+    with SavepointWriter.from_existing_savepoint(old, path) as writer:
+        verbs(writer.operator(name))
+    return writer.report()
+
+
+def shown(entry: StateEntry) -> str:
+    return repr(entry._replace(bytes=0))
+
+
+def entries_of(operator: Operator) -> Counter[str]:
+    return Counter(map(shown, operator.entries()))
+
+
+# --- against a dict ---------------------------------------------------------------------------
+
+KEYS = [f"k{number}" for number in range(12)]
+Place = tuple[str, str, str | None]
+Model = dict[Place, tuple[Any, int | None]]
+STATES = [
+    ValueStateDescriptor("count", LONG),
+    ValueStateDescriptor("seen", LONG, has_ttl=True),
+    ListStateDescriptor("tags", STRING),
+    ListStateDescriptor("used", LONG, has_ttl=True),
+    MapStateDescriptor("cities", STRING, STRING),
+    MapStateDescriptor("stock", STRING, LONG, has_ttl=True),
+]
+KIND = {state.name: state.kind for state in STATES}
+longs = st.integers(-(2**63), 2**63 - 1)
+texts = st.text(max_size=3)
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "count": longs,
+    "seen": longs,
+    "tags": st.lists(texts, min_size=1, max_size=3),
+    "used": st.lists(longs, min_size=1, max_size=3),
+    "cities": st.none() | texts,
+    "stock": longs,
+}
+HAS_TTL = {state.name for state in STATES if state.has_ttl}
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    model: Model = {}
+    for name, values in VALUES.items():
+        for key in draw(st.sets(st.sampled_from(KEYS), max_size=5)):
+            user_keys = draw(st.sets(texts, min_size=1, max_size=2)) if KIND[name] == "MAP" else []
+            for user_key in user_keys or [None]:
+                model[name, key, user_key] = draw(values), TIME if name in HAS_TTL else None
+    return model
+
+
+def write_model(path: Path, model: Model, parallelism: int) -> None:
+    with SavepointWriter(path) as writer:
+        operator = writer.add_operator("by-user", STRING, STATES, 128, parallelism)
+        for state, key, user_key in sorted(model, key=lambda place: operator.key_group(place[1])):
+            value, last_access = model[state, key, user_key]
+            operator.write(state, key, value, user_key, last_access)
+
+
+def read_model(path: Path) -> Model:
+    model: Model = {}
+    for entry in read_savepoint(path).operator("by-user").entries():
+        value, last_access = entry.value, entry.last_access
+        if isinstance(value, list) and isinstance(value[0], TtlValue):
+            ((last_access),) = {element.last_access for element in value}
+            value = [element.value for element in value]
+        assert (entry.state, entry.key, entry.user_key) not in model
+        model[entry.state, entry.key, entry.user_key] = value, last_access
+    return model
+
+
+Item = tuple[str, "str | None", Any]
+CHANGES: dict[str, Callable[[str, str | None, Any], list[Item]]] = {
+    "nothing": lambda key, user_key, value: [(key, user_key, value)],
+    "another value": lambda key, user_key, value: [
+        (key, user_key, value[:1] if isinstance(value, list) else type(value)())
+    ],
+    "some deleted": lambda key, user_key, value: [] if key < "k3" else [(key, user_key, value)],
+    "another key": lambda key, user_key, value: [(key + "x", user_key, value)],
+    "one key": lambda key, user_key, value: [("k0", user_key, value)],
+    "swapped": lambda key, user_key, value: [
+        ({"k0": "k1", "k1": "k0"}.get(key, key), user_key, value)
+    ],
+    "two keys": lambda key, user_key, value: [
+        (key, user_key, value),
+        (key + "y", user_key, value),
+    ],
+    "another user key": lambda key, user_key, value: [
+        (key, None if user_key is None else user_key[:1], value)
+    ],
+}
+
+
+def applied(change: str, entry: StateEntry) -> Any:
+    """Return what a function of `map_entries` does, now in one form and now in another."""
+    value = entry.value
+    times = isinstance(value, list) and isinstance(value[0], TtlValue)
+    plain = [element.value for element in value] if times else value
+    items = CHANGES[change](entry.key, entry.user_key, plain)
+    new = [
+        entry._replace(
+            key=key,
+            user_key=user_key,
+            value=[TtlValue(value[0].last_access, element) for element in item] if times else item,
+        )
+        for key, user_key, item in items
+    ]
+    if not new:
+        return DELETE if entry.key_group % 2 else iter(new)
+    if len(new) == 1 and new[0][:7] == entry[:7]:
+        return new[0].value if entry.key_group % 2 else new[0]
+    return new if entry.key_group % 2 else (each for each in new)
+
+
+Verb = tuple[Any, ...]
+state_names = st.sampled_from([*VALUES, "other"])
+verbs_of = st.lists(
+    st.tuples(st.just("remove_state"), state_names)
+    | st.tuples(st.just("rename_state"), state_names, st.sampled_from(["other", "count", "new"]))
+    | st.tuples(st.just("set_ttl"), state_names, st.sampled_from([None, TIME, LATER]))
+    | st.tuples(st.just("delete_keys"), st.sets(st.sampled_from([*KEYS, "k1x"]), min_size=1))
+    | st.tuples(st.just("map_entries"), state_names, st.sampled_from([*CHANGES])),
+    min_size=1,
+    max_size=4,
+)
+
+
+class Twice(Exception):
+    """Two entries of a model have one place."""
+
+
+class Refused(Exception):
+    """A verb that a model does not take."""
+
+
+def edit_model(model: Model, ttl: dict[str, bool], verb: Verb) -> Model:
+    """Return a model after a verb; `ttl` says which states there are, and whether with TTL."""
+    what, subject, *arguments = verb
+    if what == "delete_keys":
+        return {place: value for place, value in model.items() if place[1] not in subject}
+    if subject not in ttl:
+        raise Refused
+    of_state = {place: value for place, value in model.items() if place[0] == subject}
+    rest = {place: value for place, value in model.items() if place[0] != subject}
+    if what == "remove_state":
+        del ttl[subject]
+        return rest
+    if what == "rename_state":
+        (new,) = arguments
+        if new in ttl:
+            raise Refused
+        ttl[new] = ttl.pop(subject)
+        return rest | {(new, *place[1:]): value for place, value in of_state.items()}
+    if what == "set_ttl":
+        (time,) = arguments
+        if time is None and not ttl[subject]:
+            raise Refused
+        ttl[subject] = time is not None
+        return rest | {place: (value, time) for place, (value, _) in of_state.items()}
+    for (_, key, user_key), (value, time) in of_state.items():
+        for new_key, new_user_key, new_value in CHANGES[arguments[0]](key, user_key, value):
+            place = (subject, new_key, new_user_key)
+            if place in rest:
+                raise Twice
+            rest[place] = new_value, time
+    return rest
+
+
+def call(editor: OperatorEditor, verb: Verb) -> None:
+    what, subject, *arguments = verb
+    if what == "set_ttl":
+        editor.set_ttl(subject, arguments[0] is not None, arguments[0])
+    elif what == "map_entries":
+        editor.map_entries(subject, partial(applied, arguments[0]))
+    else:
+        getattr(editor, what)(subject, *arguments)
+
+
+def check_model(model: Model, verbs: list[Verb], parallelism: int) -> None:
+    with TemporaryDirectory() as folder:
+        old, new = Path(folder, "old"), Path(folder, "new")
+        write_model(old, model, parallelism)
+        had_keyed_state = bool(model)
+        ttl = {state.name: state.has_ttl for state in STATES}
+        expected: Model | None = model
+        try:
+            with SavepointWriter.from_existing_savepoint(old, new) as writer:
+                if not had_keyed_state:
+                    return
+                editor = writer.operator("by-user")
+                for verb in verbs:
+                    try:
+                        after = edit_model(expected, ttl, verb) if expected is not None else None
+                    except Refused:
+                        with pytest.raises(InvalidValueError):
+                            call(editor, verb)
+                        continue
+                    except Twice:  # if what follows does not take one of them away
+                        expected = None
+                        break
+                    if not ttl and verb[0] == "delete_keys":
+                        with pytest.raises(InvalidValueError, match="no state left"):
+                            call(editor, verb)
+                        continue
+                    call(editor, verb)
+                    expected = after
+                if expected is None:
+                    call(editor, verb)
+        except InvalidValueError as error:
+            if expected is not None or "each key must come once" not in str(error):
+                raise
+            assert not new.exists()
+            return
+        assert expected is not None
+        assert read_model(new) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(models(), verbs_of, st.sampled_from([1, 3]))
+def test_against_a_model(model: Model, verbs: list[Verb], parallelism: int) -> None:
+    check_model(model, verbs, parallelism)
+
+
+@pytest.mark.slow
+@settings(max_examples=600, deadline=None)
+@given(models(), verbs_of, st.sampled_from([1, 2, 7]))
+def test_against_a_model_at_length(model: Model, verbs: list[Verb], parallelism: int) -> None:
+    check_model(model, verbs, parallelism)
+
+
+# --- real savepoints --------------------------------------------------------------------------
+
+FORMATS_OF_STATE = [
+    "2.3.0-heap-canonical",
+    "2.3.0-heap-native",
+    "2.3.0-rocksresc-native",
+    "1.20.5-changelog-checkpoint",
+    "1.20.5-sqlrocks-canonical",
+    "2.3.0-pyflink-canonical",
+]
+REFUSED = ("heaptimers-checkpoint", "unaligned-checkpoint")
+ALL = [one.name for one in (*POINTS, *FORMATS)]
+READABLE = [name for name in ALL if not name.endswith("heaptimers-checkpoint")]
+
+
+def keyed(savepoint: Savepoint) -> list[Operator]:
+    return [operator for operator in savepoint.operators if operator.tasks()]
+
+
+def some_keys(operator: Operator) -> list[Any]:
+    """Return every third key, each once."""
+    keys = {repr(entry.key): entry.key for entry in operator.entries() if entry.key_bytes is None}
+    return [key for _, key in sorted(keys.items())][::3]
+
+
+def check_deleted(old: Savepoint, path: Path) -> int:
+    """Delete every third key of each operator, and hold what is left against what was there."""
+    expected, deleted = {}, {}
+    with SavepointWriter.from_existing_savepoint(old, path) as writer:
+        for operator in keyed(old):
+            keys = some_keys(operator)
+            doomed = set(map(repr, keys))
+            deleted[operator.label] = doomed
+            expected[operator.operator_id] = Counter(
+                shown(entry) for entry in operator.entries() if repr(entry.key) not in doomed
+            )
+            writer.operator(operator.operator_id).delete_keys(keys)
+    new = read_savepoint(path)
+    for operator in keyed(old):
+        left = entries_of(new.operator(operator.operator_id))
+        assert left == expected[operator.operator_id], operator
+    for edited in writer.report().operators:
+        if edited.deleted_keys is not None:
+            assert edited.deleted_keys.with_entries == len(deleted[str(edited.operator)])
+            assert edited.deleted_keys.without_entries == ()
+    return sum(len(keys) for keys in deleted.values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FORMATS_OF_STATE else pytest.mark.slow)
+        for name in READABLE
+    ],
+)
+def test_delete_keys(name: str, tmp_path: Path) -> None:
+    """Of every format and type of key: all entries, timers and windows of a key, and no other."""
+    assert check_deleted(point(name).read(), tmp_path / "new") > 0
+
+
+JOBS = [one.name for one in JOB_POINTS if one.kind != "checkpoint"]
+QUICK_JOBS = ["2.3.0-keys-hashmap-canonical", "1.20.5-sqlup-rocksdb-native"]
+OWN_VALUES = [  # of Kryo, without lengths
+    *("1.20.5-keys-hashmap-native", "1.20.5-kitchen-hashmap-native"),
+    "1.20.5-shop-hashmap-native",
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in QUICK_JOBS else pytest.mark.slow)
+        for name in JOBS
+        if name not in OWN_VALUES
+    ],
+)
+def test_delete_keys_of_jobs(name: str, tmp_path: Path) -> None:
+    """Keys of the job's own classes too: rows, enums, objects of Kryo, POJOs."""
+    assert check_deleted(job_point(name).read(), tmp_path / "new") > 0
+
+
+def canonical_streams(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, bytes]]:
+    """Return the offsets and the bytes of keyed state by operator and subtask."""
+    streams = {}
+    for operator in savepoint.metadata.operators:
+        for subtask in operator.subtasks:
+            handle = subtask.managed_keyed
+            if isinstance(handle, KeyGroupsHandle):
+                with savepoint.files.open(handle.stream) as stream:
+                    data = stream.read(0, stream.size)
+                streams[operator.operator_id, subtask.index] = (handle.offsets, data)
+    return streams
+
+
+def same(entry: StateEntry) -> Any:
+    """Return an entry that is equal to what was there, and now and then an equal value."""
+    return entry.value if entry.key_group % 2 else [entry._replace(key=entry.key)]
+
+
+def test_nothing_changed_is_the_same_bytes(tmp_path: Path) -> None:
+    """Canonical state whose every value was read, given to a function and compared."""
+    old = point("2.3.0-heap-canonical").read()
+    mapped = 0
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        for operator in keyed(old):
+            editor = writer.operator(operator.operator_id)
+            for state in operator.states:
+                try:
+                    editor.map_entries(state.name, same)
+                    mapped += 1
+                except (InvalidValueError, UnsupportedKeyTypeError):  # timers, merging windows
+                    continue
+    assert mapped > 40
+    assert canonical_streams(read_savepoint(tmp_path / "new")) == canonical_streams(old)
+    for edited in writer.report().operators:
+        for state in edited.states:
+            assert (state.changed, state.deleted, state.added) == (0, 0, 0)
+
+
+def test_values_of_windows(tmp_path: Path) -> None:
+    """Mapped and deleted in their namespaces, which they keep; timers stay as they are."""
+    old = point("2.3.0-heap-canonical").read()
+
+    def shortened(entry: StateEntry) -> Any:
+        return DELETE if entry.key_group % 2 else entry.value[:1]
+
+    edit(
+        old,
+        tmp_path / "new",
+        "sliding-list",
+        lambda op: op.map_entries("window-contents", shortened),
+    )
+    expected = Counter(
+        shown(entry._replace(value=entry.value[:1] if entry.value else None))
+        for entry in old.operator("sliding-list").entries()
+        if entry.state != "window-contents" or not entry.key_group % 2
+    )
+    new = read_savepoint(tmp_path / "new").operator("sliding-list")
+    assert entries_of(new) == expected
+    assert any(entry.state == "window-contents" for entry in new.entries())
+    for change in ({"key": "another"}, {"namespace": TimeWindow(0, 5)}):
+        verbs = partial(_map_windows, change)
+        with pytest.raises(InvalidValueError, match="window must keep key and namespace"):
+            edit(old, tmp_path / "moved", "sliding-list", verbs)
+
+
+def _map_windows(change: dict[str, Any], editor: OperatorEditor) -> None:
+    editor.map_entries("window-contents", lambda entry: entry._replace(**change))
+
+
+# --- what functions return and raise ------------------------------------------------------------
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> Path:
+    """A savepoint of three subtasks with some states of some users."""
+    model: Model = {}
+    for number, key in enumerate(KEYS):
+        model["count", key, None] = number, None
+        model["tags", key, None] = [key, key], None
+        model["used", key, None] = [number], TIME
+        model["cities", key, "rome"] = "r", None
+        model["cities", key, "oslo"] = None, None
+        model["stock", key, "a"] = number, TIME
+    write_model(tmp_path / "users", model, 3)
+    return tmp_path / "users"
+
+
+def mapped(users: Path, state: str, function: Callable[[StateEntry], Any], **more: Any) -> Model:
+    path = users.with_name("new")
+    edit(users, path, "by-user", lambda op: op.map_entries(state, function, **more))
+    return read_model(path)
+
+
+def test_entries_that_move(users: Path) -> None:
+    """To another key, in another subtask: every key group is that of its key."""
+    new = mapped(users, "count", lambda entry: entry._replace(key=f"u-{entry.key}"))
+    counts = {key: value for (state, key, _), (value, _) in new.items() if state == "count"}
+    assert counts == {f"u-{key}": number for number, key in enumerate(KEYS)}
+    for state in KIND:
+        assert sum(place[0] == state for place in new) == sum(
+            place[0] == state for place in read_model(users)
+        )
+
+
+def test_many_entries_that_move(users: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many times as they do not fit what is held."""
+    monkeypatch.setattr(edit_module, "_BUFFERED", 64)
+    new = mapped(
+        users, "tags", lambda entry: [entry, *(entry._replace(key=f"{n}") for n in range(1))]
+        if entry.key == "k3"
+        else entry._replace(key=entry.key * 2),
+    )  # fmt: skip
+    assert {key for state, key, _ in new if state == "tags"} == {
+        *(key * 2 for key in KEYS if key != "k3"),
+        *("k3", "0"),
+    }
+
+
+@pytest.mark.parametrize("state", ["count", "tags", "cities"])
+@pytest.mark.parametrize("to", ["k1", "elsewhere"])
+def test_one_key_twice(state: str, to: str, users: Path) -> None:
+    """One that is there, or that two get: of a LIST, too."""
+    with pytest.raises(InvalidValueError, match=f"come once, got key '{to}' in state '{state}'"):
+        mapped(users, state, lambda entry: entry._replace(key=to))
+    assert not users.with_name("new").exists()
+
+
+def test_the_same_entry_twice(users: Path) -> None:
+    with pytest.raises(InvalidValueError, match="each key must come once, got key 'k0' in state"):
+        mapped(users, "count", lambda entry: [entry, entry] if entry.key == "k0" else entry.value)
+
+
+class Own(Exception):
+    """An error of the user."""
+
+
+@pytest.mark.parametrize(
+    "error", [Own("5"), OSError("5"), StopIteration("5"), InvalidTypeError("5"), KeyError(5)]
+)
+@pytest.mark.parametrize("is_iterator", [False, True])
+def test_errors_of_a_function(error: Exception, is_iterator: bool, users: Path) -> None:
+    """Come through as they are, with a note that names the entry."""
+
+    def fail(entry: StateEntry) -> Any:
+        if entry.key == "k7":
+            raise error
+        return entry.value
+
+    class Failing:
+        def __init__(self, entry: StateEntry) -> None:
+            self.entries = iter([entry])
+
+        def __iter__(self) -> Failing:
+            return self
+
+        def __next__(self) -> StateEntry:
+            entry = next(self.entries)
+            fail(entry)
+            return entry
+
+    if is_iterator and isinstance(error, StopIteration):
+        return  # it is the end
+    with pytest.raises(type(error)) as raised:
+        mapped(users, "cities", Failing if is_iterator else fail)
+    assert raised.value is error
+    (note,) = raised.value.__notes__
+    assert note.startswith("map_entries: key 'k7', user key '")
+    assert note.endswith("in state 'cities'")
+    assert raised.value.__cause__ is raised.value.__context__ is None
+    del raised.value.__notes__
+    assert not users.with_name("new").exists()
+
+
+WRONG_RESULTS: list[tuple[str, Any, type[KeyGroupsError], str]] = [
+    ("count", "5", InvalidTypeError, "key 'k0' in state 'count': value of VALUE state"),
+    ("count", None, InvalidValueError, "must not be None"),
+    ("count", 2**63, InvalidValueError, "key 'k0' in state 'count': value of VALUE state"),
+    ("count", [], InvalidTypeError, "value of VALUE state 'count'"),
+    ("tags", [], InvalidValueError, "an empty list is no entry"),
+    ("tags", [5], InvalidTypeError, "key 'k0' in state 'tags'"),
+    ("used", [5], InvalidValueError, "last_access must be epoch milliseconds"),
+    ("used", [TtlValue(5, 5)], InvalidValueError, "last_access must be epoch milliseconds, from"),
+    ("used", [TtlValue("x", 5)], InvalidTypeError, "last_access must be an int"),
+    ("cities", 5, InvalidTypeError, "key 'k0', user key 'oslo' in state 'cities': value of MAP"),
+]
+
+
+@pytest.mark.parametrize(("state", "result", "error", "match"), WRONG_RESULTS)
+def test_wrong_results(
+    state: str, result: Any, error: type[KeyGroupsError], match: str, users: Path
+) -> None:
+    """Refused as the writer refuses them, with the name of the entry."""
+    is_first = {"k0": True}
+    with pytest.raises(error, match=match):
+        mapped(
+            users,
+            state,
+            lambda entry: result if is_first.get(entry.key) else entry.value,
+        )
+
+
+WRONG_ENTRIES: list[tuple[dict[str, Any], type[KeyGroupsError], str]] = [
+    ({"key": 5}, InvalidTypeError, "key of type STRING must be a str, got 5"),
+    ({"key": None}, InvalidValueError, "key is None: assigned key must not be null"),
+    ({"user_key": None}, InvalidValueError, "user key of MAP state 'stock' must not be None"),
+    ({"user_key": 5}, InvalidTypeError, "user key of MAP state 'stock'"),
+    ({"namespace": TimeWindow(0, 5)}, InvalidValueError, "namespace must be None in the MAP"),
+    ({"value": "5"}, InvalidTypeError, "value of MAP state 'stock'"),
+    ({"last_access": None}, InvalidValueError, "last_access must be epoch milliseconds"),
+    ({"last_access": 5}, InvalidValueError, "last_access must be epoch milliseconds, from"),
+    ({"state": "count"}, InvalidValueError, "must stay in its state, got one of 'count'"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "match"), WRONG_ENTRIES)
+def test_wrong_entries(
+    change: dict[str, Any], error: type[KeyGroupsError], match: str, users: Path
+) -> None:
+    with pytest.raises(error, match=match):
+        mapped(users, "stock", lambda entry: [entry._replace(**change)])
+
+
+def test_what_is_no_entry(users: Path) -> None:
+    for result in (iter([None]), (5,)):
+        with pytest.raises(InvalidTypeError, match=r"a StateEntry|LONG must be an"):
+            mapped(users, "count", lambda entry, result=result: result)  # type: ignore[misc]
+    with pytest.raises(InvalidTypeError, match="entries must each be a StateEntry, got 5"):
+        mapped(users, "count", lambda entry: [entry, 5])
+
+
+def test_times_that_were_there_stay(users: Path) -> None:
+    """A value that comes back has its last access, which may be any that was there."""
+    path = users.with_name("early")
+    edit(
+        users,
+        path,
+        "by-user",
+        lambda op: op.set_ttl("stock", last_access=5, allow_any_last_access=True),
+    )
+    new = mapped(path, "stock", lambda entry: entry.value + 1)
+    assert {value for (state, _, _), value in new.items() if state == "stock"} == {
+        (number + 1, 5) for number in range(len(KEYS))
+    }
+    (path.with_name("new")).rename(path.with_name("next"))
+    new = mapped(
+        path,
+        "stock",
+        lambda entry: entry._replace(last_access=7),
+        allow_any_last_access=True,
+    )
+    assert {time for (state, _, _), (_, time) in new.items() if state == "stock"} == {7}
+
+
+def test_a_value_changed_in_place_is_changed(users: Path) -> None:
+    def add(entry: StateEntry) -> Any:
+        entry.value.append("more")
+        return entry.value
+
+    path = users.with_name("new")
+    report = edit(users, path, "by-user", lambda op: op.map_entries("tags", add))
+    assert {tuple(value) for (state, *_), (value, _) in read_model(path).items()
+            if state == "tags"} == {(key, key, "more") for key in KEYS}  # fmt: skip
+    (operator,) = report.operators
+    counts = {state.state: state for state in operator.states}
+    assert counts["tags"][2:] == (0, len(KEYS), 0, 0)
+    assert counts["count"][2:] == (len(KEYS), 0, 0, 0)
+
+
+# --- time to live -------------------------------------------------------------------------------
+
+
+def test_nulls_and_time_to_live(users: Path) -> None:
+    """The mark of a null, without a time to live; the value behind the time is null with one."""
+    path = users.with_name("ttl")
+    edit(users, path, "by-user", lambda op: op.set_ttl("cities", last_access=TIME))
+    cities = {key: value for (state, *key), value in read_model(path).items() if state == "cities"
+              for key in [tuple(key)]}  # fmt: skip
+    assert cities["k0", "oslo"] == (None, TIME)
+    assert cities["k0", "rome"] == ("r", TIME)
+    back = users.with_name("back")
+    edit(path, back, "by-user", lambda op: op.set_ttl("cities", has_ttl=False))
+    assert read_model(back) == read_model(users)
+    assert canonical_streams(read_savepoint(back)) == canonical_streams(read_savepoint(users))
+
+
+def test_a_null_that_no_serializer_writes() -> None:
+    """A MAP of LONG has a null by its mark alone, which a state with a time to live has not."""
+    state = described(MapStateDescriptor("m", STRING, LONG), serializer_of(STRING))
+    apply = SetTtl(TIME).bind(state, StepPlace("here", 0, 128, set()))
+    assert apply(3, b"\2a\0\2u", b"\0" + sb.i64(5)) == (
+        (3, b"\2a\0\2u", b"\0" + sb.i64(TIME) + sb.i64(5)),
+    )
+    with pytest.raises(InvalidValueError, match="key 'a', user key 'u' in state 'm': a null can"):
+        apply(3, b"\2a\0\2u", b"\1")
+
+
+def test_restamped(users: Path) -> None:
+    """Each value, element and value in a MAP, whatever it had."""
+    path = users.with_name("new")
+    edit(
+        users,
+        path,
+        "by-user",
+        lambda op: [op.set_ttl(name, last_access=LATER) for name in ("used", "stock")],
+    )
+    expected = {
+        place: (value, LATER if place[0] in HAS_TTL else None)
+        for place, (value, _) in read_model(users).items()
+    }
+    assert read_model(path) == expected
+
+
+# --- what is refused when it is asked for -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("verbs", "error", "match"),
+    [
+        (lambda op: op.remove_state("nobody"), InvalidValueError, "which has count, seen, tags"),
+        (lambda op: op.remove_state(5), InvalidTypeError, "state must be a str"),
+        (lambda op: op.rename_state("nobody", "x"), InvalidValueError, "got 'nobody'"),
+        (lambda op: op.rename_state("count", "tags"), InvalidValueError, "of no other state"),
+        (lambda op: op.rename_state("count", "count"), InvalidValueError, "of no other state"),
+        (lambda op: op.rename_state("count", ""), InvalidValueError, "must not be empty"),
+        (lambda op: op.rename_state("count", "default"), InvalidValueError, "keeps for itself"),
+        (
+            lambda op: op.rename_state("count", "_timer_state/x"),
+            InvalidValueError,
+            "keeps for itself",
+        ),
+        (lambda op: op.rename_state("count", 5), InvalidTypeError, "must be a str"),
+        (lambda op: op.rename_state("count", "x" * 65536), InvalidValueError, "name of a state"),
+        (lambda op: op.set_ttl("count"), InvalidTypeError, "last_access must be an int, got None"),
+        (lambda op: op.set_ttl("count", 1), InvalidTypeError, "has_ttl must be a bool"),
+        (lambda op: op.set_ttl("count", last_access=5), InvalidValueError, "epoch milliseconds"),
+        (lambda op: op.set_ttl("count", last_access=2**63), InvalidValueError, "last_access"),
+        (lambda op: op.set_ttl("count", has_ttl=False), InvalidValueError, "no time to live"),
+        (
+            lambda op: op.set_ttl("seen", has_ttl=False, last_access=5),
+            InvalidValueError,
+            "last_access must be None without has_ttl, got 5",
+        ),
+        (
+            lambda op: op.set_ttl("seen", last_access=5, allow_any_last_access=1),
+            InvalidTypeError,
+            "allow_any_last_access must be a bool",
+        ),
+        (lambda op: op.delete_keys("k1"), InvalidTypeError, "keys must be an iterable of keys"),
+        (lambda op: op.delete_keys(5), InvalidTypeError, "keys must be an iterable of keys"),
+        (lambda op: op.delete_keys([]), InvalidValueError, "keys must be at least one"),
+        (lambda op: op.delete_keys(["k1", 5]), InvalidTypeError, "STRING must be a str, got 5"),
+        (lambda op: op.delete_keys([b"k1"]), InvalidTypeError, "STRING must be a str, got b'k1'"),
+        (lambda op: op.delete_keys([None]), InvalidValueError, "key"),
+        (lambda op: op.map_entries("count", 5), InvalidTypeError, "function must be callable"),
+        (
+            lambda op: op.map_entries("count", len, allow_any_last_access=1),
+            InvalidTypeError,
+            "allow_any_last_access must be a bool",
+        ),
+    ],
+)
+def test_refused_at_once(
+    verbs: Verbs, error: type[KeyGroupsError], match: str, users: Path
+) -> None:
+    with pytest.raises(error, match=match):
+        verbs(OperatorEditor(read_savepoint(users).operator("by-user")))
+
+
+def test_no_keyed_state() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("broadcast")
+    editor = OperatorEditor(operator)
+    assert not editor.is_changed
+    with pytest.raises(InvalidValueError, match="operator broadcast has no keyed state to edit"):
+        editor.remove_state("x")
+
+
+CONTENTS, MERGING = "window-contents", "merging-window-set"
+EVENT = "_timer_state/event_window-timers"
+PROCESSING = "_timer_state/processing_window-timers"
+FIRE = "timers would fire on nothing"
+NEVER = "a window without its timers never fires"
+
+
+@pytest.mark.parametrize(
+    ("removed", "match"),
+    [
+        ([CONTENTS, MERGING], FIRE),
+        ([CONTENTS, EVENT, PROCESSING], "each window is in both"),
+        ([MERGING], "each window is in both"),
+        ([EVENT], f"{NEVER}|timers in either"),
+        ([EVENT, PROCESSING], NEVER),
+        ([CONTENTS, MERGING, EVENT], f"{FIRE}|timers in either"),
+        ([CONTENTS, MERGING, EVENT, PROCESSING], None),
+    ],
+)
+def test_what_is_of_windows_goes_together(
+    removed: list[str], match: str | None, tmp_path: Path
+) -> None:
+    """Refused before a byte is written; in whatever order, when all is removed it may."""
+    old = point("2.3.0-heap-canonical").read()
+
+    def verbs(editor: OperatorEditor) -> None:
+        for name in removed:
+            editor.remove_state(name)
+
+    if match is not None:
+        with pytest.raises(InvalidValueError, match=match):
+            edit(old, tmp_path / "new", "session", verbs)
+        assert not (tmp_path / "new").exists()
+        return
+    report = edit(old, tmp_path / "new", "session", verbs)
+    assert not read_savepoint(tmp_path / "new").operator("session").tasks()
+    (edited,) = (one for one in report.operators if one.operator == "session")
+    assert [state.new_name for state in edited.states] == [None] * 4
+
+
+def test_user_timers_of_a_state_that_is_gone(tmp_path: Path) -> None:
+    """They may stay beside other states, and go by themselves, but not be all that is left."""
+    old = point("2.3.0-heap-canonical").read()
+    names = [state.name for state in old.operator("by-string").states]
+    values = [name for name in names if not name.startswith("_timer_state")]
+
+    def verbs(gone: list[str], editor: OperatorEditor) -> None:
+        for name in gone:
+            editor.remove_state(name)
+
+    with pytest.raises(InvalidValueError, match=FIRE):
+        edit(old, tmp_path / "new", "by-string", partial(verbs, values))
+    for count, gone in enumerate((values[1:], names[-2:])):
+        path = tmp_path / str(count)
+        edit(old, path, "by-string", partial(verbs, gone))
+        left = read_savepoint(path).operator("by-string")
+        assert {state.name for state in left.states} == set(names) - set(gone)
+        assert {entry.state for entry in left.entries()} <= set(names) - set(gone)
+
+
+@pytest.mark.parametrize(
+    ("verbs", "match"),
+    [
+        (lambda op: op.rename_state(CONTENTS, "x"), "must keep its name"),
+        (lambda op: op.rename_state(MERGING, "x"), "must keep its name"),
+        (lambda op: op.rename_state(EVENT, "x"), "must keep its name"),
+        (lambda op: op.set_ttl(EVENT, last_access=TIME), "state must have values, got the timers"),
+        (lambda op: op.map_entries(EVENT, repr), "whose values the job sets, got '_timer_state"),
+        (lambda op: op.map_entries(MERGING, repr), "got 'merging-window-set', which Flink's own"),
+    ],
+)
+def test_timers_and_windows_are_refused(verbs: Verbs, match: str) -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("session")
+    with pytest.raises(InvalidValueError, match=match):
+        verbs(OperatorEditor(operator))
