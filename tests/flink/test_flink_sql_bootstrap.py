@@ -42,8 +42,7 @@ ROW_NUMBER = "ROW_NUMBER() OVER (PARTITION BY k ORDER BY"
 QUERIES = {
     "group": "SELECT k, COUNT(*), SUM(v), AVG(price), MIN(price), COUNT(DISTINCT id) FROM t"
     " GROUP BY k",
-    "group of a decimal and a row": "SELECT price, r.name, COUNT(*), MAX(r.number) FROM t"
-    " GROUP BY price, r",
+    "group of a decimal and a row": "SELECT price, r, COUNT(*), SUM(v) FROM t GROUP BY price, r",
     "deduplicate": "SELECT k, id, price, tags, r, ts FROM"
     f" (SELECT *, {ROW_NUMBER} ts DESC) AS n FROM t) WHERE n = 1",
     "join": "SELECT x.k, x.price, x.tags, y.id FROM (SELECT k, id, price, tags FROM t) x"

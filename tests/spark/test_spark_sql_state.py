@@ -104,9 +104,9 @@ def test_rows_with_types_that_only_flink_writes(spark: SparkSession, tmp_path: P
     [state, *_] = job.operator("Deduplicate[548]").states
     assert state.value_serializer is not None
     df = spark.sql(
-        "SELECT 'a' AS k, CAST(NULL AS INT) AS i, named_struct('row_kind', '+U', 'f0', 5L,"
-        " 'f1', 'a', 'f2', 7, 'f3', map('x', 1L), 'f4', named_struct('row_kind', '+I',"
-        " 'f0', 7, 'f1', 'b'), 'f5', TIMESTAMP '2024-01-01 00:00:00 UTC') AS v"
+        "SELECT 'a' AS k, CAST(NULL AS INT) AS i, named_struct('f0', 5L, 'f1', 'a', 'f2', 7,"
+        " 'f3', map('x', 1L), 'f4', named_struct('f0', 7, 'f1', 'b', 'row_kind', '+I'),"
+        " 'f5', TIMESTAMP '2024-01-01 00:00:00 UTC', 'row_kind', '+U') AS v"
     )
     keyed = KeyedState(
         df,
