@@ -77,7 +77,7 @@ class WindowOperator:
         window = dict(self.java)
         if self.lateness:
             window["lateness"] = self.lateness
-        if self.has_evictor:
+        if self.has_evictor and not isinstance(self.assigner, CountWindows):
             window["evictor"] = True
         return {
             "uid": self.uid,
