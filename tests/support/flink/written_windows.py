@@ -303,7 +303,7 @@ def _counted(
         operator.counts[key] = count
         if has_slide:
             operator.contents[key, GlobalWindow()] = [StreamRecord(one) for one in elements]
-            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent)]
+            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent, START)]  # as none
             operator.sent[key] = after[-assigner.size :]
         elif kind == "LIST":
             operator.contents[key, GlobalWindow()] = elements
