@@ -193,8 +193,8 @@ class SavepointWriter(FolderWriter):
 
         Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
         not in the template, for what is otherwise there, where the template has no keyed state,
-        and for the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a type whose serializer is not known, ParallelismError,
-        InvalidTypeError.
+        and for the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a
+        type whose serializer is not known, ParallelismError, InvalidTypeError.
 
         A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
         `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
