@@ -236,10 +236,15 @@ def test_templates_that_are_none(tmp_path: Path) -> None:
         SavepointWriter(tmp_path / "new", template=tmp_path)
     with pytest.raises(InvalidTypeError, match="path must be"):
         SavepointWriter(tmp_path / "new", template=5)  # type: ignore[arg-type]  # as a user may
+
+
+def test_timers_on_the_heap_are_of_the_template(tmp_path: Path) -> None:
+    """As Flink's own canonical savepoint of the same state has them."""
     on_heap = point("2.3.0-heaptimers-checkpoint").read()
-    writer = SavepointWriter(tmp_path / "new", template=on_heap)
-    with pytest.raises(SavepointError, match="it has raw keyed state, such as timers on the heap"):
-        writer.add_operator("by-string")
+    with SavepointWriter(tmp_path / "new", template=on_heap) as writer:
+        states = writer.add_operator("by-string").states
+    canonical = point("2.3.0-heaptimers-canonical").read().operator("by-string").states
+    assert {state.name: state for state in states} == {state.name: state for state in canonical}
 
 
 def test_values_of_types_that_only_flink_writes(tmp_path: Path) -> None:
