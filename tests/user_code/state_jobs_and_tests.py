@@ -78,6 +78,17 @@ def a_new_savepoint(path: str) -> None:
             "by-hour", types.STRING, hours, averages, 128, parallelism=3, allowed_lateness=5
         )
         assert_type(windows, savepoint.WindowOperatorWriter)
+        assigners = [
+            savepoint.TumblingEventTimeWindows(60_000),
+            savepoint.TumblingProcessingTimeWindows(60_000, offset=5),
+            savepoint.SlidingProcessingTimeWindows(60_000, 30_000),
+            savepoint.EventTimeSessionWindows(20_000),
+            savepoint.ProcessingTimeSessionWindows(20_000),
+            savepoint.CountWindows(100, slide=5),
+        ]
+        for number, assigner in enumerate(assigners):
+            tags = savepoint.ListStateDescriptor("window-contents", types.STRING)
+            writer.add_window_operator(str(number), types.STRING, assigner, tags, 128, 3)
         for window in hours.assign_windows(1_700_000_000_000):
             assert_type(window, savepoint.TimeWindow)
             windows.write("ann", window, (7, 2))

@@ -77,7 +77,7 @@ class WindowOperator:
         window = dict(self.java)
         if self.lateness:
             window["lateness"] = self.lateness
-        if self.has_evictor:
+        if self.has_evictor and not isinstance(self.assigner, CountWindows):
             window["evictor"] = True
         return {
             "uid": self.uid,
@@ -303,7 +303,7 @@ def _counted(
         operator.counts[key] = count
         if has_slide:
             operator.contents[key, GlobalWindow()] = [StreamRecord(one) for one in elements]
-            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent)]
+            after = [*operator.contents[key, GlobalWindow()], StreamRecord(sent, START)]  # as none
             operator.sent[key] = after[-assigner.size :]
         elif kind == "LIST":
             operator.contents[key, GlobalWindow()] = elements
