@@ -115,9 +115,9 @@ def check_class(name: str, value: object, cls: type[T], description: str) -> T:
     return value
 
 
-def iterate(name: str, elements: str, values: Iterable[T]) -> Iterator[T]:
+def iterate(name: str, elements: str, values: Iterable[T] | None) -> Iterator[T]:
     """Return an iterator over some values, which text never is, or raise with `name`."""
-    if not isinstance(values, (str, bytes)):
+    if values is not None and not isinstance(values, (str, bytes)):
         try:
             return iter(values)
         except TypeError:  # an array without a dimension has __iter__ and no elements
@@ -143,12 +143,12 @@ def check_choice(name: str, value: object, choices: Sequence[Choice]) -> Choice:
 # --- parallelism ------------------------------------------------------------------------
 
 
-def check_max_parallelism(max_parallelism: int) -> int:
+def check_max_parallelism(max_parallelism: object) -> int:
     """Return a max parallelism of 1..32768 as an int, or raise ParallelismError."""
     return check_bounds("max_parallelism", max_parallelism)
 
 
-def check_parallelism(parallelism: int, max_parallelism: int) -> int:
+def check_parallelism(parallelism: object, max_parallelism: int) -> int:
     """Return a parallelism of 1..max_parallelism as an int, or raise ParallelismError."""
     return check_bounds("parallelism", parallelism, max_parallelism, "max_parallelism")
 
@@ -166,7 +166,7 @@ def check_bounds(
     return number
 
 
-def check_parallelisms(max_parallelism: int, parallelism: int) -> tuple[int, int]:
+def check_parallelisms(max_parallelism: object, parallelism: object) -> tuple[int, int]:
     """Return both as ints, 1 <= parallelism <= max_parallelism <= 32768, or raise."""
     groups = check_max_parallelism(max_parallelism)
     return groups, check_parallelism(parallelism, groups)

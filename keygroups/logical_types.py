@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -52,9 +52,10 @@ class LogicalType:
     state but in no key, MAP, MULTISET, RAW, VARIANT, BITMAP, INTERVAL_YEAR_MONTH and
     INTERVAL_DAY_TIME. `length` is that of CHAR to VARBINARY; STRING is VARCHAR and BYTES is
     VARBINARY of length 2^31-1. `precision` is that of DECIMAL, TIME and TIMESTAMP*, `scale`
-    that of DECIMAL. `fields` are those of a ROW, whose names no byte of a key depends on, the
-    one element type of an ARRAY or a MULTISET, or key and value of a MAP. Whatever does not
-    apply is None or empty. `str()` gives the text of the type.
+    that of DECIMAL. `fields` are those of a ROW, the one element type of an ARRAY or a MULTISET,
+    or key and value of a MAP; `names` are those of a ROW's fields, empty where they are not given:
+    no byte of a key or of a value depends on them, but Flink compares them when it restores state.
+    Whatever does not apply is None or empty. `str()` gives the text of the type.
     """
 
     MAX_LENGTH: ClassVar[int] = 2**31 - 1
@@ -68,6 +69,7 @@ class LogicalType:
     scale: int | None = None
     fields: tuple[LogicalType, ...] = ()
     nullable: bool = True
+    names: tuple[str, ...] = ()
 
     @property
     def packed(self) -> str | None:
@@ -100,7 +102,11 @@ class LogicalType:
         if self.length == LogicalType.MAX_LENGTH and self.name in _UNLIMITED.values():
             text = "STRING" if self.name == "VARCHAR" else "BYTES"
         elif self.name in _NESTED + _MAPS:
-            text += f"<{', '.join(map(str, self.fields))}>"
+            inside = [*map(str, self.fields)]
+            if self.names:
+                names = (name.replace("`", "``") for name in self.names)
+                inside = [f"`{name}` {field}" for name, field in zip(names, inside)]
+            text += f"<{', '.join(inside)}>"
         else:
             numbers = (self.length, self.precision, self.scale)
             given = [str(number) for number in numbers if number is not None]
@@ -136,6 +142,7 @@ def parse_logical_type(text: str) -> LogicalType:
     with 0 <= p <= 9, else 6; ARRAY<type> or type ARRAY; ROW<name type ['comment'], ...>,
     ROW(...) and, shorter than Flink has it, ROW<type, ...>. NULL or NOT NULL may follow any
     type. Names of types are read in any case; a field named like one is put in backquotes.
+    Comments are left out, as Flink's planner leaves them out.
 
     Raises UnsupportedKeyTypeError for Flink's other types, InvalidValueError for any other
     text and InvalidTypeError for what is no str; the message has the text and the position,
@@ -144,7 +151,7 @@ def parse_logical_type(text: str) -> LogicalType:
     Flink: LogicalTypeParser, DecimalType, CharType and their like for the bounds.
 
     >>> str(parse_logical_type("row<id bigint not null, price numeric(12, 2)>"))
-    'ROW<BIGINT NOT NULL, DECIMAL(12, 2)>'
+    'ROW<`id` BIGINT NOT NULL, `price` DECIMAL(12, 2)>'
     """
     return _Parser(check_str("a logical type", text, "a str such as 'BIGINT'")).parse()
 
@@ -277,29 +284,45 @@ class _Parser:
             raise self._error(f"types may nest at most {_MAX_DEPTH} deep", position)
         if name == "ARRAY":
             self._expect("<")
-            fields: tuple[LogicalType, ...] = (self._type(),)
+            nested = LogicalType(name, fields=(self._type(),))
             self._expect(">")
         elif self._accept("("):
-            fields = self._row_fields(")")
+            nested = self._row(")")
         else:
             self._expect("<")
-            fields = self._row_fields(">")
+            nested = self._row(">")
         self._depth -= 1
-        return LogicalType(name, fields=fields)
+        return nested
 
-    def _row_fields(self, end: str) -> tuple[LogicalType, ...]:
+    def _row(self, end: str) -> LogicalType:
         fields: list[LogicalType] = []
+        names: dict[str, None] = {}
         all_named = self._at_name()
         while not self._accept(end):
             if fields and not self._accept(","):
                 raise self._expected(f"',' or '{end}'")
             if self._at_name() != all_named:
                 raise self._expected("a name" if all_named else "a type, as before without a name")
-            self._next += all_named
+            if all_named:
+                names[self._field_name(names)] = None
             fields.append(self._type())
             if all_named and self._kind() == "comment":
                 self._next += 1
-        return tuple(fields)
+        return LogicalType("ROW", fields=tuple(fields), names=tuple(names))
+
+    def _field_name(self, names: Collection[str]) -> str:
+        """Read the name of a field, which must not be blank or be there already.
+
+        Flink: RowType.
+        """
+        kind, text, position = self._tokens[self._next]
+        name = text[1:-1].replace("``", "`") if kind == "quoted" else text
+        if name in names or not name.strip():
+            raise self._error(
+                f"names of fields must differ and not be blank, got {show(name)}", position
+            )
+        self._next += 1
+        return name
 
     def _at_name(self) -> bool:
         """Whether the name of a field is to come: in backquotes, or a word before another."""

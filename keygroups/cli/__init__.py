@@ -8,6 +8,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
+    keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key

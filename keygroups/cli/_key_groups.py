@@ -11,8 +11,8 @@ from keygroups._checks import check_int, check_parallelisms
 from keygroups.assignment import KeyTrace, trace_key
 from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
 from keygroups.cli._parser import HELP, AddCommand, to_int
-from keygroups.cli._streams import json_line, numbered_lines
-from keygroups.errors import KeyGroupsError, printable
+from keygroups.cli._streams import json_line, lines_of, of_each_line
+from keygroups.errors import printable
 from keygroups.key_group_range import (
     KeyGroupRange,
     compute_default_max_parallelism,
@@ -70,11 +70,7 @@ def _trace(options: argparse.Namespace) -> Iterator[str]:
         traced = trace(options.key)
         yield json_line(_trace_data(options.key, traced)) if options.json else str(traced)
         return
-    for number, text in numbered_lines():
-        try:
-            traced = trace(text)
-        except KeyGroupsError as error:
-            raise type(error)(f"line {number}: {error}") from None
+    for text, traced in of_each_line(lines_of(options.key), trace):
         if options.json:
             yield json_line(_trace_data(text, traced))
         else:

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups.cli._key_groups import rescale_data
+from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
-from keygroups.cli._streams import complain, json_line
+from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
-    from keygroups.savepoint import OperatorReport, RewriteReport, Savepoint
+    from keygroups.savepoint import (
+        DeletedKeys,
+        EditedOperator,
+        EditReport,
+        OperatorEditor,
+        OperatorReport,
+        RewriteReport,
+        RewrittenOperator,
+        Savepoint,
+    )
 
 
 def add_commands(command: AddCommand) -> None:
     """Add the command."""
     add = command(_savepoint)
     add("path", metavar="PATH", help="a savepoint or checkpoint, or the URL of one")
-    named = "only the operator of this uid, name or id; may be repeated"
+    named = "only the operator of this uid, name or id, or the one to edit; may be repeated"
     add("--operator", action="append", metavar="UID", help=named)
     more = "the parallelism to rescale to (default: one more than the operator's), or to write for"
     add("--parallelism", type=to_int, metavar="N", help=more)
@@ -28,7 +38,17 @@ def add_commands(command: AddCommand) -> None:
     add("--top", type=to_int, default=5, metavar="N", help=top)
     new = "write the savepoint anew with this max parallelism"
     add("--set-max-parallelism", type=to_int, metavar="N", help=new)
+    doomed = "write it without the keys in this file, one a line, of each --operator"
+    add("--delete-keys", action="append", default=[], metavar="FILE", help=doomed)
+    less = "write it without this operator; may be repeated"
+    add("--remove-operator", action="append", default=[], metavar="UID", help=less)
+    other = "write it with another uid of an operator; may be repeated"
+    add("--rename-operator", action="append", default=[], metavar="OLD=NEW", help=other)
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
+    copied = "make a checkpoint that was copied to there one that Flink restores there"
+    add("--relocate", metavar="PATH", help=copied)
+    place = "where files are now whose paths start with OLD; may be repeated"
+    add("--moved", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help=place)
     more = "also read files in this folder that the savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     left = "remove what killed commands left beside --output, untouched for an hour"
@@ -44,28 +64,45 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
     whose members are those of plan --load).
 
-    With --set-max-parallelism it is written anew to --output, beside which a folder
-    .NAME.<32 hexadecimal digits>.writing is made, and renamed at the end. One that a killed
-    command left there is named on standard error; --clean removes those of this NAME in which
-    nothing was written for an hour. JSON: path, operators (of all: operator,
-    old_max_parallelism, new_max_parallelism, parallelism, and states with state, subtask,
-    entries and bytes).
+    With --set-max-parallelism it is written anew to --output; JSON: path, operators (of all:
+    operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
+    subtask, entries and bytes).
+
+    With --remove-operator, --delete-keys and --rename-operator it is edited, in this order, and
+    all else copied as it is. FILE, or - for standard input, has keys as `keygroups trace -` takes
+    them, of the type that each operator's keys have. An OLD with a = in it has to be an id. JSON:
+    path, operators (of all: operator, null if it was removed, old_operator, path, is_added,
+    states of those that were written anew, with state, new_name, kept, changed, deleted and
+    added, and deleted_keys, null or with_entries, without_entries, which are the keys that had
+    none, and may_be_in: operators and places where nobody has searched for them).
+
+    Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
+    end. One that a killed command left there is named on standard error; --clean removes those
+    of this NAME in which nothing was written for an hour.
+
+    With --relocate a checkpoint that was copied gets a _metadata that Flink restores there: PATH
+    is the old one or the copy, and --moved says where the files are of which the copy's place
+    does not. JSON: path to operators, as above.
 
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
-    and the checkpoints beside it, and in what --allow names.
+    and the checkpoints beside it, where --moved leads, and in what --allow names.
     """
-    from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
+    from keygroups.savepoint import operator_reports, read_savepoint
 
-    savepoint = read_savepoint(options.path, allow=options.allow)
-    if (options.set_max_parallelism is None) != (options.output is None):
-        raise InvalidValueError("--set-max-parallelism and --output go together")
-    if options.clean and options.output is None:
-        raise InvalidValueError("--clean goes with --output")
+    moved = _moved(options.moved)
+    savepoint = read_savepoint(options.path, moved, allow=options.allow)
+    _check_options(options)
     if options.output is not None:
-        _check_output(options.output, options.clean)
-        to = (options.set_max_parallelism, options.output, options.parallelism, options.operator)
-        written = change_max_parallelism(savepoint, *to)
-        yield json_line(_rewrite_data(written)) if options.json else str(written)
+        if options.clean:
+            _clean(options.output)
+        written = _edit(savepoint, options) if _is_edit(options) else _rewrite(savepoint, options)
+        yield json_line(_written_data(written)) if options.json else str(written)
+        return
+    if options.relocate is not None:
+        from keygroups.savepoint import relocate
+
+        copy = relocate(savepoint, options.relocate, moved)
+        yield json_line(_savepoint_data(copy)) if options.json else str(copy)
         return
     # This finds the operators that were named, so that their names are in the list of all too.
     reports = operator_reports(savepoint, options.operator, options.parallelism, options.top)
@@ -78,17 +115,96 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
         yield f"\n{report}"
 
 
-def _check_output(output: str, clean: bool) -> None:
-    """Refuse a place that is gone with the process, and remove what others left beside it."""
+def _is_edit(options: argparse.Namespace) -> bool:
+    return bool(options.delete_keys or options.remove_operator or options.rename_operator)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together, and places that are gone with the process."""
+    edits = "--remove-operator, --delete-keys and --rename-operator"
+    if _is_edit(options):
+        if options.output is None:
+            raise InvalidValueError(f"{edits} go with --output")
+        if options.set_max_parallelism is not None or options.parallelism is not None:
+            raise InvalidValueError(f"{edits} go without --set-max-parallelism and --parallelism")
+        if bool(options.delete_keys) != bool(options.operator):
+            raise InvalidValueError("--delete-keys and --operator go together in an edit")
+        if len(options.delete_keys) > 1:
+            raise InvalidValueError(
+                "--delete-keys must not be repeated, as it deletes keys of each --operator"
+            )
+    elif (options.set_max_parallelism is None) != (options.output is None):
+        raise InvalidValueError(f"--set-max-parallelism, or {edits}, and --output go together")
+    if options.clean and options.output is None:
+        raise InvalidValueError("--clean goes with --output")
+    if options.relocate is not None and (options.output is not None or options.operator):
+        raise InvalidValueError("--relocate goes without --output and --operator")
+    for name in ("output", "relocate"):
+        place = getattr(options, name)
+        if place is not None and place.startswith("memory://"):
+            raise InvalidValueError(
+                f"{name} must outlast the command, got {show(place)}, which is in its memory"
+            )
+
+
+def _moved(pairs: list[list[str]]) -> dict[str, str]:
+    moved = dict(pairs)
+    if len(moved) < len(pairs):
+        raise InvalidValueError(f"moved must have each OLD once, got {show(pairs)}")
+    return moved
+
+
+def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:
+    from keygroups.savepoint import change_max_parallelism
+
+    to = (options.set_max_parallelism, options.output, options.parallelism)
+    return change_max_parallelism(savepoint, *to, options.operator)
+
+
+def _edit(savepoint: Savepoint, options: argparse.Namespace) -> EditReport:
+    """Write the savepoint with the operators and without the keys that the options name."""
+    from keygroups.savepoint import SavepointWriter
+
+    renamed = [_renamed(text) for text in options.rename_operator]
+    with SavepointWriter.from_existing_savepoint(savepoint, options.output) as writer:
+        for name in options.remove_operator:
+            writer.remove_operator(name)
+        for path in options.delete_keys:
+            lines = [*lines_of(path)]
+            operators = {writer.operator(name): name for name in options.operator}
+            for operator, name in operators.items():
+                keys = of_each_line(lines, _key_reader(name, operator))
+                operator.delete_keys(key for _, key in keys)
+        for old, new in renamed:
+            writer.change_operator_identifier(old, new)
+    return writer.report()
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    old, _, new = check_text("rename-operator", text).partition("=")
+    if not old or not new:
+        raise InvalidValueError(f"rename-operator must be such as OLD=NEW, got {show(text)}")
+    return old, new
+
+
+def _key_reader(name: str, operator: OperatorEditor) -> Callable[[str], Any]:
+    """Return what reads the keys of an operator from text."""
+    key_type = next((state.key_type for state in operator.states), None)
+    if key_type is None:
+        states = ", ".join(map(str, operator.states)) or "none"
+        raise InvalidValueError(
+            f"operator {show(name)} must have keys that can be written as text, got the states "
+            f"{states}"
+        )
+    return lambda text: parse_key(text, key_type)
+
+
+def _clean(output: str) -> None:
+    """Remove what others left beside an output."""
     from keygroups.savepoint._files.output_folder import OutputFolder
 
-    if output.startswith("memory://"):
-        raise InvalidValueError(
-            f"output must outlast the command, got {show(output)}, which is in its memory"
-        )
-    if clean:
-        for folder in OutputFolder("output", output).remove_leftovers():
-            complain(f"keygroups savepoint: {folder} is removed")
+    for folder in OutputFolder("output", output).remove_leftovers():
+        complain(f"keygroups savepoint: {folder} is removed")
 
 
 def _savepoint_data(savepoint: Savepoint) -> dict[str, Any]:
@@ -109,11 +225,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
-    keys = [
-        # Text and numbers are as JSON has them, any other key as Python shows it.
-        size._asdict() | {"key": size.key if isinstance(size.key, (str, int)) else repr(size.key)}
-        for size in report.heaviest_keys
-    ]
+    keys = [size._asdict() | {"key": _key_data(size.key)} for size in report.heaviest_keys]
     return {
         "operator_id": report.operator.operator_id,
         "states": [exact_state(state) for state in report.operator.states],
@@ -125,10 +237,23 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     }
 
 
-def _rewrite_data(report: RewriteReport) -> dict[str, Any]:
+def _key_data(key: Any) -> str | int:
+    """Return a key: text and numbers as JSON has them, any other as Python shows it."""
+    return key if isinstance(key, (str, int)) else repr(key)
+
+
+def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
     """Return what was written of a savepoint."""
-    operators = [
-        vars(operator) | {"states": [state._asdict() for state in operator.states]}
-        for operator in report.operators
-    ]
-    return {"path": report.path, "operators": operators}
+    return {"path": report.path, "operators": [*map(_operator_data, report.operators)]}
+
+
+def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, Any]:
+    data = vars(operator) | {"states": [state._asdict() for state in operator.states]}
+    keys: DeletedKeys | None = data.get("deleted_keys")
+    if keys is not None:
+        data["deleted_keys"] = {
+            "with_entries": keys.with_entries,
+            "without_entries": [*map(_key_data, keys.without_entries)],
+            "may_be_in": [trace._asdict() for trace in keys.may_be_in],
+        }
+    return data

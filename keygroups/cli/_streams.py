@@ -6,12 +6,16 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
 
-from keygroups.errors import InvalidValueError, printable
+from keygroups._checks import show
+from keygroups.errors import InvalidValueError, KeyGroupsError, printable
+
+T = TypeVar("T")
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
@@ -63,22 +67,47 @@ def discard(stream: Any) -> None:
         os.close(null)
 
 
-def numbered_lines() -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line of standard input."""
-    if sys.stdin is None:
-        raise InvalidValueError("key - is read from standard input, which is closed")
-    _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
-    for number, line in enumerate(iter(_line, ""), 1):
+def lines_of(path: str) -> Iterator[str]:
+    """Yield the lines of a file in UTF-8, "-" for standard input."""
+    if path == "-":
+        if sys.stdin is None:
+            raise InvalidValueError("key - is read from standard input, which is closed")
+        _reconfigure(sys.stdin, "surrogateescape")  # which is refused as a key
+        yield from _lines("standard input", sys.stdin)
+        return
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(Path(path).open(encoding="utf-8-sig"))
+        except (OSError, ValueError) as error:  # ValueError: a path with NUL
+            raise _unreadable(show(path), error) from None
+        yield from _lines(show(path), file)
+
+
+def _lines(name: str, stream: TextIO) -> Iterator[str]:
+    for number in count(1):
+        try:
+            line = stream.readline(_LONGEST_LINE + 1)
+        except (OSError, ValueError) as error:  # ValueError: what is no text
+            raise _unreadable(name, error) from None
         if len(line) > _LONGEST_LINE:
             raise InvalidValueError(f"line {number}: it has more than {_LONGEST_LINE} characters")
-        yield number, line.removesuffix("\n")
+        if not line:
+            return
+        yield line.removesuffix("\n")
 
 
-def _line() -> str:
-    try:
-        return sys.stdin.readline(_LONGEST_LINE + 1)
-    except OSError as error:
-        raise InvalidValueError(f"standard input cannot be read: {error.strerror}") from None
+def _unreadable(name: str, error: Exception) -> InvalidValueError:
+    return InvalidValueError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
+def of_each_line(lines: Iterable[str], function: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    """Yield each line and what a function returns for it, whose errors then name the line."""
+    for number, line in enumerate(lines, 1):
+        try:
+            result = function(line)
+        except KeyGroupsError as error:
+            raise type(error)(f"line {number}: {error}") from None
+        yield line, result
 
 
 def _reconfigure(stream: object, errors: str) -> None:

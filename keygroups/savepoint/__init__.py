@@ -12,19 +12,75 @@ states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStat
 `TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries and of list,
 union and broadcast states. `add_window_operator` takes the windows of the job, such as
 `TumblingEventTimeWindows`, and returns the `WindowOperatorWriter` of what is in them. `add_source`
-with `KafkaOffsets` says where it goes on.
+with `KafkaOffsets` says where it goes on. With a savepoint of the job as its `template` the writer
+takes ids and types from that, which is how state of Flink SQL is written.
 
 Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
-`SavepointEditor`: operators that are not changed are copied as they are, in any format.
+`SavepointEditor`: what is not changed is copied byte for byte, in any format.
 
 - `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `delete_keys`, `map_entries`;
-- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done.
+  `delete_keys`, `map_entries`, and of operator state `remove_operator_state`,
+  `rename_operator_state`, `map_operator_state`;
+- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done, and
+  where else deleted keys may be.
 
 `relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
 `change_max_parallelism` writes a savepoint anew with another max parallelism,
 `convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
+
+What is done here, by Flink's State Processor API (SPA), and of Spark's own state by its readers;
+the two by their documents, not run. "rewrite": read all of an operator with the job's classes, and
+write it anew.
+
+    capability                            here                  SPA                   Spark
+    list operators, parallelisms, sizes   yes, key groups too   savepoint_metadata    yes
+    read keyed state, types not declared  yes                   in part, by SQL       yes
+    read all kinds of keyed state         yes                   yes                   some kinds
+    read SQL rows                         yes                   yes                   -
+    read POJOs                            yes                   with classes          -
+    read Avro and Kryo's values           yes, others as bytes  with classes          -
+    read windows and timers               yes                   yes                   timers
+    read list, union, broadcast state     yes                   yes                   -
+    read splits and their coordinator     yes                   bytes, no             offsets log
+    read times of last access             yes                   no                    -
+    read some keys alone                  key groups            keys                  partitions
+    changes between two savepoints        no                    no                    yes
+    SQL over state                        on Spark              keyed state           yes
+    new savepoint from rows               yes                   yes                   no
+    ... times of last access              yes                   clock of the job      -
+    ... AGGREGATING                       yes                   yes                   -
+    ... timers                            yes                   yes                   -
+    ... windows, sessions, count windows  yes                   yes                   -
+    ... list, union, broadcast state      yes                   yes                   -
+    ... Kafka's offsets                   yes                   list, internals       -
+    ... keys: dates, BIG_DEC, BIG_INT     yes                   yes                   -
+    ... keys: UUID, ENUM, POJO, Avro      no                    yes                   -
+    ... SQL keys and rows                 yes                   by hand               -
+    ... for the ids of a SQL job          yes                   by hand               -
+    keep the rest of a savepoint          yes                   yes                   no
+    drop an operator                      yes                   yes                   no
+    rename a uid, give one                yes                   yes                   no
+    add an operator, merge two jobs       yes                   add, rewrite          no
+    drop or rename a state                yes                   rewrite               no
+    delete keys                           yes                   rewrite               no
+    map entries, fix a poisoned one       yes                   rewrite               no
+    TTL on, off, set anew                 yes                   rewrite               no
+    give the state of a key to another    yes                   rewrite               no
+    another type of keys                  rewrite               rewrite               no
+    edit operator state                   yes                   rewrite               no
+    rows read, changed, written back      yes                   rewrite               no
+    edit on executors                     yes                   rewrite               no
+    change max parallelism                yes, bytes kept       rewrite               internal
+    another format                        canonical             no                    -
+    relocate a checkpoint                 yes                   no                    -
+    without a JVM and the job's classes   yes                   no                    no
+
+Not done, and why: entries of a key are not looked up, as a key group is read as a whole; two
+savepoints are compared by what is read of both. What Java's own or the job's classes write as keys
+is read, and rewritten, but not made: an ENUM or POJO by the job's class, a UUID by Kryo. ARRAY,
+MAP and MULTISET of SQL take a `template`, as their snapshots have Java objects. Native files are
+those of one backend, and every backend restores the canonical format.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
 in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from keygroups._checks import check_bounds
 from keygroups.savepoint._rewriter import RewriteReport, SavepointRewriter
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 
 
 def change_max_parallelism(
@@ -41,7 +41,7 @@ def change_max_parallelism(
     InvalidTypeError. It warns of what killed writers left as that does.
 
     >>> from tempfile import mkdtemp
-    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
     >>> from keygroups.types import LONG, STRING
     >>> folder = mkdtemp()
     >>> with SavepointWriter(folder + "/old") as writer:
@@ -79,7 +79,7 @@ def _rewritten(
     parallelism: int | None,
     operators: Iterable[str] | None,
 ) -> RewriteReport:
-    source = savepoint if isinstance(savepoint, Savepoint) else read_savepoint(savepoint)
+    source = savepoint_of(savepoint)
     with SavepointRewriter(source, output, max_parallelism, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
             operator.write(rewriter.scratch)

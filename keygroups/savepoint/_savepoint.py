@@ -40,6 +40,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
+_NONE: tuple[str, ...] = ()
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -409,6 +410,23 @@ def read_savepoint(
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
     return Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
+
+
+def savepoint_of(
+    savepoint: Savepoint | str | os.PathLike[str],
+    moved: Mapping[str, str] | None = None,
+    allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
+) -> Savepoint:
+    """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
+    if not isinstance(savepoint, Savepoint):
+        return read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
+    if moved is not None or allow is not _NONE or serializers is not None:
+        raise InvalidValueError(
+            "moved, allow and serializers must be left out for a Savepoint, which read_savepoint "
+            "has read with its own"
+        )
+    return savepoint
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -23,6 +23,7 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
+from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
 from keygroups.savepoint._metadata.handles import (
     Metadata,
@@ -33,7 +34,7 @@ from keygroups.savepoint._metadata.handles import (
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -50,6 +51,7 @@ from keygroups.savepoint._state.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
+    described_states,
     key_to_write,
     timer_state_name,
 )
@@ -59,6 +61,7 @@ from keygroups.savepoint._state.operator_state_writer import (
     new_operator_states,
 )
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+from keygroups.savepoint._template import Template
 from keygroups.savepoint._windows.assigners import WindowAssigner
 from keygroups.savepoint._windows.window_writer import (
     SESSIONS,
@@ -70,8 +73,6 @@ from keygroups.savepoint._windows.window_writer import (
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
-_MOST_STATES = 32767
-_NONE: tuple[str, ...] = ()
 
 
 class SavepointWriter(FolderWriter):
@@ -82,6 +83,12 @@ class SavepointWriter(FolderWriter):
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
     when the `with` block ends; if that raises, it never is. The job that restores it has to set
     its max parallelism explicitly, to the one given here.
+
+    `template` is a savepoint of the job, or its path: one that the job took when it had seen a
+    row or two, or none. The ids of operators, their types, as the bytes that Flink wrote of them,
+    and parallelisms come from it, but no entry: an operator of it that is not added is left out,
+    and starts as a new one. That is how state of Flink SQL is written, whose operators have no
+    uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
     A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
     renamed. One that a killed writer left is a LeftoverWarning, which names it.
@@ -103,8 +110,14 @@ class SavepointWriter(FolderWriter):
     [('bob', 7), ('ann', 7)]
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        template: Savepoint | str | os.PathLike[str] | None = None,
+    ) -> None:
         super().__init__("path", path)
+        self._template = None if template is None else savepoint_of(template)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # of those, by their ids
 
@@ -114,7 +127,7 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         moved: Mapping[str, str] | None = None,
-        allow: Collection[str | os.PathLike[str]] = _NONE,
+        allow: Collection[str | os.PathLike[str]] = (),
         serializers: Mapping[str, type[Serializer]] | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
@@ -143,23 +156,15 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        if isinstance(savepoint, Savepoint):
-            if moved is not None or allow is not _NONE or serializers is not None:
-                raise InvalidValueError(
-                    "moved, allow and serializers must be left out for a Savepoint, which "
-                    "read_savepoint has read with its own"
-                )
-        else:
-            savepoint = read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-        return SavepointEditor(savepoint, path)
+        return SavepointEditor(savepoint_of(savepoint, moved, allow, serializers), path)
 
     def add_operator(
         self,
         uid: str,
-        key_type: KeyType | Serializer | None,
-        states: Iterable[NewState],
-        max_parallelism: int,
-        parallelism: int,
+        key_type: KeyType | Serializer | None = None,
+        states: Iterable[NewState] | None = None,
+        max_parallelism: int | None = None,
+        parallelism: int | None = None,
         *,
         list_states: Iterable[ListStateDescriptor] = (),
         union_list_states: Iterable[ListStateDescriptor] = (),
@@ -182,20 +187,53 @@ class SavepointWriter(FolderWriter):
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
 
-        Raises InvalidValueError for a uid or a state that is there twice or has no name, and for
-        the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a type whose
-        serializer is not known, ParallelismError, InvalidTypeError.
+        With a template `uid` may also be a name or an id in hex, and all but it may be left out:
+        then it is as there, with all keyed states, timers too. What is given is compared with the
+        template, but for operator state.
+
+        Raises InvalidValueError for a uid or a state that is there twice or has no name, or is
+        not in the template, for what is otherwise there, where the template has no keyed state,
+        and for the splits of a source, which `add_source` writes; UnsupportedKeyTypeError for a
+        type whose serializer is not known, ParallelismError, InvalidTypeError.
+
+        A GROUP BY of Flink SQL has its accumulators in a row, here of COUNT(*) and SUM, as
+        `describe_sql_state` tells it; the key is a row too. Its savepoint is made here, and would
+        be one of the job:
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import SQL_ROW
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/empty") as writer:
+        ...     acc = ValueStateDescriptor("accState", SQL_ROW("BIGINT", "DECIMAL(38, 2)"))
+        ...     by_user = writer.add_operator("sums", SQL_ROW("STRING"), [acc], 128, 1)
+        ...     by_user.write("accState", ("no user",), (0, None))
+        >>> from decimal import Decimal
+        >>> sums = {"ann": (3, Decimal("7.50")), "bob": (1, None)}
+        >>> with SavepointWriter(folder + "/new", template=folder + "/empty") as writer:
+        ...     by_user = writer.add_operator("sums")
+        ...     for user in sorted(sums, key=lambda user: by_user.key_group((user,))):
+        ...         by_user.write("accState", (user,), sums[user])
+        >>> [by_user] = read_savepoint(folder + "/new").operators
+        >>> [(*entry.key, *entry.value) for entry in by_user.entries()]
+        [('bob', 1, None), ('ann', 3, Decimal('7.50'))]
         """
-        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-        operator_id = self._new_operator_id("uid", uid)
         operator_states = new_operator_states(list_states, union_list_states, broadcast_states)
         if READER_STATE.name in [state.name for state in operator_states]:
             raise InvalidValueError(
                 f"list_states must not have {READER_STATE.name}, the splits of a source, which go "
                 "with the state of its coordinator: add_source writes both"
             )
+        operator_id = self._new_operator_id("uid", uid)
+        if self._template is None:
+            groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+            keyed_states = _keyed_states
+        else:
+            template = Template(self._template, uid)
+            groups, subtasks = template.parallelisms(max_parallelism, parallelism)
+            keyed_states = template.keyed_states
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
-        header, descriptors = _keyed_states(key_type, states, bool(operator_states))
+        header, descriptors = keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(
             self._folder,
             operator_id,
@@ -209,6 +247,41 @@ class SavepointWriter(FolderWriter):
         self._operators.append(operator)
         self._uids[operator_id] = uid
         return operator
+
+    def add_source(
+        self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
+    ) -> None:
+        """Add a source, which goes on where `source` says: its readers and its coordinator.
+
+        The arguments are those of `add_operator`; the splits are dealt out to `parallelism`
+        subtasks, and the job may run with any other. Raises what that raises.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import KafkaOffsets, read_savepoint
+        >>> path = mkdtemp() + "/savepoint"
+        >>> with SavepointWriter(path) as writer:
+        ...     offsets = KafkaOffsets({("clicks", 0): 4711, ("clicks", 1): 4699})
+        ...     writer.add_source("clicks", offsets, 128, parallelism=2)
+        >>> splits = read_savepoint(path).operator("clicks").source_splits().splits
+        >>> [(split.partition, split.offset, split.subtask) for split in splits]
+        [(0, 4711, 0), (1, 4699, 1)]
+        """
+        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+        operator_id = self._new_operator_id("uid", uid)
+        check_class("source", source, KafkaOffsets, "KafkaOffsets")
+        operator = OperatorWriter(
+            self._folder,
+            operator_id,
+            b"",
+            (),
+            groups,
+            subtasks,
+            operator_states=new_operator_states([READER_STATE], (), ()),
+            coordinator=coordinator_bytes(source),
+        )
+        operator.write_operator_state(READER_STATE.name, reader_elements(source))
+        self._operators.append(operator)
+        self._uids[operator_id] = uid
 
     def add_window_operator(
         self,
@@ -273,45 +346,14 @@ class SavepointWriter(FolderWriter):
         encoder = EntryEncoder(states, groups)
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
-    def add_source(
-        self, uid: str, source: KafkaOffsets, max_parallelism: int, parallelism: int
-    ) -> None:
-        """Add a source, which goes on where `source` says: its readers and its coordinator.
-
-        The arguments are those of `add_operator`; the splits are dealt out to `parallelism`
-        subtasks, and the job may run with any other. Raises what that raises.
-
-        >>> from tempfile import mkdtemp
-        >>> from keygroups.savepoint import KafkaOffsets, read_savepoint
-        >>> path = mkdtemp() + "/savepoint"
-        >>> with SavepointWriter(path) as writer:
-        ...     offsets = KafkaOffsets({("clicks", 0): 4711, ("clicks", 1): 4699})
-        ...     writer.add_source("clicks", offsets, 128, parallelism=2)
-        >>> splits = read_savepoint(path).operator("clicks").source_splits().splits
-        >>> [(split.partition, split.offset, split.subtask) for split in splits]
-        [(0, 4711, 0), (1, 4699, 1)]
-        """
-        groups, subtasks = check_parallelisms(max_parallelism, parallelism)
-        operator_id = self._new_operator_id("uid", uid)
-        check_class("source", source, KafkaOffsets, "KafkaOffsets")
-        operator = OperatorWriter(
-            self._folder,
-            operator_id,
-            b"",
-            (),
-            groups,
-            subtasks,
-            operator_states=new_operator_states([READER_STATE], (), ()),
-            coordinator=coordinator_bytes(source),
-        )
-        operator.write_operator_state(READER_STATE.name, reader_elements(source))
-        self._operators.append(operator)
-        self._uids[operator_id] = uid
-
     def _new_operator_id(self, name: str, uid: str) -> str:
-        """Return the id of a uid that no operator of the savepoint has."""
+        """Return the id of a uid, or of what the template has by it, that is not here yet."""
         self._check_open()
-        operator_id = operator_id_of(check_str(name, uid))
+        text = check_str(name, uid)
+        if self._template is None:
+            operator_id = operator_id_of(text)
+        else:
+            operator_id = self._template.operator(text).operator_id
         if not uid or operator_id in self._operator_ids():
             raise InvalidValueError(
                 f"{name} must be one of the job's, and new here, got {show(uid)}"
@@ -340,12 +382,12 @@ class SavepointWriter(FolderWriter):
 
 def _keyed_states(
     key_type: KeyType | Serializer | None,
-    states: Iterable[NewState],
+    states: Iterable[NewState] | None,
     has_operator_state: bool,
 ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
     """Return the header of keyed state and its states; both are empty without keyed state."""
-    given = iterate("states", "descriptors", states)
     if key_type is None:
+        given = () if states is None else iterate("states", "descriptors", states)
         if not has_operator_state or any(True for _ in given):
             raise InvalidTypeError(
                 "key_type must be a key type or a Serializer, and None only for an operator with "
@@ -353,22 +395,8 @@ def _keyed_states(
             )
         return b"", ()
     key = key_to_write("key_type", key_type)
-    names: set[str] = set()
-    descriptors: list[StateDescriptor] = []
-    for state in given:
-        if not isinstance(state, NewState):
-            raise InvalidTypeError(
-                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
-            )
-        new = state.described(key)
-        if new[0].name in names:
-            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
-        names.update(descriptor.name for descriptor in new)
-        descriptors += new
-    if not 1 <= len(names) <= _MOST_STATES:
-        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(names)}")
-    header = write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)])
-    return header, tuple(descriptors)
+    descriptors = described_states(states, key)
+    return write_keyed_header(key.snapshot_bytes(), [*map(write_state, descriptors)]), descriptors
 
 
 class SavepointEditor(SavepointWriter):
@@ -429,11 +457,10 @@ class SavepointEditor(SavepointWriter):
         other by Flink 2, for values of Kryo.
         """
         self._check_open()
-        if not isinstance(other_savepoint, Savepoint):
-            other_savepoint = read_savepoint(other_savepoint)
-        check_version(other_savepoint)
-        check_outside("path", other_savepoint, self._folder)
-        copied = self._copied.added(other_savepoint, name)
+        other = savepoint_of(other_savepoint)
+        check_version(other)
+        check_outside("path", other, self._folder)
+        copied = self._copied.added(other, name)
         if uid is not None:
             copied.rename(uid, self._new_operator_id("uid", uid))
         elif copied.metadata.operator_id in self._operator_ids():
@@ -465,7 +492,7 @@ class SavepointEditor(SavepointWriter):
         self._copied.close()
         names, new = self._close_operators()
         for rewriter in rewriters:
-            rewriter.write(self._folder.scratch)
+            self._rewrite(rewriter)
         version = self._copied.version
         written = [*self._copied.written(self._folder)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
@@ -474,6 +501,10 @@ class SavepointEditor(SavepointWriter):
             for operator in new
         ]
         return [*names, *self._copied.names], write_metadata(metadata, written)
+
+    def _rewrite(self, rewriter: EditingRewriter) -> None:
+        """Write the edited keyed state of an operator."""
+        rewriter.write(self._folder.scratch)
 
     def _abandon(self) -> None:
         self._copied.close()
@@ -538,10 +569,12 @@ class OperatorWriter(OperatorFiles):
         value: Any,
         user_key: Any = None,
         last_access: int | None = None,
+        namespace: Any = None,
     ) -> None:
         """Write an entry: the value of a key, or of a user key in a MAP.
 
-        `state` is a state's name. Key groups come in ascending order, within one the order is
+        `state` is a state's name, `namespace` a window or what else it is by, None without.
+        Key groups come in ascending order, within one the order is
         free; the entries of one are held until the next. A `value` is that of a VALUE or
         REDUCING state, a list of at least one element, or one value in a MAP, which may be None
         if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
@@ -561,7 +594,8 @@ class OperatorWriter(OperatorFiles):
                 f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
             )
         assert self._encoder is not None
-        self._hold(key, self._encoder.encode(number, key, value, user_key, last_access))
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
+        self._hold(key, entry)
 
     def write_timer(
         self,

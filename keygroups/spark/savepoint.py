@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,18 +22,23 @@ from keygroups._checks import (
 )
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import (
+    KafkaOffsets,
     OperatorWriter,
     RewriteReport,
     Savepoint,
+    SavepointEditor,
     SavepointWriter,
     Serializer,
     read_savepoint,
 )
 from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._savepoint import savepoint_of
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
+from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
+from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
     KeyedState,
@@ -43,9 +47,10 @@ from keygroups.spark._savepoint.new_states import (
     ReducingState,
     ValueState,
 )
+from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.row_encoder import RowEncoder
-from keygroups.spark._savepoint.state_columns import rows_of
+from keygroups.spark._savepoint.state_columns import named_column, rows_of
 from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
 
 __all__ = [
@@ -55,14 +60,16 @@ __all__ = [
     "ReducingState",
     "ValueState",
     "change_max_parallelism",
+    "edit_savepoint",
+    "kafka_offsets",
     "read_keyed_state",
     "register_data_source",
     "write_savepoint",
 ]
 __dir__ = __all__.copy
 
+_TEXT, _INTEGERS = ("string",), ("tinyint", "smallint", "int", "bigint")
 _FLINK = ("1.17", "1.18", "1.19", "1.20", "2.0", "2.1", "2.2", "2.3")
-_DESCRIPTION = "spark.job.description"
 
 
 def read_keyed_state(
@@ -206,13 +213,44 @@ def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
     return (batch.as_row(names) for batch in batches(task, layout))
 
 
+@overload
 def write_savepoint(
     df: DataFrame | None,
     path: str | os.PathLike[str],
-    operators: Mapping[str, KeyedState],
-    max_parallelism: int,
-    parallelism: int,
+    operators: Mapping[str, KeyedState | KafkaOffsets],
+    max_parallelism: int | None = None,
+    parallelism: int | None = None,
     flink: str = "2.3",
+    *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
+) -> Savepoint: ...
+
+
+@overload
+def write_savepoint(
+    df: DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    from_savepoint: Savepoint | str | os.PathLike[str],
+    operator: str,
+    states: Iterable[str] | None = None,
+    allow_any_last_access: bool = False,
+) -> Savepoint: ...
+
+
+def write_savepoint(
+    df: DataFrame | None,
+    path: str | os.PathLike[str],
+    operators: Mapping[str, KeyedState | KafkaOffsets] | None = None,
+    max_parallelism: int | None = None,
+    parallelism: int | None = None,
+    flink: str = "2.3",
+    *,
+    template: Savepoint | str | os.PathLike[str] | None = None,
+    from_savepoint: Savepoint | str | os.PathLike[str] | None = None,
+    operator: str | None = None,
+    states: Iterable[str] | None = None,
+    allow_any_last_access: bool = False,
 ) -> Savepoint:
     """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
 
@@ -221,7 +259,8 @@ def write_savepoint(
     column that `read_keyed_state` gives for it, unless that is the text of what Kryo or Avro wrote
     or of a POJO with subclasses.
     `path` is a folder that is not there yet, or its URL (extra `savepoint`), which the driver and
-    the executors reach. `operators` maps the uids of the job's operators to their `KeyedState`.
+    the executors reach. `operators` maps the uids of operators to their `KeyedState`, those of
+    sources to the `KafkaOffsets` where they go on.
     `max_parallelism`, 1..32768, has to be the job's, which sets it explicitly; `parallelism`,
     1..max_parallelism, is how many files an operator has, each written by one task: the job may
     run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all,
@@ -231,6 +270,22 @@ def write_savepoint(
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
     need keygroups and PyArrow.
+
+    `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
+    operators, the bytes of their types and what is left out of max parallelism and parallelism.
+    `operators` may be by name or id then, as those of Flink SQL, which have no uid; their keys
+    are of a SQL_ROW, and so are rows, whose columns are structs. Of a GROUP BY accState has a
+    column for each part of an accumulator: of COUNT(*) a bigint, of AVG a sum and a count.
+
+    With `from_savepoint`, which is what `read_savepoint` returns, or its path, it is that one
+    again but for keyed state of `operator`, a uid, a name or an id in hex: types, max parallelism
+    and all else stay. `df` has the columns that `read_keyed_state` gives, of the same types:
+    state, key, value, and where a state needs them namespace, user_key, last_access and
+    timestamp; others are passed over. Its rows are the entries of `states`, by name, all if None:
+    other states are kept as they are. Key groups are computed. `allow_any_last_access` is that of
+    `KeyedState`. State whose values are text in the columns, as those of Kryo and Avro, is
+    refused unless it is kept; so are keys whose hash is not known. Bytes of a serializer that is
+    not known are written as they are.
 
     Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
 
@@ -248,22 +303,118 @@ def write_savepoint(
     >>> [(entry.key, entry.user_key, entry.value)
     ...     for entry in savepoint.operator("by-carrier").entries()]
     [('UA', 'IAH', 3), ('UA', 'ORD', 4), ('AA', 'MIA', 2)]
+
+    The same without the flights to Chicago:
+
+    >>> rows = read_keyed_state(spark, savepoint.path, "by-carrier").where("user_key <> 'ORD'")
+    >>> fewer = write_savepoint(rows, mkdtemp() + "/fewer", from_savepoint=savepoint,
+    ...     operator="by-carrier")
+    >>> [(entry.key, entry.user_key, entry.value)
+    ...     for entry in fewer.operator("by-carrier").entries()]
+    [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
     check_choice("flink", flink, _FLINK)
-    groups, subtasks = check_parallelisms(max_parallelism, parallelism)
+    allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+    if from_savepoint is not None:
+        names = "operators, max_parallelism, parallelism and template"
+        new = (operators, max_parallelism, parallelism, template)
+        _check_left_out(names, "with from_savepoint", new)
+        return _write_rows(df, path, from_savepoint, operator, states, allow)
+    names = "operator, states and allow_any_last_access"
+    _check_left_out(names, "without from_savepoint", (operator, states, allow or None))
+    if template is None:
+        check_parallelisms(max_parallelism, parallelism)
     if not isinstance(operators, Mapping):
         raise InvalidTypeError(f"operators must be KeyedStates by uid, got {show(operators)}")
     if not operators:
         raise InvalidValueError("operators must be at least one, got none")
     _check_arrow("write_savepoint")
-    writer = SavepointWriter(path)
-    plans = [_plan(writer, uid, keyed, df, groups, subtasks) for uid, keyed in operators.items()]
+    writer = SavepointWriter(path, template=template)
+    plans = []
+    for uid, given in operators.items():
+        if isinstance(given, KafkaOffsets):
+            writer.add_source(uid, given, *check_parallelisms(max_parallelism, parallelism))
+        else:
+            plans.append(_plan(writer, uid, given, df, max_parallelism, parallelism))
     with writer:
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
-            with _described(plan.entries.sparkSession, description):
+            with described(plan.entries.sparkSession, description):
                 write_entries(plan.entries, plan.operator, plan.elements_of)
     return read_savepoint(path)
+
+
+def edit_savepoint(
+    spark: SparkSession,
+    savepoint: Savepoint | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    moved: Mapping[str, str] | None = None,
+    *,
+    allow: Collection[str | os.PathLike[str]] = (),
+    serializers: Mapping[str, type[Serializer]] | None = None,
+) -> SavepointEditor:
+    """Return what writes a savepoint from another, with changes made on Spark's executors.
+
+    The arguments, the verbs and what is raised are those of
+    `keygroups.savepoint.SavepointWriter.from_existing_savepoint`. The `with` block says what is
+    to be done; when it ends, the keyed state of each operator that is edited is written anew, a
+    task a file. The executors reach both folders, and need keygroups, its extra `savepoint`,
+    PyArrow and the modules of the serializers. Functions are pickled by Spark, and may be called
+    again for an entry when a task is tried again: they must return the same. An error that one
+    raises is Spark's, with its traceback. Operators that are not edited, and operator state, are
+    copied by the driver.
+
+    >>> from tempfile import mkdtemp
+    >>> with edit_savepoint(spark, savepoint, mkdtemp() + "/new") as writer:
+    ...     writer.operator("by-string").map_entries("count", lambda entry: entry.value + 1)
+    >>> [by_string] = [edited for edited in writer.report().operators if edited.states]
+    >>> [(state.state, state.kept, state.changed) for state in by_string.states if state.changed]
+    [('count', 0, 25)]
+    """
+    check_session(spark)
+    _check_arrow("edit_savepoint")
+    return SparkEditor(spark, savepoint_of(savepoint, moved, allow, serializers), output)
+
+
+def kafka_offsets(df: DataFrame) -> KafkaOffsets:
+    """Return where a KafkaSource goes on, from rows of topic, partition and offset.
+
+    `df` has the columns `topic`, a string, `partition` and `offset`, integers, and a row for each
+    partition, with the offset of the next record to read: that is `max(offset) + 1` of the
+    records that a batch job has read. The result is for `write_savepoint`, as one of its
+    `operators`, or for `SavepointWriter.add_source`.
+
+    Raises InvalidTypeError and InvalidValueError for other columns, a partition that is there
+    twice, a null, and what KafkaOffsets refuses.
+
+    >>> records = spark.createDataFrame(
+    ...     [("clicks", 0, 4710), ("clicks", 0, 4709), ("clicks", 1, 4698)],
+    ...     "topic string, partition int, offset bigint")
+    >>> read = records.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("offset"))
+    >>> sorted(kafka_offsets(read).offsets.items())
+    [(('clicks', 0), 4711), (('clicks', 1), 4699)]
+    """
+    check_df(df)
+    columns = [named_column(df, name, name) for name in ("topic", "partition", "offset")]
+    for column, types in zip(columns, (_TEXT, _INTEGERS, _INTEGERS)):
+        spark_type = column.spark_type
+        if spark_type is None or simple_type(spark_type) not in types:
+            raise InvalidTypeError(
+                f"{column.name} must be {' or '.join(types)}, got {show(spark_type)}"
+            )
+    topic, partition, offset = (column.column for column in columns)
+    rows = df.groupBy(topic.alias("t"), partition.alias("p")).agg(
+        F.max(offset).alias("o"), F.count("*").alias("n")
+    )
+    offsets = {}
+    for row in rows.collect():
+        if row["n"] > 1:
+            raise InvalidValueError(
+                f"df must have each partition once, got {row['n']} rows of "
+                f"{show((row['t'], row['p']))}: of records take max(offset) + 1 of each partition"
+            )
+        offsets[row["t"], row["p"]] = row["o"]
+    return KafkaOffsets(offsets)
 
 
 def change_max_parallelism(
@@ -297,9 +448,34 @@ def change_max_parallelism(
     source = read_savepoint(path, moved, allow=allow, serializers=serializers)
     with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
-            with _described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
-                write_entries(rekeyed_entries(spark, operator), operator)
+            with described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
+                write_entries(rekeyed_entries(spark, operator.read_tasks), operator)
     return rewriter.report()
+
+
+def _write_rows(
+    df: DataFrame | None,
+    path: str | os.PathLike[str],
+    from_savepoint: Savepoint | str | os.PathLike[str],
+    operator: str | None,
+    states: Iterable[str] | None,
+    allow_any_last_access: bool,
+) -> Savepoint:
+    """Write a savepoint again with other keyed state of an operator."""
+    check_df(df)
+    assert df is not None
+    name = check_str("operator", operator)
+    _check_arrow("write_savepoint")
+    source = savepoint_of(from_savepoint)
+    with RowsEditor(source, path, name, states, df, allow_any_last_access) as editor:
+        editor.write_rows()
+    return read_savepoint(path)
+
+
+def _check_left_out(names: str, when: str, given: Iterable[object]) -> None:
+    for argument in given:
+        if argument is not None:
+            raise InvalidValueError(f"{names} must be left out {when}, got {show(argument)}")
 
 
 class _Plan(NamedTuple):
@@ -316,8 +492,8 @@ def _plan(
     uid: str,
     keyed: KeyedState,
     df: DataFrame | None,
-    max_parallelism: int,
-    parallelism: int,
+    max_parallelism: int | None,
+    parallelism: int | None,
 ) -> _Plan:
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
@@ -330,7 +506,7 @@ def _plan(
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
-    rows = rows_of(source, keyed, max_parallelism)
+    rows = rows_of(source, keyed, operator.max_parallelism)
     encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
     return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)
@@ -339,18 +515,3 @@ def _plan(
 def _check_arrow(function: str) -> None:
     if find_spec("pyarrow") is None:
         raise ModuleNotFoundError(f"{function} needs PyArrow: pip install 'keygroups[arrays]'")
-
-
-@contextmanager
-def _described(spark: SparkSession, description: str) -> Iterator[None]:
-    """Have Spark's UI say what its jobs are for; Spark Connect describes them itself."""
-    if is_connect(spark):
-        yield
-        return
-    context: Any = spark.sparkContext  # whose types say that nothing is no description
-    before = context.getLocalProperty(_DESCRIPTION)
-    context.setLocalProperty(_DESCRIPTION, description)
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_DESCRIPTION, before)

@@ -34,6 +34,7 @@ REACH_OF_THE_ADAPTER = {
         *("check_max_parallelism", "check_parallelism", "check_parallelisms", "check_str"),
         *("iterate", "show"),
     },
+    "keygroups._serializers.base": {"check_writable"},
     "keygroups._serializers": {
         *("arrays", "big_numbers", "cep", "collections", "compounds", "scalars", "streaming"),
         "value_types",
@@ -43,13 +44,15 @@ REACH_OF_THE_ADAPTER = {
     "keygroups._values.checks": {"EPOCH"},
     "keygroups._values.java_time": {"nano_of_day"},
     "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
-    "keygroups.savepoint._operator_rewriter": {"OperatorRewriter"},
-    "keygroups.savepoint._rewriter": {"SavepointRewriter"},
+    "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
+    "keygroups.savepoint._operator_rewriter": {"merged_header"},
+    "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
+    "keygroups.savepoint._savepoint": {"savepoint_of"},
     "keygroups.savepoint._state.entry_encoder": {"EncodedEntry", "EntryEncoder"},
     "keygroups.savepoint._state.new_states": {"NewState"},
     "keygroups.savepoint._tasks.read": {"ReadTask"},
     "keygroups.savepoint._tasks.rewrite": {"RewriteTask"},
-    "keygroups.savepoint._tasks.write": {"WriteTask"},
+    "keygroups.savepoint._tasks.write": {"OperatorFiles", "WriteTask"},
 }
 FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 

@@ -193,7 +193,7 @@ def test_trace() -> None:
 def test_keys_are_in_a_tuple_of_the_text_form() -> None:
     assert SQL_ROW("integer", "varchar(2147483647)") == SQL_ROW("INT", "STRING")
     assert SQL_ROW("INT") != SQL_ROW("INT NOT NULL")
-    assert SQL_ROW("ROW<a INT>").fields == (parse_logical_type("ROW<INT>"),)
+    assert SQL_ROW("ROW<a INT>").fields == (parse_logical_type("ROW<`a` INT>"),)
 
 
 # --- bad input ----------------------------------------------------------------------------

@@ -616,9 +616,21 @@ def send(name: str, handlers: dict[str, Any]) -> None:
     signal.raise_signal(number)
 
 
+@pytest.mark.parametrize(
+    ("write", "what"),
+    [
+        ("_operator_rewriter.OperatorRewriter.write", ("--set-max-parallelism", "64")),
+        (
+            "_edits.rewriter.EditingRewriter.write",
+            ("--delete-keys", "-", "--operator", "by-string"),
+        ),
+    ],
+)
 @pytest.mark.parametrize("name", SIGNALS)
 def test_signals_leave_nothing(
     name: str,
+    write: str,
+    what: tuple[str, ...],
     run: Any,
     handlers: dict[str, Any],
     tmp_path: Path,
@@ -640,10 +652,9 @@ def test_signals_leave_nothing(
             send(name, handlers)
         removed(path, **named)
 
-    monkeypatch.setattr("keygroups.savepoint._rewrite._write", interrupted)
+    monkeypatch.setattr(f"keygroups.savepoint.{write}", interrupted)
     monkeypatch.setattr(shutil, "rmtree", remove)
-    rewrite = ("savepoint", SAVEPOINT, "--set-max-parallelism", "64", "--output")
-    ended = run(*rewrite, str(tmp_path / "new"))
+    ended = run("savepoint", SAVEPOINT, *what, "--output", str(tmp_path / "new"), given=b"a\n")
     assert ended == (128 + getattr(signal, name), "", "")
     assert not list(tmp_path.iterdir())
     assert {one: signal.getsignal(getattr(signal, one)) for one in SIGNALS} == handlers

@@ -52,7 +52,6 @@ from keygroups.savepoint._edits.steps import Place as StepPlace
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.savepoint._rewriter import SavepointRewriter
-from keygroups.savepoint._state.new_states import described
 from keygroups.savepoint._tasks import edit as edit_module
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING
@@ -662,7 +661,7 @@ def test_nulls_and_time_to_live(users: Path) -> None:
 
 def test_a_null_that_no_serializer_writes() -> None:
     """A MAP of LONG has a null by its mark alone, which a state with a time to live has not."""
-    state = described(MapStateDescriptor("m", STRING, LONG), serializer_of(STRING))
+    (state,) = MapStateDescriptor("m", STRING, LONG).described(serializer_of(STRING))
     apply = SetTtl(TIME).bind(state, StepPlace("here", 0, 128, set()))
     assert apply(3, b"\2a\0\2u", b"\0" + sb.i64(5)) == (
         (3, b"\2a\0\2u", b"\0" + sb.i64(TIME) + sb.i64(5)),
@@ -965,7 +964,7 @@ def test_what_is_not_decoded_may_be_damaged(tmp_path: Path) -> None:
 def test_damaged_keys_and_elements() -> None:
     """Bytes that are no key, or no list, where an edit has to look."""
     here = StepPlace("here", 0, 128, set())
-    state = described(ListStateDescriptor("tags", STRING), serializer_of(STRING))
+    (state,) = ListStateDescriptor("tags", STRING).described(serializer_of(STRING))
     delete = DeleteKeys({3: {b"\2a"}}).bind(state, here)
     for key in (b"", b"\5a", b"\x80"):
         with pytest.raises(SavepointError, match=r"here: of tags: LIST .* group 3: no entry"):
@@ -985,7 +984,7 @@ def test_a_key_that_java_wrote_in_other_bytes() -> None:
 
     Flink: BigIntSerializer.writeBigInteger.
     """
-    state = described(ValueStateDescriptor("n", LONG), serializer_of(BIG_INT))
+    (state,) = ValueStateDescriptor("n", LONG).described(serializer_of(BIG_INT))
     written = serializer_of(BIG_INT).encode(0)
     other = sb.i32(5) + b"\0"  # the length plus four, then the byte of the number
     assert written == sb.i32(1)

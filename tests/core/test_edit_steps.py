@@ -35,7 +35,6 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, Place, SetTtl
-from keygroups.savepoint._state.new_states import described
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
 from keygroups.types import BIG_DEC, LONG, STRING
 
@@ -91,9 +90,7 @@ def test_timers_of_keys_that_only_the_job_reads() -> None:
 
 def test_a_null_without_a_time() -> None:
     """As the hashmap backend may have one in a MAP that loses its time to live."""
-    states = [
-        described(MapStateDescriptor("m", STRING, STRING, has_ttl=True), serializer_of(STRING))
-    ]
+    states = MapStateDescriptor("m", STRING, STRING, has_ttl=True).described(serializer_of(STRING))
     apply = SetTtl(None).bind(states[0], place())
     assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
@@ -110,7 +107,7 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     types = serializer_of(BIG_DEC)
     assert types.encode(Decimal(0)) == ZERO
     assert types.decode(OTHER_ZERO) == Decimal(0)
-    state = described(ValueStateDescriptor("n", BIG_DEC), types)
+    (state,) = ValueStateDescriptor("n", BIG_DEC).described(types)
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:

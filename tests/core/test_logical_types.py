@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from keygroups import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError, hash_code
 from keygroups._checks import show
+from keygroups.binary_row import binary_row
 from keygroups.logical_types import LogicalType, parse_logical_type
 from keygroups.types import SQL_ROW
 
@@ -44,6 +45,7 @@ MAX_LENGTH = 2**31 - 1
                     LogicalType("INT"),
                     LogicalType("ARRAY", fields=(LogicalType("VARCHAR", length=MAX_LENGTH),)),
                 ),
+                names=("a b", "c"),
             ),
         ),
     ],
@@ -58,12 +60,26 @@ def test_parts(text: str, expected: LogicalType) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["ROW<INT, STRING>", "ROW(INT,STRING)", "row<a int, b string>", "ROW<`x``` INT, B STRING>"],
+    ("text", "shown"),
+    [
+        ("ROW(INT,STRING)", "ROW<INT, STRING>"),
+        ("row<a int, b string>", "ROW<`a` INT, `b` STRING>"),
+        ("ROW<`x``` INT, B STRING>", "ROW<`x``` INT, `B` STRING>"),
+        ("ROW<>", "ROW<>"),
+    ],
 )
-def test_names_of_fields_do_not_count(text: str) -> None:
-    """A key's bytes have no names; Flink itself wants names, which ROW<INT, STRING> leaves out."""
-    assert str(parse_logical_type(text)) == "ROW<INT, STRING>"
+def test_names_of_fields_are_shown(text: str, shown: str) -> None:
+    """As Flink's RowType does it, which wants names; ROW<INT, STRING> leaves them out here."""
+    assert str(parse_logical_type(text)) == shown
+    assert parse_logical_type(shown) == parse_logical_type(text)
+
+
+def test_names_of_fields_count_in_no_key() -> None:
+    key_types = [SQL_ROW("ROW<a INT, b STRING>"), SQL_ROW("ROW<INT, STRING>")]
+    assert key_types[0] != key_types[1]  # Flink restores no state of the one as the other
+    assert len({hash_code(((5, "a"),), key_type) for key_type in key_types}) == 1
+    assert len({binary_row(((5, "a"),), key_type) for key_type in key_types}) == 1
+    assert pickle.loads(pickle.dumps(key_types[0])).fields[0].names == ("a", "b")
 
 
 def test_types_are_frozen() -> None:
@@ -73,7 +89,7 @@ def test_types_are_frozen() -> None:
 
 def test_types_nest_deeply() -> None:
     text = "ARRAY<ROW<a " * 50 + "INT" + ">" * 100
-    assert str(parse_logical_type(text)) == text.replace("a ", "")
+    assert str(parse_logical_type(text)) == text.replace("a ", "`a` ")
     with pytest.raises(InvalidValueError, match=r"position 600: types may nest at most 100 deep"):
         parse_logical_type("ARRAY<" + text + ">")
     with pytest.raises(InvalidValueError, match="types may nest at most 100 deep"):
@@ -84,6 +100,9 @@ def test_types_nest_deeply() -> None:
     ("text", "position", "says"),
     [
         ("", 0, "expected a type, got the end"),
+        ("ROW<a INT, a INT>", 11, "names of fields must differ and not be blank, got 'a'"),
+        ("ROW<`a``` INT, `a``` INT>", 15, "names of fields must differ"),
+        ("ROW<` ` INT>", 4, "names of fields must differ and not be blank, got ' '"),
         ("  ", 2, "expected a type, got the end"),
         ("LONG", 0, "'LONG' is no type of Flink SQL, whose types are BOOLEAN"),
         ("\u0131nt", 0, "'\u0131nt' is no type"),  # its upper case is INT

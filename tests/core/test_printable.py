@@ -46,6 +46,7 @@ from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
     Pojo,
     Row,
+    SavepointWriter,
     ValueStateDescriptor,
     change_max_parallelism,
     describe_sql_state,
@@ -213,6 +214,12 @@ def hostile_values(folder: Path) -> Iterator[object]:
         yield from (replace(one, value_columns=(NAME,)) for one in about.states)
     written = change_max_parallelism(savepoint, 256, folder / "new")
     yield from (written, *written.operators)
+    with SavepointWriter.from_existing_savepoint(savepoint, folder / "edited") as writer:
+        editor = writer.operator(savepoint.operators[0].operator_id)
+        editor.delete_keys([NAME])
+        writer.remove_operator(savepoint.operators[-1].operator_id)
+    edited = writer.report()
+    yield from (editor, edited, *edited.operators)
     job = hostile_job()
     yield from (job, *job.vertices, job.skew(job.vertices[0]))
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))
@@ -302,9 +309,13 @@ def test_the_command(
     monkeypatch.setattr("keygroups.job.read_job", lambda *_: job)
     bounds = ("-m", "128", "-p", "4")
     rewrite = ("--set-max-parallelism", "256", "--output", f"{tmp_path}/new\n{LINE}")
+    edit = ("--remove-operator", f"{NAME}0", "--output", f"{tmp_path}/edited\n{LINE}")
     for arguments in (
         ("savepoint", path),
         ("savepoint", path, *rewrite),
+        ("savepoint", path, *edit),
+        ("savepoint", path, "--moved", NAME, NAME),
+        ("savepoint", path, "--relocate", NAME),
         ("savepoint", path, "--operator", "nobody"),
         ("savepoint", path, "--operator", NAME),
         ("savepoint", NAME),

@@ -30,6 +30,7 @@ import savepoint_bytes as sb
 from changelog_bytes import changelog, inline, logged
 from golden import read
 from hypothesis import find
+from job_points import job_point
 from real_savepoints import point
 from remedies import Remedy, imported, in_another_python, remedies_in_source, untried
 
@@ -49,6 +50,7 @@ from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.savepoint import (
+    Savepoint,
     SavepointWriter,
     Serializer,
     ValueStateDescriptor,
@@ -57,7 +59,7 @@ from keygroups.savepoint import (
     read_savepoint,
     relocate,
 )
-from keygroups.state_keys import BYTES, CompositeKeySerializer
+from keygroups.state_keys import BYTES, CompositeKeySerializer, serializer_of
 from keygroups.testing import keys
 from keygroups.types import (
     BIG_INT,
@@ -274,6 +276,18 @@ def last_access(time: int, allow_any: bool) -> int | None:
             operator.write("seen", "a", 1, last_access=time)
         (entry,) = read_savepoint(f"{folder}/new").operators[0].entries()
         return entry.last_access
+
+
+def written_after(
+    template: Savepoint | None, uid: str, states: list[ValueStateDescriptor] | None = None
+) -> list[str]:
+    """Add an operator after a template, and return the types of its values."""
+    with TemporaryDirectory() as folder:
+        writer = SavepointWriter(f"{folder}/new", template=template)
+        groups = 128 if template is None else None
+        operator = writer.add_operator(uid, STRING if states else None, states, groups, groups)
+        values = [state.value_serializer for state in operator.states]
+        return [str(value) for value in values if value is not None]
 
 
 def rewritten(name: str, max_parallelism: int) -> None:
@@ -630,7 +644,7 @@ OF_STATE = [
         2,
     ),
     Remedy(
-        "savepoint/_writer",
+        "savepoint/_savepoint",
         "moved, allow and serializers must be left out for a Savepoint",
         lambda: copied(moved={}),
         copied,
@@ -642,6 +656,33 @@ OF_STATE = [
         lambda: relocated(None),
         lambda: relocated({"s3://old/log": ""}),
         "1",
+    ),
+    Remedy(
+        "_serializers/sql/java_types",
+        "{} has fields without names, which Flink compares: name them, as in ROW<id INT>",
+        lambda: serializer_of(SQL_ROW("ROW<INT>")).snapshot_bytes(),
+        lambda: (
+            Serializer.from_snapshot(
+                serializer_of(SQL_ROW("ROW<id INT>")).snapshot_bytes()
+            ).key_type
+        ),
+        SQL_ROW("ROW<`id` INT>"),
+    ),
+    Remedy(
+        "_serializers/sql/rows",
+        "use a savepoint of the job as the template of a SavepointWriter",
+        lambda: written_after(None, "by-user", [ValueStateDescriptor("a", SQL_ROW("ARRAY<INT>"))]),
+        lambda: written_after(
+            job_point("2.3.0-sqlrank-hashmap-canonical").read(), "Deduplicate[556]"
+        )[0],
+        "SQL_ROW(BIGINT NOT NULL, STRING, ARRAY<INT>, TIMESTAMP(3))",
+    ),
+    Remedy(
+        "savepoint/_template",
+        "which tells of state once its job has made it: run the job on a row, and take",
+        lambda: written_after(point("2.3.0-sqlheap-canonical").read(), "src-q"),
+        lambda: written_after(point("2.3.0-sqlheap-canonical").read(), "GroupAggregate[9]"),
+        ["SQL_ROW(BIGINT)"],
     ),
     Remedy(
         "state_keys",

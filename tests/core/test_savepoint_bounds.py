@@ -25,7 +25,8 @@ from java_bytes import TypeGraph
 from keygroups import KeyGroupRange
 from keygroups._serializers.base import read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor
-from keygroups._serializers.sql.java_types import read_logical_type
+from keygroups._serializers.jvm.objects import JavaEnum, JavaObject
+from keygroups._serializers.sql.java_types import _TypeReader, read_logical_type
 from keygroups._serializers.sql.values import row_reader
 from keygroups._values.java_values import Variant
 from keygroups.errors import KeyGroupsError, SavepointError
@@ -573,3 +574,33 @@ def test_what_is_there_twice(number: int, tmp_path: Path) -> None:
 def test_what_is_there_once(tasks: list[bytes], tmp_path: Path) -> None:
     (operator,) = read_savepoint(sb.write(tmp_path, of_tasks(*tasks))).operators
     assert [one.subtask_index for one in operator.subtasks] == [0, 1]
+
+
+def named_row(members: dict[str, JavaObject]) -> JavaObject:
+    fields = [JavaObject("F", {"name": name, "type": type_}) for name, type_ in members.items()]
+    return JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": fields})
+
+
+def test_names_of_fields_that_are_shared() -> None:
+    """A name stands in a stream once, and in the text of a type as often as it is referred to."""
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
+    long = named_row({"x" * 60_000: number})
+    cursor = Cursor(bytes(70_000), "a file")
+    few = named_row({f"f{index}": long for index in range(50)})
+    found, _ = _TypeReader(cursor, 70_000).read(few, 0)
+    assert len(str(found)) > 50 * 60_000
+    many = named_row({f"f{index}": long for index in range(100)})
+    with pytest.raises(SavepointError, match="a logical type of 70000 bytes has more types than"):
+        _TypeReader(cursor, 70_000).read(many, 0)
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 5, ["a"]])
+def test_names_of_fields_that_are_none(name: object) -> None:
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
+    members = [JavaObject("F", {"name": given, "type": number}) for given in ("a", name)]
+    row = JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": members})
+    found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(row, 0)
+    assert str(found) == "ROW<INT, INT>"
+    twice = JavaObject("T", {"typeRoot": JavaEnum("R", "ROW"), "fields": members[:1] * 2})
+    found, _ = _TypeReader(Cursor(b"", "a file"), 100).read(twice, 0)
+    assert found.names == ()

@@ -34,7 +34,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint import _writer as writer_module
+from keygroups.savepoint._state import new_states
 from keygroups.savepoint._state.entry_encoder import EntryEncoder
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import BYTES
@@ -322,7 +322,7 @@ def test_operators(
 
 
 def test_more_states_than_flink_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer_module, "_MOST_STATES", 2)
+    monkeypatch.setattr(new_states, "_MOST_STATES", 2)
     writer = SavepointWriter(tmp_path / "savepoint")
     states = [ValueStateDescriptor(str(number), LONG) for number in range(3)]
     writer.add_operator("two", STRING, states[:2], 128, 1)

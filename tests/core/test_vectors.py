@@ -79,5 +79,4 @@ def test_logical_types_are_read_as_by_flink(line: dict[str, Any]) -> None:
         return
     found = parse_logical_type(text)
     assert parse_logical_type(flink) == found
-    # Flink's own text has the names of fields, ours does not.
-    assert str(found) == re.sub(r"`(?:[^`]|``)*` | '\.\.\.'", "", flink)
+    assert str(found) == flink.replace(" '...'", "")  # the comments of fields

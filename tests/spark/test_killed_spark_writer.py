@@ -7,15 +7,27 @@ import random
 from pathlib import Path
 
 import pytest
-from killed_writers import SPARK_WRITER, check_whole, kill, readable_savepoints, run_time, start
+from killed_writers import (
+    SPARK_EDITOR,
+    SPARK_WRITER,
+    WRITER,
+    check_whole,
+    kill,
+    readable_savepoints,
+    run_time,
+    start,
+)
 
 MOMENTS = 10
 
 
 @pytest.mark.slow
 @pytest.mark.skipif("KEYGROUPS_TEST_REMOTE" in os.environ, reason="it starts a Spark of its own")
-def test_it_leaves_a_whole_savepoint_or_none(tmp_path: Path) -> None:
-    seconds = run_time(SPARK_WRITER, tmp_path / "whole")
+@pytest.mark.parametrize("program", [SPARK_WRITER, SPARK_EDITOR], ids=["writer", "editor"])
+def test_it_leaves_a_whole_savepoint_or_none(tmp_path: Path, program: str) -> None:
+    old = tmp_path / "old"
+    run_time(WRITER, old)
+    seconds = run_time(program, tmp_path / "whole", old)
     check_whole(tmp_path / "whole")
     rng = random.Random(0)
     killed = 0
@@ -23,7 +35,7 @@ def test_it_leaves_a_whole_savepoint_or_none(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         path = folder / "savepoint"
-        took = kill(start(SPARK_WRITER, path), rng.uniform(0, seconds))
+        took = kill(start(program, path, old), rng.uniform(0, seconds))
         killed += took is None
         seconds = took or seconds  # the machine may be faster now
         for found in readable_savepoints(folder):

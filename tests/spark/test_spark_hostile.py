@@ -33,6 +33,23 @@ CALLS: dict[str, Callable[..., Any]] = {
     for name in module.__all__
     if name not in ALIASES
 }
+
+
+def write_rows(
+    df: Any, path: Any, from_savepoint: Any, operator: Any, states: Any, allow_any_last_access: Any
+) -> Any:
+    """Call `write_savepoint` with the other half of its parameters."""
+    return keygroups.spark.write_savepoint(
+        df,
+        path,
+        from_savepoint=from_savepoint,
+        operator=operator,
+        states=states,
+        allow_any_last_access=allow_any_last_access,
+    )
+
+
+CALLS["write_rows"] = write_rows
 # Parameters that name columns. A name that the DataFrame has not, or that is none, is Spark's to
 # refuse: its AnalysisException says so, and what columns there are.
 COLUMNS = {"aggregations", "code", "key", "key_group_id", "key_hash", "subtask", "weight"}
@@ -50,6 +67,7 @@ def valid(
 ) -> Iterator[Mapping[str, list[Any]]]:
     """Arguments by the name of the parameter that each callable takes in stride."""
     df = spark.createDataFrame([(1, "a", 2, 0.5)], "n int, s string, b bigint, d double")
+    offsets = df.selectExpr("s topic", "n partition", "b offset")
     states = {"count": ValueState("b", LONG)}
     KF.hash_code("n", INT)  # looks for the fast path, and that runs a query
     with pytest.MonkeyPatch.context() as patch:
@@ -67,12 +85,15 @@ def valid(
             "change_max_parallelism.operators": [None, ["by-string"]],
             "column": ["substitute"],
             "df": [df],
+            "from_savepoint": [None],
+            "kafka_offsets.df": [offsets],
             "flink": ["2.3", "1.17"],
             "key": ["n", F.col("n"), ["n", "s"], "b", [["n", "s"]]],
             "key_groups": [None, [0, 5], range(8)],
             "key_type": [INT, None, LONG, TUPLE(INT, STRING)],
             "key_types": [[INT, STRING], None],
             "load": [KeyGroupLoad(8, [1] * 8)],
+            "edit_savepoint.output": [tmp_path_factory.mktemp("edited") / "savepoint"],
             "max_parallelism": [8, 128],
             "moved": [None, {}, {"/old": "/new"}],
             "new_max_parallelism": [64],
@@ -89,17 +110,28 @@ def valid(
             "serializers": [None, {}],
             "skew_report.subtask": [None, 2],  # a number here, and a column elsewhere
             "spark": [spark],
+            "savepoint": [SAVEPOINT.path],
             "state": [None, "count"],
             "states": [states],
             "substitute_type": [INT, STRING],
+            "template": [None],
             "top": [3],
             "ttl": [None, "b"],
             "allow_any_last_access": [True, False],
+            "write_savepoint.allow_any_last_access": [False],
+            "write_savepoint.operator": [None],
+            "write_savepoint.states": [None],
             "user_key": ["s"],
             "user_key_type": [STRING],
             "value": ["b", F.col("b")],
             "value_type": [LONG],
             "weight": [None, "n", F.col("d")],
+            "write_rows.df": [
+                keygroups.spark.read_keyed_state(spark, SAVEPOINT.path, "by-string")
+            ],
+            "write_rows.from_savepoint": [SAVEPOINT.path, SAVEPOINT.read()],
+            "write_rows.path": [tmp_path_factory.mktemp("rows") / "savepoint"],
+            "write_rows.states": [None, ["count"], ["count", "byCity"]],
             "write_savepoint.path": [tmp_path_factory.mktemp("written") / "savepoint"],
             **{
                 name: ["n", F.col("n")] for name in ("code", "key_group_id", "key_hash", "subtask")

@@ -48,22 +48,33 @@ with SavepointWriter.from_existing_savepoint(sys.argv[2], sys.argv[1]) as writer
     writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
     writer.add_operator_from(sys.argv[2], "{UID}", "again")
 """
-SPARK_WRITER = f"""
+_SPARK = """
 import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from keygroups.spark.savepoint import KeyedState, ValueState, write_savepoint
-from keygroups.types import LONG, STRING
 
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 for name in ("spark.driver.bindAddress", "spark.driver.host"):
     builder = builder.config(name, "127.0.0.1")
 spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
+"""
+SPARK_WRITER = f"""{_SPARK}
+from keygroups.spark.savepoint import KeyedState, ValueState, write_savepoint
+from keygroups.types import LONG, STRING
+
 users = spark.range({KEYS}).select(F.concat(F.lit("user-"), F.col("id")).alias("user"), "id")
 users.count()
 print("{READY}", flush=True)
 counts = KeyedState(users, "user", STRING, {{"count": ValueState("id", LONG)}})
 write_savepoint(None, sys.argv[1], {{"{UID}": counts}}, {MAX_PARALLELISM}, parallelism=5)
+"""
+SPARK_EDITOR = f"""{_SPARK}
+from keygroups.spark import edit_savepoint
+
+spark.range({KEYS}).count()
+print("{READY}", flush=True)
+with edit_savepoint(spark, sys.argv[2], sys.argv[1]) as writer:
+    writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
 """
 
 

@@ -135,7 +135,7 @@ def sql_operator() -> Operator:
 
 
 def row_type(fields: int) -> str:
-    return f"ROW<{'a INT, ' * fields}b INT>"
+    return f"ROW<{''.join(f'a{number} INT, ' for number in range(fields))}b INT>"
 
 
 def names(count: int) -> list[str]:
@@ -198,16 +198,6 @@ def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
         if verb:
             getattr(editor, verb)(*arguments)
     return editor
-
-
-def as_it_is(element: Any) -> Any:
-    return element
-
-
-def edited_operator_state(verb: str, arguments: Sequence[Any], elements: int) -> None:
-    old = savepoint_folder(elements)
-    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
-        getattr(editor.operator("source"), verb)(*arguments)
 
 
 def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
@@ -444,12 +434,6 @@ ARGUMENTS: dict[str, list[Any]] = {
     **{index: [1] for index in ("operator_index", "old_subtask", "new_subtask")},
 }
 """Valid arguments by the name of the parameter; where one will do, it is the first."""
-
-OPERATOR_STATE_VERBS: dict[str, list[Any]] = {
-    "remove_operator_state": ["list"],
-    "rename_operator_state": ["list", "other"],
-    "map_operator_state": ["list", as_it_is],
-}
 REGISTRY: dict[str, Registered] = {
     "assignment.assign_key_to_parallel_operator": Registered(
         lambda n: keygroups.assign_key_to_parallel_operator("\u00e9" * n, 128, 4)
@@ -638,17 +622,6 @@ REGISTRY: dict[str, Registered] = {
             "new": [read_savepoint(written_folder()).metadata.operators[0]],
         },
     ),
-    **{
-        f"OperatorEditor.{verb}": Registered(
-            partial(edited_operator_state, verb, given),
-            arguments={"name": ["list"], "new_name": ["other"], "function": [as_it_is]},
-        )
-        for verb, given in OPERATOR_STATE_VERBS.items()
-    },
-    "OperatorEditor.edited_operator_state": Registered(
-        constant="of the calls above",
-        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
-    ),
     "OperatorEditor.close": Registered(constant="sets a mark"),
     "OperatorEditor.traces": Registered(
         constant="reads headers alone",
@@ -661,6 +634,7 @@ REGISTRY: dict[str, Registered] = {
         [
             "SavepointEditor.add_operator",
             "SavepointEditor.add_source",
+            "SavepointEditor.add_window_operator",
             "SavepointEditor.from_existing_savepoint",
         ],
         Registered(
@@ -668,6 +642,7 @@ REGISTRY: dict[str, Registered] = {
             arguments={
                 "key_type": [INT, STRING],
                 "states": [NEW_STATES],
+                "contents": [ReducingStateDescriptor("window-contents", LONG)],
                 "source": [kafka_offsets(3)],
                 "path": [NewPath()],
             },
@@ -679,12 +654,9 @@ REGISTRY: dict[str, Registered] = {
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
-    **dict.fromkeys(
-        ["SavepointWriter.add_source", "SavepointEditor.add_source"],
-        Registered(
-            lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
-            arguments={"source": [kafka_offsets(3)]},
-        ),
+    "SavepointWriter.add_source": Registered(
+        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+        arguments={"source": [kafka_offsets(3)]},
     ),
     "savepoint.KafkaOffsets": Registered(
         kafka_offsets,
@@ -846,7 +818,8 @@ REGISTRY: dict[str, Registered] = {
         Registered(constant="few fields"),
     ),
     "savepoint.SavepointWriter": Registered(
-        constant="few fields", arguments={"path": [NewPath()]}
+        constant="few fields",
+        arguments={"path": [NewPath()], "template": [None, written_folder()]},
     ),
     **dict.fromkeys(
         ["subtask_keys.salted_key", "SubtaskKeySelector.key_for"],

@@ -60,6 +60,16 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     keyed = keygroups_spark.KeyedState(None, "user", types.STRING, states, ttl="seen")
     written = keygroups_spark.write_savepoint(events, "new", {"by-user": keyed}, 128, 24)
     assert_type(written, keygroups_savepoint.Savepoint)
+    counts = state.where("state = 'count'")
+    again = keygroups_spark.write_savepoint(
+        counts, "new", from_savepoint=written, operator="by-user", states=["count"]
+    )
+    assert_type(again, keygroups_savepoint.Savepoint)
+    offsets = keygroups_spark.kafka_offsets(events)
+    assert_type(offsets, keygroups_savepoint.KafkaOffsets)
+    keygroups_spark.write_savepoint(None, "new", {"clicks": offsets}, 128, 24)
+    with keygroups_spark.edit_savepoint(spark, "old", "new", allow=["shared"]) as writer:
+        assert_type(writer, keygroups_savepoint.SavepointEditor)
     rewritten = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
     assert_type(rewritten, keygroups_savepoint.RewriteReport)
 
@@ -87,6 +97,8 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
         events, ["user", "item"], types.TUPLE(types.STRING, types.INT), both
     )
     savepoint.write_savepoint(None, Path("new"), {"by-user": keyed}, 128, 24, flink="1.20")
+    savepoint.edit_savepoint(spark, Path("old"), Path("new"), {"/old": "/new"})
+    savepoint.kafka_offsets(events)
     savepoint.change_max_parallelism(spark, Path("old"), 64, Path("new"), 8, operators=["users"])
 
 

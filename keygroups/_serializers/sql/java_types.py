@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.data_output import i32, i64, u16, utf
 from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_object
+from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
 
 # By LogicalTypeRoot: our name, and which numbers of the Java object the type has.
@@ -56,12 +57,15 @@ _BOUNDS = {
 }
 _MAX_DEPTH = 100  # as of a type's text
 _MAX_WRAPPERS = 10  # lists in one another, of the JDK's own; it nests two
+_NAMES = 64  # so many characters in names of fields count as a type
 
 
 _LOGICAL = "org.apache.flink.table.types.logical."
-_NO_PARENT = b"\x70"
+_NULL, _REFERENCE, _CLASS, _OBJECT, _STRING = b"\x70", b"\x71", b"\x72", b"\x73", b"\x74"
+_BLOCK, _END, _CONSTANT = b"\x77", b"\x78", b"\x7e"
 _FIRST_HANDLE = 0x7E0000
-_SERIALIZABLE, _ENUM = b"\2", b"\x12"
+# The flags of a class, which say how its objects are written.
+_SERIALIZABLE, _WRITE_METHOD, _ENUM = b"\2", b"\3", b"\x12"
 # The classes of the types that are written, by our name. Flink's own names are in `_ROOTS`.
 _CLASSES = {
     "CHAR": "CharType",
@@ -80,59 +84,156 @@ _CLASSES = {
     "TIME": "TimeType",
     "TIMESTAMP": "TimestampType",
     "TIMESTAMP_LTZ": "LocalZonedTimestampType",
+    "ROW": "RowType",
 }
+_JavaClass = tuple[str, int, bytes, "Sequence[tuple[bytes, str, str]]"]
+"""A class of Java: name, serialVersionUID, flags, and of each field type code, name, class."""
+_JAVA_ENUM: _JavaClass = ("java.lang.Enum", 0, _ENUM, ())
+_ARRAY_LIST: _JavaClass = (
+    "java.util.ArrayList",
+    0x7881D21D99C7619D,
+    _WRITE_METHOD,
+    [(b"I", "size", "")],
+)
+_UNMODIFIABLE_LIST: tuple[_JavaClass, ...] = (
+    (
+        "java.util.Collections$UnmodifiableList",
+        -0x3F0DACE4A1371F0,
+        _SERIALIZABLE,
+        [(b"L", "list", "java.util.List")],
+    ),
+    (
+        "java.util.Collections$UnmodifiableCollection",
+        0x19420080CB5EF71E,
+        _SERIALIZABLE,
+        [(b"L", "c", "java.util.Collection")],
+    ),
+)
+_ROW_FIELD: _JavaClass = (
+    f"{_LOGICAL}RowType$RowField",
+    1,
+    _SERIALIZABLE,
+    [
+        (b"L", "description", "java.lang.String"),
+        (b"L", "name", "java.lang.String"),
+        (b"L", "type", f"{_LOGICAL}LogicalType"),
+    ],
+)
 
 
 def write_logical_type(field: LogicalType) -> bytes | None:
     """Return the Java object that a logical type is in Flink; None of one that is not written.
 
-    That is all that is nested: a ROW's fields have names there, which they have not here, and of
-    an ARRAY or a MAP the snapshot has serializers too, which only Flink writes.
+    That is an ARRAY or a MAP, of which the snapshot has serializers too that only Flink writes,
+    and what has one in it. Raises UnsupportedKeyTypeError for a ROW whose fields have no names.
 
     The bytes are the same in Flink 1.14 to 2.3.
     """
-    if field.name not in _CLASSES:
+    if any(part.name not in _CLASSES for part in field.walk()):
         return None
-    root, numbers = next(
-        (root, numbers) for root, (name, *numbers) in _ROOTS.items() if name == field.name
-    )
-    fields = [_field("I", number) for number in numbers]
-    values = [i32(getattr(field, number)) for number in numbers]
-    if field.name.startswith("TIMESTAMP"):
-        fields.append(_field("L", "kind", "TimestampKind"))
-        # Handles count classes, texts and objects: that of java.lang.Enum is the seventh.
-        values.append(_constant("TimestampKind", b"\x71" + i32(_FIRST_HANDLE + 6), "REGULAR"))
-    of_all = [_field("Z", "isNullable"), _field("L", "typeRoot", "LogicalTypeRoot")]
-    enum = _class("java.lang.Enum", 0, _ENUM) + _NO_PARENT
-    return b"".join(
-        (
-            b"\xac\xed\0\5\x73",
-            _class(_LOGICAL + _CLASSES[field.name], 1, _SERIALIZABLE, fields),
-            _class(f"{_LOGICAL}LogicalType", 1, _SERIALIZABLE, of_all),
-            _NO_PARENT,
-            bytes([field.nullable]),
-            _constant("LogicalTypeRoot", enum, root),
-            *values,
+    return b"\xac\xed\0\5" + _TypeWriter().type_object(field)
+
+
+class _TypeWriter:
+    """Writes one object stream, in which what was written before is referred to by its handle.
+
+    Handles count classes, objects, constants and texts in the order in which they start. Classes,
+    constants and the texts that name the classes of fields are one and the same in Java.
+    """
+
+    def __init__(self) -> None:
+        self._handles: dict[str, int] = {}
+        self._count = 0
+
+    def type_object(self, field: LogicalType) -> bytes:
+        """Return a type: what is in its parent's fields, and then in its own."""
+        root, numbers = next(
+            (root, numbers) for root, (name, *numbers) in _ROOTS.items() if name == field.name
         )
-    )
+        fields = [(b"I", number, "") for number in numbers]
+        if field.name == "ROW":
+            fields.append((b"L", "fields", "java.util.List"))
+        elif field.name.startswith("TIMESTAMP"):
+            fields.append((b"L", "kind", f"{_LOGICAL}TimestampKind"))
+        of_all = [(b"Z", "isNullable", ""), (b"L", "typeRoot", f"{_LOGICAL}LogicalTypeRoot")]
+        written = [
+            self._object(
+                (_LOGICAL + _CLASSES[field.name], 1, _SERIALIZABLE, fields),
+                (f"{_LOGICAL}LogicalType", 1, _SERIALIZABLE, of_all),
+            ),
+            bytes([field.nullable]),
+            self._constant("LogicalTypeRoot", root),
+            *(i32(getattr(field, number)) for number in numbers),
+        ]
+        if field.name == "ROW":
+            written.append(self._members(field))
+        elif field.name.startswith("TIMESTAMP"):
+            written.append(self._constant("TimestampKind", "REGULAR"))
+        return b"".join(written)
 
+    def _members(self, row: LogicalType) -> bytes:
+        """Return the fields of a row: a list that cannot be changed, around one that can."""
+        if len(row.names) != len(row.fields):
+            raise UnsupportedKeyTypeError(
+                f"{row} has fields without names, which Flink compares: name them, as in "
+                "ROW<id INT>"
+            )
+        outer = self._object(*_UNMODIFIABLE_LIST)
+        inner = self._object(_ARRAY_LIST)
+        handle = self._count - 1
+        count = i32(len(row.fields))
+        written = [outer, inner, count, _BLOCK, bytes([len(count)]), count]
+        for name, field in zip(row.names, row.fields):
+            written += [self._object(_ROW_FIELD), _NULL, self._text(name), self.type_object(field)]
+        return b"".join((*written, _END, _reference(handle)))
 
-def _class(name: str, version: int, flags: bytes, fields: Sequence[bytes] = ()) -> bytes:
-    """Return the description of a class, after which that of its parent is to come."""
-    described = b"\x72" + utf("class", name) + i64(version) + flags + u16(len(fields))
-    return described + b"".join(fields) + b"\x78"
-
-
-def _field(code: str, name: str, java_class: str = "") -> bytes:
-    described = code.encode() + utf("field", name)
-    if not java_class:
+    def _object(self, *lineage: _JavaClass) -> bytes:
+        """Return the start of an object: its class, and those above that, from the lowest."""
+        described = _OBJECT + self._class(*lineage)
+        self._count += 1
         return described
-    return described + b"\x74" + utf("class", f"L{_LOGICAL}{java_class};".replace(".", "/"))
+
+    def _class(self, *lineage: _JavaClass) -> bytes:
+        if not lineage:
+            return _NULL
+        (name, version, flags, fields), *parents = lineage
+        if name in self._handles:
+            return _reference(self._handles[name])
+        self._add(name)
+        written = [_CLASS, utf("class", name), i64(version), flags, u16(len(fields))]
+        for code, field, java_class in fields:
+            written += [code, utf("field", field), self._class_name(java_class)]
+        return b"".join((*written, _END, self._class(*parents)))
+
+    def _class_name(self, java_class: str) -> bytes:
+        """Return the name of the class of a field; nothing for a number."""
+        if not java_class:
+            return b""
+        name = f"L{java_class.replace('.', '/')};"
+        if name in self._handles:
+            return _reference(self._handles[name])
+        self._add(name)
+        return _STRING + utf("class", name)
+
+    def _text(self, text: str) -> bytes:
+        self._count += 1
+        return _STRING + utf("name of a field", text)
+
+    def _constant(self, enum: str, constant: str) -> bytes:
+        name = f"{enum}.{constant}"
+        if name in self._handles:
+            return _reference(self._handles[name])
+        described = _CONSTANT + self._class((_LOGICAL + enum, 0, _ENUM, ()), _JAVA_ENUM)
+        self._add(name)
+        return described + self._text(constant)
+
+    def _add(self, name: str) -> None:
+        self._handles[name] = self._count
+        self._count += 1
 
 
-def _constant(enum: str, parent: bytes, constant: str) -> bytes:
-    described = _class(_LOGICAL + enum, 0, _ENUM) + parent
-    return b"\x7e" + described + b"\x74" + utf("constant", constant)
+def _reference(handle: int) -> bytes:
+    return _REFERENCE + i32(_FIRST_HANDLE + handle)
 
 
 def read_logical_type(cursor: Cursor) -> LogicalType:
@@ -201,27 +302,49 @@ class _TypeReader:
                 raise self._cursor.error(f"the {number} of a {name} cannot be {shown}")
             given[number] = value
         inner: Iterable[Any] = ()
+        names: tuple[str, ...] = ()
         if name in _INNER:
             inner = [found.fields.get(inner_name) for inner_name in _INNER[name]]
         elif name == "ROW":
-            inner = self._field_types(found.fields.get("fields", found.fields.get("attributes")))
+            members = self._members(found.fields.get("fields", found.fields.get("attributes")))
+            inner = [member.get("type") for member in members]
+            names = _names(members) if root == "ROW" else ()
+            self._add(sum(map(len, names)) // _NAMES, depth)
         fields = [self.read(one, depth + 1) for one in inner]
         made = LogicalType(
             name,
             **given,
             fields=tuple(field for field, _ in fields),
             nullable=bool(found.fields.get("isNullable", True)),
+            names=names,
         )
         return made, 1 + max((height for _, height in fields), default=-1)
 
-    def _field_types(self, members: Any) -> Iterator[Any]:
-        """Yield the type of each member of a row, which are in a java.util.List of some class."""
+    def _members(self, members: Any) -> list[dict[str, Any]]:
+        """Return the members of a row, which are in a java.util.List of some class."""
         for _ in range(_MAX_WRAPPERS):
             if not isinstance(members, JavaObject):
                 break
             members = members.written or members.fields.get("list", members.fields.get("a"))
         if not isinstance(members, list):
             raise self._cursor.error("the fields of a row are in no list")
-        for one in members:
-            if not isinstance(one, bytes):  # in which a list says how long it is
-                yield one.fields.get("type") if isinstance(one, JavaObject) else None
+        return [
+            member.fields if isinstance(member, JavaObject) else {}
+            for member in members
+            if not isinstance(member, bytes)  # in which a list says how long it is
+        ]
+
+
+def _names(members: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the names of a row's fields; none where they are not all that Flink compares.
+
+    It compares descriptions too, which the planner leaves out: FlinkTypeFactory.toLogicalRowType.
+    """
+    names = {
+        name: None
+        for member in members
+        if isinstance(name := member.get("name"), str)
+        and name.strip()
+        and member.get("description") is None
+    }
+    return tuple(names) if len(names) == len(members) else ()

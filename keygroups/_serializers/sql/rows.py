@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from keygroups import types as kt
+from keygroups._checks import show
 from keygroups._serializers.base import (
     BASE,
     REGISTRY,
@@ -23,6 +24,7 @@ from keygroups._serializers.base import (
     Read,
     Serializer,
     UnknownSerializer,
+    Write,
     check_and_write,
     class_of,
     nested_contents,
@@ -59,6 +61,7 @@ from keygroups._serializers.sql.values import (
     timestamp_reader,
     value_encoder,
 )
+from keygroups._values.rows import Row
 from keygroups._values.sql import TimestampData
 from keygroups.binary_row import items_of, row_encoder
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
@@ -92,7 +95,8 @@ class WithStreams(Serializer):
         """Return the streams; raise where there are none."""
         if self.streams is None:
             raise UnsupportedKeyTypeError(
-                f"the snapshot of {self} is only written as it was read, as it has Java objects"
+                f"the snapshot of {self} is only written as it was read, as it has Java objects: "
+                "use a savepoint of the job as the template of a SavepointWriter"
             )
         return b"".join(self.streams)
 
@@ -149,6 +153,25 @@ class RowDataSerializer(WithStreams):
 
     def _refuse_key(self, key: object) -> bytes:
         raise UnsupportedKeyTypeError(f"a key of {self} cannot be written here")
+
+    def projected(self) -> Write:
+        """Return a writer of rows that the planner's code makes of others, such as a sort key.
+
+        They are of kind +I, and in them a NULL of a long DECIMAL or TIMESTAMP takes room, as in a
+        key, by which they have other bytes than the same row as a value.
+
+        Flink: ProjectionCodeGenerator.
+        """
+        encode = value_encoder(LogicalType("ROW", fields=self.fields), is_projected=True)
+
+        def write(row: object) -> bytes:
+            if isinstance(row, Row) and row.row_kind != "+I":
+                raise InvalidValueError(
+                    f"a {self} must be of kind +I here, as Flink's keys are, got {show(row)}"
+                )
+            return write_bytes(encode(row))
+
+        return write
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

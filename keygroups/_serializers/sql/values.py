@@ -314,13 +314,14 @@ def _read_variant(data: bytes) -> Variant:
 # --- writing ----------------------------------------------------------------------------
 
 
-def value_encoder(field: LogicalType) -> Encode:
+def value_encoder(field: LogicalType, is_projected: bool = False) -> Encode:
     """Make the function from a value, checked there, to the bytes of a ROW, ARRAY or MAP.
 
     It raises InvalidTypeError or InvalidValueError. The bytes are as Flink's serializers write
-    values that are of other classes: a NULL takes no room.
+    values that are of other classes: a NULL takes no room. Those of a ROW that `is_projected` are
+    as the planner's code writes a key: a NULL takes the room of a value that is not in its slot.
     """
-    convert, write = value_converter(field), _writer_of(field)
+    convert, write = value_converter(field), _writer_of(field, is_projected)
     name = str(field)
 
     def encode(value: Any) -> bytes:
@@ -334,9 +335,9 @@ def value_encoder(field: LogicalType) -> Encode:
     return encode
 
 
-def _writer_of(field: LogicalType) -> Callable[[Any], bytearray]:
+def _writer_of(field: LogicalType, is_projected: bool) -> Callable[[Any], bytearray]:
     if field.name == "ROW":
-        return row_writer(field.fields, is_key=False)
+        return row_writer(field.fields, is_key=is_projected)
     if field.name == "ARRAY":
         return array_writer(field.fields[0])
     return map_writer(items_of(field))

@@ -16,9 +16,10 @@ from keygroups._serializers.base import Read, Serializer, UnreadableError, Write
 from keygroups._serializers.collections import ListSerializer, is_in_order
 from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
+from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.rows import TtlValue
-from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
+from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import EntryReader, FramedEntry, NativeEntries, StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
@@ -390,7 +391,7 @@ class MapLayout(ValueLayout):
         """Return a writer of entries; the argument is that of `SavepointWriter.add_operator`."""
         name, user_key_name = self._stored.name, f"user key of {self._stored.name}"
         write_start = self._start_writer()
-        write_user_key = _part_writer(user_key_name, self._user_key)
+        write_user_key = _user_key_writer(user_key_name, self.state, self._user_key)
         write_value = self.value_writer(allow_any_last_access)
 
         def encode(
@@ -538,6 +539,31 @@ def _native_entries(state: StateDescriptor, subtask: int, read: Read) -> NativeE
             yield make((*start, *fields, size, None))
 
     return entries
+
+
+# States of Flink SQL whose user keys the planner's code projects out of rows: sort keys, and
+# unique keys. In a join of rows without a unique key they are the rows.
+_PROJECTED = ("data-state", "data-state-with-append", "data-state-with-update", "window_rank")
+_OF_JOINS = ("left-records", "right-records")
+
+
+def _user_key_writer(name: str, state: StateDescriptor, serializer: Serializer) -> Write:
+    """Return a writer of user keys: a row that is projected has a NULL in another form."""
+    value = state.value_serializer
+    is_of_rows = value is not None and "SQL_ROW" in [part.name for part in (value, *value.parts)]
+    if isinstance(serializer, RowDataSerializer) and (
+        state.name in _PROJECTED or (state.name in _OF_JOINS and is_of_rows)
+    ):
+        write = serializer.projected()
+
+        def write_projected(user_key: Any) -> bytes:
+            try:
+                return write(user_key)
+            except KeyGroupsError as error:
+                raise type(error)(f"{name}: {error}") from None
+
+        return write_projected
+    return _part_writer(name, serializer)
 
 
 def _part_writer(name: str, serializer: Serializer) -> Write:

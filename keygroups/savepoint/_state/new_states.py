@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from keygroups._checks import check_class, check_str, show
+from keygroups._checks import check_class, check_str, iterate, show
 from keygroups._serializers.base import Serializer, check_writable
 from keygroups._serializers.collections import is_in_order
 from keygroups._serializers.data_output import utf
@@ -17,6 +18,7 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
+_MOST_STATES = 32767
 PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
 """As Flink's TimeDomain has them, in the order in which it makes their states."""
 USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
@@ -215,7 +217,26 @@ def timer_state_name(service: str, time_domain: str) -> str:
     return f"{_TIMERS}{'event' if time_domain == EVENT_TIME else 'processing'}_{service}"
 
 
-def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def described_states(
+    states: Iterable[NewState] | None, key: Serializer
+) -> tuple[StateDescriptor, ...]:
+    """Return the states of an operator, which differ in name, as the reader finds them."""
+    made: dict[str, StateDescriptor] = {}
+    for state in iterate("states", "descriptors", states):
+        if not isinstance(state, NewState):
+            raise InvalidTypeError(
+                f"states must be descriptors such as ValueStateDescriptor, got {show(state)}"
+            )
+        new = state.described(key)
+        if new[0].name in made:
+            raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
+        made.update((descriptor.name, descriptor) for descriptor in new)
+    if not 1 <= len(made) <= _MOST_STATES:
+        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(made)}")
+    return tuple(made.values())
+
+
+def serializer_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of a type of which new state may be, or raise with `name`."""
     if not isinstance(given, (KeyType, Serializer)):
         raise InvalidTypeError(
@@ -238,7 +259,7 @@ def serializer_to_write(name: str, given: KeyType | Serializer) -> Serializer:
     return serializer
 
 
-def key_to_write(name: str, given: KeyType | Serializer) -> Serializer:
+def key_to_write(name: str, given: object) -> Serializer:
     """Return the serializer of keys of new state, or of user keys, or raise with `name`."""
     serializer = serializer_to_write(name, given)
     if not is_in_order(serializer):

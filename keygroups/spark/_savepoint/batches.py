@@ -28,11 +28,11 @@ _SAME = {
     "state": T.StringType(),
     "kind": T.StringType(),
 }
-_TYPED = ("key", "namespace", "user_key", "value")
+TYPED = ("key", "namespace", "user_key", "value")
 SAME = tuple(_SAME)
 """The columns in which the entries of a batch are the same."""
 _NUMBERS = ("last_access", "timestamp", "bytes")
-VARYING = (*_TYPED, *_NUMBERS, "key_bytes")
+VARYING = (*TYPED, *_NUMBERS, "key_bytes")
 """The others."""
 _PLACES = {name: StateEntry._fields.index(name) for name in StateEntry._fields}
 _get_state = itemgetter(_PLACES["state"])
@@ -96,10 +96,10 @@ class Batch(NamedTuple):
 
 def layout_of(states: Sequence[StateDescriptor]) -> Layout:
     """Return the layout for some states."""
-    by_state = {state.name: _columns(state) for state in states}
+    by_state = {state.name: typed_columns(state) for state in states}
     types = tuple(
         {name: column.data_type for name, columns in by_state.items() if (column := columns[role])}
-        for role in range(len(_TYPED))
+        for role in range(len(TYPED))
     )
     return Layout(
         types,
@@ -156,7 +156,7 @@ class _Converter:
         self.name = state.name
         self._plan: list[tuple[int, Convert]] = []  # where in the columns, and how
         self.getters: list[Callable[[StateEntry], Any]] = []
-        for role, (column, types) in enumerate(zip(_columns(state), layout.types)):
+        for role, (column, types) in enumerate(zip(typed_columns(state), layout.types)):
             if column is None:
                 continue
             if types.get(state.name) != column.data_type:
@@ -164,7 +164,7 @@ class _Converter:
                     f"state {state.name!r} has another type in some subtasks: read it with "
                     "keygroups.savepoint"
                 )
-            self._add(_TYPED[role], _placed(column.convert, state.name, types))
+            self._add(TYPED[role], _placed(column.convert, state.name, types))
         if state.has_ttl:
             self._add("last_access")
         if state.kind == "PRIORITY_QUEUE":
@@ -190,7 +190,7 @@ class _Converter:
         return result
 
 
-def _columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
+def typed_columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
     """Return the columns of key, namespace, user key and value, None for what is always None."""
     key, namespace = key_column_of(state.key_serializer), column_of(state.namespace_serializer)
     if state.value_serializer is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, starmap
@@ -11,19 +9,15 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from keygroups import errors
 from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.savepoint import OperatorWriter
-from keygroups.savepoint._operator_rewriter import OperatorRewriter
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
-from keygroups.savepoint._tasks.write import WriteTask
+from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.results import RESULT, collect_results, result_batch
 from keygroups.spark.placement import repartition_by_key_group
 
 ENTRIES = "key_group int, state int, key binary, value binary"
 """The schema of entries, whose fields are those of an EncodedEntry."""
-# The last line of a Python traceback, in whatever Spark makes of it.
-_RAISED = re.compile(r"^keygroups\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
@@ -36,9 +30,7 @@ def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
 
 
 def write_entries(
-    entries: DataFrame,
-    operator: OperatorWriter | OperatorRewriter,
-    elements_of: Collection[int] = (),
+    entries: DataFrame, operator: OperatorFiles, elements_of: Collection[int] = ()
 ) -> None:
     """Write the entries of an operator, in a task for each subtask, and add the files to it.
 
@@ -49,9 +41,9 @@ def write_entries(
     writer = FileWriter(tuple(map(operator.task, range(subtasks))), frozenset(elements_of))
     placed = repartition_by_key_group(entries, "key_group", operator.max_parallelism, subtasks)
     order = ["key_group", "state", "key", *(["value"] if elements_of else [])]
-    written = map_in_arrow(placed.sortWithinPartitions(*order), writer, "written binary")
-    for row in _collect(written):
-        operator.add(pickle.loads(row["written"]))
+    written = map_in_arrow(placed.sortWithinPartitions(*order), writer, RESULT)
+    for file in collect_results(written):
+        operator.add(file)
 
 
 @dataclass(frozen=True)
@@ -66,8 +58,6 @@ class FileWriter:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield what was written, pickled; nothing if there are no entries."""
-        import pyarrow as pa
-
         entries = chain.from_iterable(map(_entries, batches))
         first = next(entries, None)
         if first is None:
@@ -78,22 +68,8 @@ class FileWriter:
                 self.tasks[0].max_parallelism, subtasks, first.key_group
             )
         ]
-        written = task.write(chain([first], entries), self.elements_of)
-        column = pa.array([pickle.dumps(written)], pa.binary())
-        yield pa.RecordBatch.from_arrays([column], ["written"])
+        yield result_batch(task.write(chain([first], entries), self.elements_of))
 
 
 def _entries(batch: Any) -> Iterator[EncodedEntry]:
     return starmap(EncodedEntry, zip(*(column.to_pylist() for column in batch.columns)))
-
-
-def _collect(df: DataFrame) -> list[Any]:
-    """Run a query; an error of ours that a task raised is raised here as what it was."""
-    try:
-        return df.collect()
-    except Exception as error:
-        raised = _RAISED.search(str(error))
-        cls = vars(errors).get(raised[1]) if raised else None
-        if raised is None or cls is None:
-            raise
-        raise cls(raised[2]) from None

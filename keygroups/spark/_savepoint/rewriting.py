@@ -9,7 +9,6 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups.savepoint._operator_rewriter import OperatorRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import ENTRIES, entry_batch
@@ -18,12 +17,10 @@ from keygroups.spark._savepoint.tasks import TASK_BYTES
 _BATCH = 4096  # entries that are sent at once
 
 
-def rekeyed_entries(spark: SparkSession, operator: OperatorRewriter) -> DataFrame:
-    """Return the entries of an operator with their new key groups, read in many tasks."""
+def rekeyed_entries(spark: SparkSession, read_tasks: Iterable[RewriteTask]) -> DataFrame:
+    """Return the entries that some tasks read with their new key groups, read in many tasks."""
     tasks = tuple(
-        replace(task, task=split)
-        for task in operator.read_tasks
-        for split in task.task.split(TASK_BYTES)
+        replace(task, task=split) for task in read_tasks for split in task.task.split(TASK_BYTES)
     )
     numbers = spark.range(0, len(tasks), 1, max(len(tasks), 1))
     return map_in_arrow(numbers, EntryReader(tasks), ENTRIES)

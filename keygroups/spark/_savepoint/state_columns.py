@@ -76,19 +76,22 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
 
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:
     """Return one column with the whole key, a struct where it has fields."""
-    if not isinstance(key_type, (types.TUPLE, types.ROW)):
+    if not isinstance(key_type, (types.TUPLE, types.ROW, types.SQL_ROW)):
         [only] = counted(key, 1, key_type)
-        return _sent(single(only, f"key of type {key_type}"))
+        return sent(single(only, f"key of type {key_type}"))
     fields, struct = key_fields(key, key_type)
     if struct is not None and isinstance(key, KeyColumn):
-        return _sent(key)
+        return sent(key)
+    if isinstance(key_type, types.SQL_ROW):
+        columns = [sent(single(field, f"key of type {key_type}")) for field in fields]
+        return F.struct(*(column.alias(f"f{n}") for n, column in enumerate(columns)))
     pairs = enumerate(zip(fields, key_type.fields))
     return F.struct(
         *(_key_column(field, field_type).alias(f"f{n}") for n, (field, field_type) in pairs)
     )
 
 
-def _sent(column: KeyColumn) -> Column:
+def sent(column: KeyColumn) -> Column:
     """Return a column as it is sent, with the fields of structs by number: names may be twice."""
     spark_type = _type(column)
     if isinstance(spark_type, (T.StructType, T.ArrayType, T.MapType)):
@@ -98,7 +101,7 @@ def _sent(column: KeyColumn) -> Column:
 
 def _millis(df: DataFrame, ttl: ColumnOrName) -> Column:
     """Return the epoch milliseconds of a column of times."""
-    column = _named(df, "ttl", ttl)
+    column = named_column(df, "ttl", ttl)
     spark_type = simple_type(_type(column))
     if spark_type == "timestamp":
         return F.unix_millis(column.column)
@@ -112,7 +115,7 @@ def _millis(df: DataFrame, ttl: ColumnOrName) -> Column:
 
 def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]) -> StateColumns:
     """Add the columns of a state, and return where they are."""
-    value = _named(df, f"value of state {name!r}", state.value)
+    value = named_column(df, f"value of state {name!r}", state.value)
     array = value.spark_type
     taken = column_to_write(state.value_type).data_type
     is_list = isinstance(state, ListState)
@@ -124,15 +127,15 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
     )
     if not is_array:
         _check(value, taken, f"value of state {name!r} of type {state.value_type!r}", is_list)
-    columns.append(_sent(value))
+    columns.append(sent(value))
     places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
         return places._replace(is_element=is_list and not is_array)
     label = f"user key of state {name!r}"
-    user_key = _named(df, label, state.user_key)
+    user_key = named_column(df, label, state.user_key)
     taken = column_to_write(state.user_key_type).data_type
     _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
-    columns.append(_sent(user_key))
+    columns.append(sent(user_key))
     return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
 
 
@@ -146,7 +149,7 @@ def column_to_write(given: KeyType | Serializer) -> SparkColumn:
     return column
 
 
-def _named(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
+def named_column(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
     """Return a column with its name and type in `df`, or raise with `name`."""
     return single(key_tree(df, check_column(name, column), name), name)
 

@@ -63,6 +63,11 @@ class FlinkSql:
         )
         return jobs
 
+    def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
+        """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
+        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
+        return [*map(json.loads, self._run("SqlJobs", given=given).splitlines())]
+
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
         """Return what `java/GroupAggregates.java` says of each history."""
         given = "".join(f"{line}\n" for line in lines)
@@ -94,7 +99,8 @@ class FlinkSql:
         """Return the command that runs a program, compiled when it is first needed."""
         if not Path(self._folder, f"{program}.class").exists():
             source = str(JAVA_FOLDER / f"{program}.java")
-            self._execute(self._command("javac", "-d", str(self._folder), source))
+            options = ["-sourcepath", str(JAVA_FOLDER), "-d", str(self._folder)]
+            self._execute(self._command("javac", *options, source))
         # No JVM here runs long enough for its second compiler to pay.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
         options += [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]

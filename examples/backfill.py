@@ -1,0 +1,156 @@
+"""Start a Flink job in the middle of a topic: its state and Kafka's offsets, from an archive.
+
+    python examples/backfill.py [--output DIR] [--max-parallelism N] [--parallelism N]
+
+The flights of 2013 are taken for a Kafka topic, with a partition for each airport, of which an
+archive has what came before October. Spark counts the flights of each carrier in the archive, and
+writes one savepoint with the counts and with the offset after the last record of each partition.
+The job goes on there, and counts every flight once. Without --output the savepoint goes to a
+temporary directory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from pathlib import Path
+
+from command_line import OneLineParser, add_parallelisms, check_parallelisms, local_spark
+from event_files import SPARK_ERRORS, InputError, readable_uri, reason
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from keygroups import KeyGroupsError
+from keygroups.savepoint import KafkaOffsets, KafkaSplit, Savepoint
+from keygroups.spark import KeyedState, ValueState, kafka_offsets, write_savepoint
+from keygroups.types import LONG, STRING
+
+FLIGHTS = Path(__file__).resolve().parent / "data" / "nycflights13.parquet"
+TOPIC, UID = "flights", "flights-by-carrier"
+AIRPORTS = ("EWR", "JFK", "LGA")  # partitions 0, 1 and 2
+ARCHIVED_UNTIL = "2013-10-01"
+# The job that is printed.
+JOB = """\
+KafkaSource<Flight> source = KafkaSource.<Flight>builder()
+    .setBootstrapServers("kafka:9092")
+    .setTopics("{topic}")
+    .setValueOnlyDeserializer(new FlightSchema())
+    .build();
+env.setMaxParallelism({max_parallelism});
+env.fromSource(source, WatermarkStrategy.noWatermarks(), "{topic}")
+    .uid("{topic}")
+    .keyBy(flight -> flight.carrier)
+    .process(new CountFlights())  // getState(new ValueStateDescriptor<>("flights", Types.LONG))
+    .uid("{uid}")
+    .print();
+env.execute();"""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command; whatever the user can put right ends it with status 2 and one line."""
+    parser = OneLineParser(
+        prog="backfill",
+        description="Count archived flights with Spark, for a Flink job that goes on in Kafka.",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the savepoint goes: a new directory (default: a temporary one)",
+    )
+    add_parallelisms(parser)
+    options = parser.parse_args(argv)
+    try:
+        check_parallelisms(options, "parallelism")
+        if options.output is not None:
+            run(options)
+            return
+        with tempfile.TemporaryDirectory(prefix="backfill") as directory:
+            options.output = Path(directory) / "savepoint"
+            run(options)
+    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
+        parser.error(reason(error))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the savepoint, and print what is in it, what is left, and the job."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+    with local_spark("backfill", settings) as spark:
+        topic = read_topic(spark)
+        archive = topic.where(F.col("time_hour") < F.lit(ARCHIVED_UNTIL).cast("timestamp"))
+        # The offsets come first, and say which records are counted: what is added to the archive
+        # in the meantime is left for the job.
+        read = archive.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("offset"))
+        offsets = kafka_offsets(read)
+        counts = archive.where(comes_before(offsets)).groupBy("carrier").count()
+        state = KeyedState(counts, "carrier", STRING, {"flights": ValueState("count", LONG)})
+        savepoint = write_savepoint(
+            None,
+            options.output,
+            {TOPIC: offsets, UID: state},
+            options.max_parallelism,
+            options.parallelism,
+        )
+        print(savepoint)
+        print_lags(savepoint, topic)
+        print_counts(savepoint, topic.where(~comes_before(offsets)))
+    job = JOB.format(topic=TOPIC, max_parallelism=options.max_parallelism, uid=UID)
+    print(f"\nThe job, to be started with `flink run -s {options.output}`:\n\n{job}")
+
+
+def read_topic(spark: SparkSession) -> DataFrame:
+    """Return the flights as records of a topic, in each partition in the order of their hours."""
+    flights = spark.read.parquet(readable_uri(FLIGHTS))
+    in_order = Window.partitionBy("origin").orderBy("time_hour", "carrier", "flight", "dest")
+    return flights.select(
+        F.lit(TOPIC).alias("topic"),
+        (F.array_position(F.array(*map(F.lit, AIRPORTS)), F.col("origin")) - 1)
+        .cast("int")
+        .alias("partition"),
+        (F.row_number().over(in_order) - 1).cast("bigint").alias("offset"),
+        "time_hour",
+        "carrier",
+    )
+
+
+def comes_before(offsets: KafkaOffsets) -> Column:
+    """Return whether a record comes before the offset of its partition."""
+    return reduce(
+        or_,
+        (
+            (F.col("topic") == topic)
+            & (F.col("partition") == number)
+            & (F.col("offset") < F.lit(offset))
+            for (topic, number), offset in offsets.offsets.items()
+        ),
+    )
+
+
+def print_lags(savepoint: Savepoint, topic: DataFrame) -> None:
+    """Print where the job goes on, and how many records it is behind."""
+    ends = topic.groupBy("topic", "partition").agg(F.count("*").alias("end")).collect()
+    splits = savepoint.operator(TOPIC).source_splits({(row[0], row[1]): row[2] for row in ends})
+    of_kafka = [split for split in splits.splits if isinstance(split, KafkaSplit)]
+    for split in sorted(of_kafka, key=lambda split: split.partition):
+        place = f"{split.topic}, partition {split.partition} ({AIRPORTS[split.partition]})"
+        print(f"{place}: goes on at {split.offset:,}, {split.lag:,} records to read")
+
+
+def print_counts(savepoint: Savepoint, rest: DataFrame) -> None:
+    """Print the largest carriers: what the job finds counted, and what it will count."""
+    to_come = {row[0]: row[1] for row in rest.groupBy("carrier").count().collect()}
+    counted = {entry.key: entry.value for entry in savepoint.operator(UID).entries()}
+    for carrier in sorted(counted, key=lambda carrier: -counted[carrier])[:3]:
+        more = to_come.get(carrier, 0)
+        total = counted[carrier] + more
+        print(f"{carrier}: {counted[carrier]:,} flights in state, and {more:,} more: {total:,}")
+
+
+if __name__ == "__main__":
+    main()

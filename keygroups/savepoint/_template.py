@@ -1,0 +1,98 @@
+"""What a new savepoint takes from one of the job: ids, types and parallelisms, but no entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from keygroups._checks import check_parallelisms, show
+from keygroups._serializers.base import Serializer
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
+from keygroups.savepoint._savepoint import Operator, Savepoint
+from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
+from keygroups.savepoint._state.new_states import (
+    NewState,
+    TimerServiceDescriptor,
+    described_states,
+    key_to_write,
+)
+from keygroups.types import KeyType
+
+
+class Template:
+    """An operator of a savepoint of the job, from which a new one is made.
+
+    What is given beside it is compared with it. The snapshots of serializers are copied as they
+    are, so that they may have what only Flink writes.
+    """
+
+    def __init__(self, savepoint: Savepoint, name: str) -> None:
+        self._path = savepoint.path
+        self._operator: Operator = savepoint.operator(name)
+
+    def parallelisms(
+        self, max_parallelism: int | None, parallelism: int | None
+    ) -> tuple[int, int]:
+        """Return both: a max parallelism that is given has to be that of the template."""
+        known = self._operator
+        groups, subtasks = check_parallelisms(
+            known.max_parallelism if max_parallelism is None else max_parallelism,
+            known.parallelism if parallelism is None else parallelism,
+        )
+        if groups != known.max_parallelism:
+            raise InvalidValueError(
+                f"max_parallelism must be {known.max_parallelism} as {self._name}, got {groups}"
+            )
+        return groups, subtasks
+
+    def keyed_states(
+        self,
+        key_type: KeyType | Serializer | None,
+        states: Iterable[NewState | TimerServiceDescriptor] | None,
+        has_operator_state: bool,
+    ) -> tuple[bytes, tuple[StateDescriptor, ...]]:
+        """Return the header, and the states that are in it; all of the template's by default.
+
+        Both are empty for an operator that has operator state alone.
+        """
+        if has_operator_state and key_type is None and not self._operator.states:
+            return b"", ()
+        header = self._header()
+        key = header.states[0].key_serializer
+        if key_type is not None:
+            given = key_to_write("key_type", key_type)
+            if given != key:
+                raise InvalidValueError(f"key_type must be {key} as {self._name}, got {given}")
+        if states is None:
+            return header.data, header.states
+        known = {state.name: number for number, state in enumerate(header.states)}
+        chosen = []
+        for state in described_states(states, key):
+            number = known.get(state.name)
+            if number is None:
+                raise InvalidValueError(
+                    f"states must be of {', '.join(known)} as {self._name}, got {show(state.name)}"
+                )
+            if state != header.states[number]:
+                raise InvalidValueError(
+                    f"states must be as {self._name}, {header.states[number]}, got {state}"
+                )
+            chosen.append(number)
+        state_bytes = [header.state_bytes[number] for number in chosen]
+        return (
+            write_keyed_header(header.key_bytes, state_bytes),
+            tuple(header.states[number] for number in chosen),
+        )
+
+    @property
+    def _name(self) -> str:
+        return f"in operator {self._operator.label} of the template {self._path}"
+
+    def _header(self) -> MergedHeader:
+        if not self._operator.states:
+            raise InvalidValueError(
+                f"uid must be of an operator with keyed state in the template, and there is none "
+                f"{self._name}, which tells of state once its job has made it: run the job on a "
+                "row, and take a savepoint of that"
+            )
+        return merged_header(self._operator)

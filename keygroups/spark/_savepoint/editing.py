@@ -1,0 +1,151 @@
+"""Savepoints from others, whose keyed state Spark writes: edited, or from rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from keygroups._checks import check_str, iterate, show
+from keygroups.errors import InvalidValueError, SavepointError
+from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
+from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._operator_rewriter import merged_header
+from keygroups.savepoint._rewriter import with_keyed_state
+from keygroups.savepoint._tasks.rewrite import RewriteTask
+from keygroups.savepoint._tasks.write import OperatorFiles
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
+from keygroups.spark._savepoint.entry_rows import (
+    EntryRowEncoder,
+    check_states_of_rows,
+    entry_rows,
+)
+from keygroups.spark._savepoint.results import described, run_tasks
+from keygroups.spark._savepoint.rewriting import rekeyed_entries
+
+
+class SparkEditor(SavepointEditor):
+    """Writes a savepoint from another; the keyed state that is edited in tasks of Spark.
+
+    A task edits what one subtask wrote; those that follow take in the entries that moved.
+    """
+
+    def __init__(
+        self, spark: SparkSession, savepoint: Savepoint, path: str | os.PathLike[str]
+    ) -> None:
+        super().__init__(savepoint, path)
+        self._spark = spark
+
+    def _rewrite(self, rewriter: EditingRewriter) -> None:
+        with described(self._spark, f"edit_savepoint: {rewriter.label}, to {self._folder.path}"):
+            edited = run_tasks(self._spark, [task.run for task in rewriter.tasks])
+            for file in run_tasks(self._spark, [task.run for task in rewriter.merges(edited)]):
+                rewriter.add(file)
+
+
+class RowsEditor(SavepointEditor):
+    """Writes a savepoint from another, with keyed state of an operator that rows have.
+
+    `operator` is its uid, its name or its id; `states` are the names of those that the rows are
+    of, all if None. Raises what `write_savepoint` raises before a job starts.
+    """
+
+    def __init__(
+        self,
+        savepoint: Savepoint,
+        path: str | os.PathLike[str],
+        operator: str,
+        states: Iterable[str] | None,
+        df: DataFrame,
+        allow_any_last_access: bool,
+    ) -> None:
+        super().__init__(savepoint, path)
+        self._edited = self._copied.find(operator)
+        self._old = old = self._edited.operator
+        if any(subtask.is_finished for subtask in old.subtasks):
+            raise SavepointError(
+                f"{savepoint.path}: operator {old.label} cannot be written from rows: it has "
+                "subtasks that are finished"
+            )
+        if not old.tasks():
+            raise InvalidValueError(
+                f"operator must be one with keyed state, got {show(operator)}, whose types the "
+                "savepoint does not tell"
+            )
+        header = merged_header(old)
+        metadata = self._edited.metadata
+        groups = metadata.max_parallelism
+        self._files = OperatorFiles(
+            *(self._folder, metadata.operator_id, header.data, header.states, groups),
+            metadata.parallelism,
+        )
+        self._is_whole = states is None
+        wanted = _chosen(old, header.states, states)
+        check_states_of_rows(old.label, wanted)
+        rows = entry_rows(df, wanted)
+        self._spark = df.sparkSession
+        self._numbers = {state.name: number for number, state in enumerate(header.states)}
+        encoder = EntryRowEncoder(
+            *(header.states, groups, allow_any_last_access, rows.columns, rows.places)
+        )
+        self._entries = map_in_arrow(rows.df, encoder, ENTRIES)
+        kept = self._numbers.keys() - {state.name for state in wanted}
+        if kept:
+            self._entries = self._entries.unionAll(self._old_entries(kept))
+
+    def write_rows(self) -> None:
+        """Write the keyed state of the operator on Spark.
+
+        Raises InvalidValueError where there are rows of some states only, and entries of others.
+        """
+        label = self._old.label
+        with described(self._spark, f"write_savepoint: {label}, to {self._folder.path}"):
+            write_entries(self._entries, self._files)
+            if self._is_whole:
+                self._check_whole()
+
+    def _check_whole(self) -> None:
+        there = {number for file in self._files.written.values() for number in file.entries}
+        missing = {name for name, number in self._numbers.items() if number not in there}
+        if missing:
+            for row in self._old_entries(missing).limit(1).collect():
+                [name] = (name for name in missing if self._numbers[name] == row["state"])
+                raise InvalidValueError(
+                    f"df must have rows of all states of operator {self._old.label}, got none of "
+                    f"{show(name)}, of which the savepoint has: name those that it has rows of "
+                    "in states, and the others are kept"
+                )
+
+    def _old_entries(self, states: Collection[str]) -> DataFrame:
+        """Return the entries of some states as they are."""
+        key_type, names = self._files.states[0].key_type, frozenset(states)
+        return rekeyed_entries(
+            self._spark,
+            [
+                RewriteTask(
+                    replace(task, states=names), self._numbers, key_type, self._old.max_parallelism
+                )
+                for task in self._old.tasks()
+            ],
+        )
+
+    def _finish(self) -> tuple[Collection[str], bytes]:
+        self._edited.metadata = with_keyed_state(self._edited.metadata, self._files.written)
+        names, metadata = super()._finish()
+        return [*names, *self._files.file_names], metadata
+
+
+def _chosen(
+    operator: Operator, known: Collection[StateDescriptor], states: Iterable[str] | None
+) -> list[StateDescriptor]:
+    """Return the states of some names, at least one."""
+    if states is None:
+        return [*known]
+    names = {check_str("state", name) for name in iterate("states", "names", states)}
+    operator.tasks(names)  # says which there are
+    if not names:
+        raise InvalidValueError("states must be at least one, got none")
+    return [state for state in known if state.name in names]
