@@ -26,7 +26,7 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
 
     private static final ConcurrentLinkedQueue<Tuple2<Integer, byte[]>> OFFERED =
             new ConcurrentLinkedQueue<>();
-    private static final int TIME = -1;
+    private static final int WATERMARK = -1;
 
     public static void clear() {
         OFFERED.clear();
@@ -36,19 +36,19 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
         OFFERED.add(Tuple2.of(operator, key));
     }
 
-    /** Lets a watermark follow what was offered. */
-    public static void watermark(long time) {
-        OFFERED.add(Tuple2.of(TIME, ByteBuffer.allocate(Long.BYTES).putLong(time).array()));
-    }
-
     /** Lets the last watermark follow what was offered. */
     public static void endTime() {
-        watermark(Watermark.MAX_WATERMARK.getTimestamp());
+        offerWatermark(Long.MAX_VALUE);
     }
 
     /** Whether all that was offered has been emitted. */
     public static boolean isEmpty() {
         return OFFERED.isEmpty();
+    }
+
+    /** Lets a watermark follow what was offered. */
+    public static void offerWatermark(long timestamp) {
+        OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
     }
 
     @Override
@@ -143,7 +143,7 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
             if (next == null) {
                 return InputStatus.NOTHING_AVAILABLE;
             }
-            if (next.f0 == TIME) {
+            if (next.f0 == WATERMARK) {
                 output.emitWatermark(new Watermark(ByteBuffer.wrap(next.f1).getLong()));
             } else {
                 output.collect(next);
