@@ -44,6 +44,8 @@ STREAMING = "org.apache.flink.streaming.api."
 TABLE = "org.apache.flink.table.runtime.typeutils."
 
 _SNAPSHOT_VERSION = 2
+SNAPSHOT_START = i32(_SNAPSHOT_VERSION)
+"""Before a snapshot in a header, but not before one in another."""
 _COMPOSITE_MAGIC = 911108
 _NESTED_MAGIC = 1333245
 
@@ -226,7 +228,7 @@ class Serializer:
         >>> data[:6], data[-26:]
         (b'\x00\x00\x00\x02\x00P', b'LongSerializerSnapshot\x00\x00\x00\x03')
         """
-        return i32(_SNAPSHOT_VERSION) + self.versioned_snapshot()
+        return SNAPSHOT_START + self.versioned_snapshot()
 
     def decode(self, data: bytes) -> Any:
         r"""Return the value that bytes are, all of them.

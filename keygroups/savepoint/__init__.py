@@ -2,9 +2,9 @@
 
 Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
-state, each a `StateEntry`; `key_sizes` says which keys are heavy, and `operator_state` yields
-operator state. `operator_reports` says what to look at before a rescale, `describe_sql_state`
-what the states of Flink SQL hold.
+state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_state` yields operator
+state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
+before a rescale, `describe_sql_state` what the states of Flink SQL hold.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
@@ -13,8 +13,19 @@ states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStat
 `add_window_operator` takes the windows of the job, such as `TumblingEventTimeWindows`, and returns
 the `WindowOperatorWriter` of what is in them. With a savepoint of the job as its `template` the
 writer takes ids and types from that, which is how state of Flink SQL is written.
+`add_operator` takes list, union and broadcast states too; `add_source` with `KafkaOffsets` says
+where a source goes on.
 
-Changing: `change_max_parallelism` writes a savepoint anew with another max parallelism,
+Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
+`SavepointEditor`: operators that are not changed are copied as they are, in any format.
+
+- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
+- `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
+  `delete_keys`, `map_entries`;
+- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done.
+
+`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
+`change_max_parallelism` writes a savepoint anew with another max parallelism,
 `convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
@@ -32,6 +43,7 @@ from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import OperatorStateElement
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
@@ -92,6 +104,7 @@ __all__ = [
     "Operator",
     "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",

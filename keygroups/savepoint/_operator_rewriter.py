@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._files.output_folder import OutputFolder
-from keygroups.savepoint._metadata.handles import OperatorMetadata, RawTimersHandle
+from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._state.spill import sorted_entries
@@ -94,12 +94,6 @@ def merged_header(operator: Operator) -> MergedHeader:
     keys = set()
     for task in operator.tasks():
         for handle in task.handles:
-            if isinstance(handle, RawTimersHandle):
-                raise refused(
-                    operator,
-                    "has raw keyed state, such as timers on the heap beside RocksDB: take a "
-                    "savepoint in the canonical format",
-                )
             header = task.header(handle)
             keys.add(header.key_bytes)
             for state, data in zip(header.states, header.state_bytes):

@@ -33,8 +33,8 @@ def change_max_parallelism(
     max parallelism explicitly.
 
     Raises SavepointError, and leaves nothing, for what cannot be moved with certainty: keys of
-    other classes, a key in a key group that is not its own, raw keyed state, in-flight data of
-    unaligned checkpoints, changes that do not say what the keys are, damaged files;
+    other classes, a key in a key group that is not its own, in-flight data of unaligned
+    checkpoints, changes that do not say what the keys are, damaged files;
     ParallelismError for a parallelism above the new max parallelism; InvalidValueError for
     operators that are not in the savepoint, where all have that max parallelism and parallelism
     already, for an output that is inside it, and what SavepointWriter takes for no path;

@@ -74,6 +74,7 @@ from keygroups.savepoint._windows.window_writer import (
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed
+_NONE: tuple[str, ...] = ()
 
 
 class SavepointWriter(FolderWriter):
@@ -128,7 +129,7 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         moved: Mapping[str, str] | None = None,
-        allow: Collection[str | os.PathLike[str]] = (),
+        allow: Collection[str | os.PathLike[str]] = _NONE,
         serializers: Mapping[str, type[Serializer]] | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
@@ -138,7 +139,7 @@ class SavepointWriter(FolderWriter):
 
         Operators that are not changed are copied as they are, whatever the format of their state;
         files from outside of the savepoint's folder come into the new one. Raises what those
-        raise.
+        raise, and InvalidValueError at the end of the block where no operator is left.
 
         >>> from tempfile import mkdtemp
         >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint

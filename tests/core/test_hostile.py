@@ -21,8 +21,9 @@ from public_calls import CALLS, TooManySteps, bounded_steps, parameters, valid_a
 from keygroups import KeyGroupsError
 from keygroups.errors import RestoreWarning
 
-# Read to their end, however long that takes, and held no longer than needed.
-STREAMS = {"keys", "entries", "names", "observed"}
+# Read to their end, however long that takes, and held no longer than needed: those of operator
+# state, `elements`, as bytes until the savepoint is whole.
+STREAMS = {"keys", "elements", "entries", "names", "observed"}
 
 
 def drive(name: str, arguments: Mapping[str, Any], more: list[Any]) -> None:

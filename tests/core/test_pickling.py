@@ -81,7 +81,13 @@ def folder() -> str:
     header = sb.keyed_header(key, states)
     members = [(b"\3\2a" + sb.i32(number) + b"\0", sb.i32(5)) for number in range(20)]
     stream = sb.inline(header + sb.canonical_key_group([(0, members)]))
-    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    mode = {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"}
+    snapshots = {"VALUE_SERIALIZER": state_keys.BYTES.snapshot_bytes()[4:]}
+    splits = sb.operator_header([sb.meta_info("SourceReaderState", 1, mode, snapshots)], [])
+    task = sb.subtask(
+        managed_keyed=sb.canonical(3, [len(header)], stream),
+        managed_operator=sb.operator_state([("SourceReaderState", 0, [])], sb.inline(splits)),
+    )
     sb.write(Path(made.name), [sb.operator([task], uid="by-pair")])
     return made.name
 
@@ -100,6 +106,14 @@ def rewritten() -> savepoint.RewriteReport:
     state = savepoint.RewrittenState("count", 0, 7, 70)
     return savepoint.RewriteReport(
         "/a", (savepoint.RewrittenOperator("by-user", 128, 256, 2, (state,)),)
+    )
+
+
+def edit_report() -> savepoint.EditReport:
+    state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
+    keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.KeyTrace("by-user", "keys"),))
+    return savepoint.EditReport(
+        "/a", (savepoint.EditedOperator("by-user", "by-id", "/b", False, (state,), keys),)
     )
 
 
@@ -182,6 +196,19 @@ MADE: list[Callable[[], object]] = [
     rewritten,
     lambda: rewritten().operators[0],
     lambda: rewritten().operators[0].states[0],
+    lambda: savepoint.OperatorStateElement("rules", "BROADCAST", 1, ("a", 1), [5]),
+    lambda: savepoint.KafkaOffsets({("a", 0): 5, ("b", 1): savepoint.SpecialOffset.LATEST}),
+    lambda: savepoint.SpecialOffset.EARLIEST,
+    lambda: savepoint.KafkaSplit("a", 0, savepoint.SpecialOffset.COMMITTED, 7, 1, True, 5),
+    lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
+    lambda: savepoint.UnknownSplit(0, 1, b"split"),
+    lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
+    edit_report,
+    lambda: edit_report().operators[0],
+    lambda: edit_report().operators[0].states[0],
+    lambda: edit_report().operators[0].deleted_keys,
+    lambda: savepoint.KeyTrace("by-user", "keys"),
+    lambda: savepoint.DELETE,
     lambda: savepoint.TimestampData(5, 7),
     lambda: savepoint.TtlValue(5, [("a", 1)]),
     lambda: savepoint.Pojo("a.P", {"n": 1}),
@@ -205,7 +232,9 @@ BASES = {
     state_keys.Serializer,
 }
 HOLDS_OPEN_FILES = {
+    savepoint.OperatorEditor,
     savepoint.OperatorWriter,
+    savepoint.SavepointEditor,
     savepoint.SavepointWriter,
 }
 

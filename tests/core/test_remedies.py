@@ -57,6 +57,7 @@ from keygroups.savepoint import (
     change_max_parallelism,
     convert_to_canonical,
     read_savepoint,
+    relocate,
 )
 from keygroups.state_keys import BYTES, CompositeKeySerializer, serializer_of
 from keygroups.testing import keys
@@ -600,7 +601,62 @@ OF_PLANS = [
     ),
 ]
 
+
+def merged(name: str, uid: str) -> int:
+    """Add an operator of a point to a savepoint, and return how many operators that has then."""
+    with TemporaryDirectory() as folder:
+        with SavepointWriter(f"{folder}/old") as writer:
+            writer.add_operator("a", STRING, [ValueStateDescriptor("count", LONG)], 128, 1)
+        old, new = f"{folder}/old", f"{folder}/new"
+        with SavepointWriter.from_existing_savepoint(old, new) as editor:
+            editor.add_operator_from(point(name).read(), uid)
+        return len(read_savepoint(new).operators)
+
+
+def copied(**named: Any) -> int:
+    """Copy a savepoint that is read, or its path if nothing is named, with what is named."""
+    known = point("2.3.0-heap-canonical")
+    with TemporaryDirectory() as folder:
+        source = known.read() if named else known.path
+        with SavepointWriter.from_existing_savepoint(source, f"{folder}/new", **named):
+            pass
+        return len(read_savepoint(f"{folder}/new").operators)
+
+
+def relocated(moved: dict[str, str] | None) -> str:
+    """Relocate a checkpoint with a file that was in another folder; return its new path."""
+    with TemporaryDirectory() as folder:
+        handle = sb.operator_state([], sb.absolute("s3://old/log/1", 1))
+        point = sb.write(Path(folder), [sb.operator([sb.subtask(managed_operator=handle)])])
+        (point / "1").write_bytes(b"x")
+        new = relocate(point, point, moved and dict.fromkeys(moved, folder))
+        state = new.metadata.operators[0].subtasks[0].managed_operator
+        assert state is not None
+        return state.stream.path
+
+
 OF_STATE = [
+    Remedy(
+        "savepoint/_edits/operators",
+        "it has in-flight data of an unaligned checkpoint: take a savepoint instead",
+        lambda: merged("2.3.0-unaligned-checkpoint", "slow"),
+        lambda: merged("2.3.0-heap-canonical", "by-string"),
+        2,
+    ),
+    Remedy(
+        "savepoint/_savepoint",
+        "moved, allow and serializers must be left out for a Savepoint",
+        lambda: copied(moved={}),
+        copied,
+        len(point("2.3.0-heap-canonical").read().operators),
+    ),
+    Remedy(
+        "savepoint/_relocate",
+        "it is not known where the files of {} folders are now: pass moved={old: new} for {}",
+        lambda: relocated(None),
+        lambda: relocated({"s3://old/log": ""}),
+        "1",
+    ),
     Remedy(
         "_serializers/sql/java_types",
         "{} has fields without names, which Flink compares: name them, as in ROW<id INT>",
@@ -693,13 +749,6 @@ OF_STATE = [
         lambda: rewritten("2.3.0-heap-canonical", 128),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
-    ),
-    Remedy(
-        "savepoint/_rewriter",
-        "take a savepoint in the canonical format",
-        lambda: converted("2.3.0-heaptimers-checkpoint"),
-        lambda: converted("2.3.0-heaptimers-canonical"),
-        put("2.3.0-heaptimers-canonical"),
     ),
 ]
 

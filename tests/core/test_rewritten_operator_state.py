@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups.savepoint import Savepoint, change_max_parallelism, read_savepoint
@@ -47,3 +48,15 @@ def test_what_is_empty_in_merged_files_is_left_out(name: str, tmp_path: Path) ->
     assert kept == [list(one.operator_state()) for one in old.operators]
     (keyed,) = (one for one in new.operators if one.states)
     assert keyed.parallelism == 5
+
+
+def test_states_of_hooks_on_the_master(tmp_path: Path) -> None:
+    """Whose bytes are of whatever class the job has."""
+    old = tmp_path / "old"
+    old.mkdir()
+    operator = sb.operator([sb.subtask()], max_parallelism=128, uid="a")
+    (old / "_metadata").write_bytes(sb.metadata([operator], master_states=[b"hook", b""]))
+    change_max_parallelism(old, 256, tmp_path / "new")
+    operator = sb.operator([sb.subtask()], max_parallelism=256, uid="a")
+    expected = sb.metadata([operator], master_states=[b"hook", b""])
+    assert (tmp_path / "new" / "_metadata").read_bytes() == expected

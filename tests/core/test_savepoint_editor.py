@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -179,6 +181,26 @@ def test_versions(version: int, tmp_path: Path) -> None:
         assert digests(tmp_path / "new") == digests(old)
 
 
+def test_at_a_url(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    old = point("2.3.0-rocksinc-checkpoint").read()
+    store = fsspec.filesystem("memory")
+    try:
+        with SavepointWriter.from_existing_savepoint(old, "memory://edited/new") as writer:
+            writer.add_operator("new", STRING, COUNTS, 128, 3).write("count", "ann", 7)
+        new = read_savepoint("memory://edited/new")
+        with edit(new, tmp_path / "back") as writer:
+            writer.remove_operator("new")
+        with edit(old, tmp_path / "direct"):
+            pass
+        back, direct = read_savepoint(tmp_path / "back"), read_savepoint(tmp_path / "direct")
+        assert [contents(one) for one in back.operators] == [
+            contents(one) for one in direct.operators
+        ]
+    finally:
+        store.rm("/edited", recursive=True)
+
+
 # Names of files
 
 
@@ -340,6 +362,30 @@ def test_an_operator_twice(name: str, tmp_path: Path) -> None:
     assert len(kept) == len(old.metadata.operators)
 
 
+def test_inline_streams_of_one_name(tmp_path: Path) -> None:
+    """In three savepoints, of which one comes back: each is its own; an empty one has no name."""
+    paths = []
+    for number in range(3):
+        subtasks = [
+            sb.subtask(managed_operator=sb.operator_state([("x", 0, [])], stream))
+            for stream in (sb.inline(b"%d" % number, "state"), sb.EMPTY_SEGMENT)
+        ]
+        operators = [
+            sb.operator([subtask], uid=f"{number}{at}", operator_id=bytes([number, at] + [0] * 14))
+            for at, subtask in enumerate((subtasks[0], subtasks[0], subtasks[1]))
+        ]
+        paths.append(sb.write(tmp_path / f"old{number}", operators))
+    with edit(paths[0], tmp_path / "new") as writer:
+        for name in ("10", "20", "11", "12"):
+            writer.add_operator_from(paths[int(name[0])], name)
+    names = [(one.data, one.name) for one in streams(read_savepoint(tmp_path / "new"))]
+    assert [data for data, _ in names] == [b"0", b"0", b"", b"1", b"2", b"1", b""]
+    assert [name for _, name in names[:3]] == ["state", "state", ""]
+    _, _, _, one, two, again, empty = (name for _, name in names)
+    assert one == again
+    assert len({"state", one, two, empty}) == 4
+
+
 def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
     old = written(tmp_path / "old", "a", "b")
     other = written(tmp_path / "other", "c", "d")
@@ -360,9 +406,9 @@ def test_keyed_state_and_names_are_edited_together(tmp_path: Path) -> None:
     assert counts(new) == {operator_id_of("z"): {"ann": 40}, operator_id_of("d"): {}}
     assert [state.name for state in new.operator("z").states] == ["sum"]
     assert str(writer.report()).splitlines()[1:] == [
-        "z: its keyed state changed, renamed from a",
+        "z: its state changed, renamed from a",
         "  sum: 0 entries kept, 1 changed, 0 deleted, 0 added, renamed from count",
-        f"d: its keyed state changed, from {other}",
+        f"d: its state changed, from {other}",
         "  count: 0 entries kept, 0 changed, 1 deleted, 0 added",
         "b: removed",
     ]
@@ -440,6 +486,19 @@ def test_values_of_kryo_stay_with_their_flink(
     assert read_savepoint(tmp_path / "new").version == max(base, other if named != "two" else 0)
 
 
+def test_timers_on_the_heap_beside_rocksdb(tmp_path: Path) -> None:
+    """Raw state, in which no other serializers are than in the managed: it goes to Flink 2."""
+    old = point("1.20.5-heaptimers-checkpoint").read()
+    newer = of_version(tmp_path / "newer", 6)
+    with edit(old, tmp_path / "new") as writer:
+        writer.add_operator_from(newer, "newer")
+    new = read_savepoint(tmp_path / "new")
+    assert (old.version, new.version) == (4, 6)
+    assert [contents(one) for one in new.operators[:-1]] == [
+        contents(one) for one in old.operators
+    ]
+
+
 def test_elements_of_kryo(tmp_path: Path) -> None:
     """Of operator state, which is looked into as far as its header."""
     head, newer = sb.i32(5) + KRYO, of_version(tmp_path / "newer", 6)
@@ -510,9 +569,11 @@ def test_arguments(tmp_path: Path) -> None:
         lambda: writer.change_operator_identifier("a", "d"),
         lambda: writer.add_operator_from(old, "a", "d"),
         lambda: writer.add_operator("d", STRING, COUNTS, 128, 1),
+        writer.__enter__,
     ):
         with pytest.raises(InvalidValueError, match="nothing can be added after the block"):
             late()
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_the_new_savepoint_is_not_in_one_it_is_made_of(tmp_path: Path) -> None:
@@ -547,6 +608,14 @@ def test_two_editors_of_one_savepoint(tmp_path: Path) -> None:
         two.change_operator_identifier("a", "c")
     assert [*counts(tmp_path / "one")] == ids("b")
     assert [*counts(tmp_path / "two")] == ids("c", "b")
+
+
+def test_an_editor_is_one(tmp_path: Path) -> None:
+    with edit(written(tmp_path / "old", "a"), tmp_path / "new") as writer:
+        for way in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(InvalidTypeError, match="a SavepointEditor cannot be copied or pi"):
+                way(writer)
+    assert [*counts(tmp_path / "new")] == ids("a")
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

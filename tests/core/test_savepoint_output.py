@@ -459,7 +459,7 @@ def test_a_block_may_be_entered_once(tmp_path: Path) -> None:
     operator.write("count", KEYS[1], 5)
     with pytest.raises(SavepointError, match="cannot be written: No such file"):
         operator.write("count", KEYS[2], 5)  # after it
-    with pytest.raises(SavepointError, match="after an error"), writer:
+    with pytest.raises(InvalidValueError, match="nothing can be added after the block"), writer:
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["savepoint"]
     (entry,) = read_savepoint(tmp_path / "savepoint").operators[0].entries()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import savepoint_bytes as sb
 from damaged_files import digests
+from hostile_savepoints import watched
 from real_savepoints import POINTS, Point, point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
@@ -260,11 +261,12 @@ def test_hostile_paths(path: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_bytes(b"s")
     handle = sb.operator_state([("x", 0, [])], sb.absolute(path, 1))
     sb.write(copy, [sb.operator([sb.subtask(managed_operator=handle)])])
-    before = digests(tmp_path)
-    with pytest.raises(SavepointError, match=r"it is not known where|files are not there"):
-        relocate(copy, copy)
-    with pytest.raises(SavepointError, match=r"it is not known where|files are not there"):
-        relocate(copy, copy, {JOB: str(tmp_path / "x" / "job")})
+    before, job = digests(tmp_path), str(tmp_path / "x" / "job")
+    for moved in (None, {JOB: job}):
+        refused = pytest.raises(SavepointError, match=r"it is not known where|files are not th")
+        with watched() as seen, refused:
+            relocate(copy, copy, moved)
+        assert {path for _, path in seen} <= {f"{copy}/_metadata", f"{job}/shared/passwd"}
     assert digests(tmp_path) == before
 
 

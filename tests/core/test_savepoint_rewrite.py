@@ -36,9 +36,8 @@ from keygroups.savepoint._rewriter import SavepointRewriter
 from keygroups.savepoint._state import spill
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 
-RAW = "heaptimers-checkpoint"  # raw keyed state
 CHANNELS = "unaligned-checkpoint"  # in-flight data
-READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith((RAW, CHANNELS))]
+READABLE = [one.name for one in (*POINTS, *FORMATS) if not one.name.endswith(CHANNELS)]
 UNKNOWN_KEYS = ("2.3.0-pojo-canonical", "1.20.5-pojo-canonical")
 QUICK = [
     "2.3.0-heap-native",
@@ -244,6 +243,25 @@ def canonical_streams(savepoint: Savepoint) -> dict[tuple[str, int], tuple[Any, 
                 assert data is not None
                 found[operator.operator_id, subtask.index] = (handle.offsets, data)
     return found
+
+
+@pytest.mark.parametrize("flink", ["1.20.5", "2.3.0"])
+def test_timers_on_the_heap(flink: str, tmp_path: Path) -> None:
+    """Raw in a checkpoint of RocksDB, they become what Flink's own savepoint has."""
+    convert_to_canonical(point(f"{flink}-heaptimers-checkpoint").read(), tmp_path / "new")
+    new = read_savepoint(tmp_path / "new")
+    timers = 0
+    for operator in point(f"{flink}-heaptimers-canonical").read().operators:
+        converted = new.operator(operator.operator_id)
+        assert entries_of(converted) == entries_of(operator)
+        timers += sum(entry.timestamp is not None for entry in converted.entries())
+        for expected, task in zip(operator.tasks(), converted.tasks()):
+            theirs, ours = (
+                dict(zip([state.name for state in header.states], header.state_bytes))
+                for header in (one.header(one.handles[0]) for one in (expected, task))
+            )
+            assert ours == theirs
+    assert timers > 20
 
 
 CANONICAL = [one.name for one in POINTS if one.kind == "canonical"]

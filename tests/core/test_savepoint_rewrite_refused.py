@@ -54,11 +54,6 @@ def refused(source: Any, message: str, folder: Path, max_parallelism: int = 64) 
 @pytest.mark.parametrize(
     ("name", "max_parallelism", "message"),
     [
-        (
-            "2.3.0-heaptimers-checkpoint",
-            64,
-            "operator by-string cannot be written anew: .*raw key",
-        ),
         ("2.3.0-unaligned-checkpoint", 64, "operator slow cannot be written .*in-flight data"),
         ("2.3.0-pojo-canonical", 129, r"has keys of POJO\(.*must be a divisor of 128, got 129"),
         ("2.3.0-pojo-canonical", 256, r"has keys of POJO\(.*must be a divisor of 128, got 256"),
@@ -234,15 +229,12 @@ def test_subtasks_that_are_finished(tmp_path: Path) -> None:
 
 
 def test_layouts_of_metadata(tmp_path: Path) -> None:
-    """Of Flink before 1.11, and with states of hooks on the master."""
+    """Of Flink before 1.11."""
     folder = tmp_path / "old"
     folder.mkdir()
     one = sb.operator([sb.subtask(version=2)], uid="a", version=2)
     (folder / "_metadata").write_bytes(sb.metadata([one], version=2))
     refused(folder, "cannot be written anew: version 2 of _metadata", tmp_path)
-    one = sb.operator([sb.subtask()], uid="a")
-    (folder / "_metadata").write_bytes(sb.metadata([one], master_states=[b"hook"]))
-    refused(folder, "cannot be written anew: .* hooks on the master", tmp_path)
 
 
 # Arguments

@@ -418,15 +418,18 @@ def test_raw_timers(tmp_path: Path) -> None:
     assert sum(operator.key_group_bytes().weights) == 11
 
 
-def test_raw_timers_are_not_written_anew(tmp_path: Path) -> None:
-    """They have no header, and their bytes are not those of timers in a savepoint."""
-    operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7)))
+def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
+    """Their time is first there, with its sign flipped; without timers there is no header."""
+    operator = raw(tmp_path, services(b"\x02a\0" + sb.i64(7), b"\x02b\0" + sb.i64(-(2**63))))
     (task,) = operator.tasks()
-    (handle,) = task.handles
-    with pytest.raises(SavepointError, match="raw keyed state has no header"):
-        task.header(handle)
-    with pytest.raises(SavepointError, match=r"raw keyed state .* is not read as bytes"):
-        list(task.framed_entries())
+    name = "_timer_state/event_user-timers"
+    assert list(task.framed_entries()) == [
+        (name, 3, "a", b"\x80" + bytes(6) + b"\7\x02a\0", b""),
+        (name, 3, "b", bytes(8) + b"\x02b\0", b""),
+    ]
+    (task,) = raw(tmp_path / "none", b"").tasks()
+    with pytest.raises(SavepointError, match="raw keyed state without a timer service"):
+        task.header(task.handles[0])
 
 
 def test_no_raw_timers(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import google_crc32c
 import pytest
 import savepoint_bytes as sb
 import sst_bytes
@@ -280,7 +279,7 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
     header = sb.operator_header(lists, rules, compressed=compressed)
     elements = [sb.i64(1), b"money", sb.i64(2), b"entries", sb.i32(1, 3, 4)]
     start = b"\xff\6\0\0sNaPpY" if compressed else b""
-    written = [snappy_chunk(element) if compressed else element for element in elements]
+    written = [sb.snappy_chunk(element) if compressed else element for element in elements]
     offsets = [len(header + start)]
     for element in written[:-1]:
         offsets.append(offsets[-1] + len(element))
@@ -290,14 +289,6 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
     subtask = sb.subtask(managed_operator=sb.operator_state(states, stream))
     (operator,) = read_savepoint(sb.write(folder, [sb.operator([subtask])])).operators
     return [(state.state, state.elements) for state in operator.operator_state()]
-
-
-def snappy_chunk(data: bytes) -> bytes:
-    """A chunk that is not compressed, with the checksum of its data."""
-    checksum: int = google_crc32c.value(data)
-    masked = (checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
-    size = (len(data) + 4).to_bytes(3, "little")
-    return b"\1" + size + masked.to_bytes(4, "little") + data
 
 
 @pytest.mark.parametrize("compressed", [False, True])

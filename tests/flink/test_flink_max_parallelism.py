@@ -49,10 +49,7 @@ pytestmark = [
 OWN: dict[str, int] = {line["name"]: line["maxParallelism"] for line in lines("savepoints")}
 TARGETS = (64, 128, 129, 4096, 32768)
 # Of these points nothing is rewritten, and of POJOs, whose hash is the job's, what divides 128.
-REFUSED = {
-    "heaptimers-checkpoint": "raw keyed state",
-    "unaligned-checkpoint": "in-flight data",
-}
+REFUSED = {"unaligned-checkpoint": "in-flight data"}
 QUICK = {
     *(("2.3.0-heap-canonical", 129), ("2.3.0-rocksinc-checkpoint", 4096)),
     *(("2.3.0-wide-canonical", 128), ("2.3.0-sqlheap-native", 32768)),

@@ -7,7 +7,7 @@ RECORDS; an object with methods is in OBJECTS, its methods in REGISTRY.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -48,7 +48,11 @@ from keygroups.operator_state import (
 )
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
+    KafkaOffsets,
     Operator,
+    OperatorEditor,
+    Savepoint,
+    SavepointEditor,
     SavepointWriter,
     ValueStateDescriptor,
     change_max_parallelism,
@@ -56,7 +60,9 @@ from keygroups.savepoint import (
     describe_sql_state,
     operator_reports,
     read_savepoint,
+    relocate,
 )
+from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.state_keys import (
     VOID_NAMESPACE,
     CompositeKeySerializer,
@@ -159,6 +165,64 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def kafka_offsets(partitions: int) -> KafkaOffsets:
+    return KafkaOffsets({("a", number): 5 for number in range(partitions)})
+
+
+@lru_cache
+def source_operator(partitions: int) -> Operator:
+    path = NewPath().__fspath__()
+    with SavepointWriter(path) as writer:
+        writer.add_source("a", kafka_offsets(partitions), 128, 3)
+    return read_savepoint(path).operator("a")
+
+
+def edited(folder: str, verb: str = "", *arguments: Any) -> SavepointEditor:
+    """Write a savepoint from another, with an edit."""
+    with SavepointWriter.from_existing_savepoint(folder, NewPath()) as editor:
+        if verb:
+            getattr(editor, verb)(*arguments)
+    return editor
+
+
+def as_it_is(element: Any) -> Any:
+    return element
+
+
+def edited_operator_state(verb: str, arguments: Sequence[Any], elements: int) -> None:
+    old = savepoint_folder(elements)
+    with SavepointWriter.from_existing_savepoint(old, NewPath()) as editor:
+        getattr(editor.operator("source"), verb)(*arguments)
+
+
+def edited_of(verb: str, arguments: Sequence[Any], operators: int) -> SavepointEditor:
+    return edited(savepoint_folder(1, operators), verb, *arguments)
+
+
+def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
+    """Edit the keyed state of so many entries."""
+    arguments: dict[str, list[Any]] = {
+        "remove_state": ["tags"],
+        "rename_state": ["count", "number"],
+        "set_ttl": ["count", True, 1_700_000_000_000],
+        "delete_keys": [range(0, n, 2)],
+        "map_entries": ["count", lambda entry: entry._replace(key=-entry.key - 1)],
+    }
+    with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
+        getattr(editor.operator("by-int"), verb)(*arguments[verb])
+    return editor
+
+
+def deleted_one_by_one(n: int) -> None:
+    with SavepointWriter.from_existing_savepoint(written_folder(), NewPath()) as editor:
+        for key in range(n):
+            editor.operator("by-int").delete_keys([key])
+
+
+def relocated(folder: str) -> Savepoint:
+    return relocate(folder, folder)
+
+
 def plan_of(n: int) -> RescalePlan:
     return RescalePlan(n, n // 3, n // 2)
 
@@ -169,6 +233,10 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "DeletedKeys",
+    "EditReport",
+    "EditedOperator",
+    "EditedState",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -177,8 +245,12 @@ RECORDS = {
     "KeyTrace",
     "LogicalType",
     "ModuloComparison",
+    "FileSplit",
+    "KafkaSplit",
     "Operator",
+    "OperatorEditor",
     "OperatorReport",
+    "OperatorStateElement",
     "OperatorStateEntry",
     "OperatorWriter",
     "Pojo",
@@ -191,10 +263,13 @@ RECORDS = {
     "RewrittenState",
     "RoutingCandidate",
     "RoutingInference",
+    "SavepointEditor",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
     "Serializer",
     "SkewReport",
+    "SourceSplits",
+    "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateDescriptor",
@@ -208,6 +283,7 @@ RECORDS = {
     "TimeWindow",
     "TimestampData",
     "TtlValue",
+    "UnknownSplit",
     "Vertex",
     "VertexSkew",
 }
@@ -232,7 +308,10 @@ OBJECTS: list[Callable[[], Any]] = [
     lambda: CompositeKeySerializer(128, INT, STRING, STRING),
     lambda: read_savepoint(savepoint_folder()),
     lambda: read_savepoint(savepoint_folder()).operator("by-int"),
+    lambda: source_operator(3),
     lambda: SavepointWriter(NewPath()),
+    lambda: SavepointWriter.from_existing_savepoint(savepoint_folder(), NewPath()),
+    lambda: OperatorEditor(read_savepoint(written_folder()).operator("by-int")),
     operator_writer,
 ]
 
@@ -253,6 +332,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "has_ttl": [True, False],
     "high": [4],
     "index": [0, 1],
+    "initial_discovery_finished": [True, False],
     "job_id": [None, "0" * 32],
     "key": [5, "a", (1, "a"), INT],
     "key_group": [50],
@@ -297,6 +377,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "start": [0, 2],
     "start_key_group": [43],
     "state": ["cities", "count", "tags"],
+    **{f"{kind}_states": [()] for kind in ("list", "union_list", "broadcast")},
     "states": [{"s": ("UNION", [[1], [2], [3]])}, ["count"], None],
     "subtask": [2],
     "template": [None, (..., "a")],
@@ -324,6 +405,11 @@ ARGUMENTS: dict[str, list[Any]] = {
 }
 """Valid arguments by the name of the parameter; where one will do, it is the first."""
 
+OPERATOR_STATE_VERBS: dict[str, list[Any]] = {
+    "remove_operator_state": ["list"],
+    "rename_operator_state": ["list", "other"],
+    "map_operator_state": ["list", as_it_is],
+}
 REGISTRY: dict[str, Registered] = {
     "assignment.assign_key_to_parallel_operator": Registered(
         lambda n: keygroups.assign_key_to_parallel_operator("\u00e9" * n, 128, 4)
@@ -458,13 +544,119 @@ REGISTRY: dict[str, Registered] = {
         lambda n: convert_to_canonical(written_folder(n), NewPath(), parallelism=5),
         arguments={"savepoint": [written_folder()]},
     ),
+    "savepoint.relocate": Registered(
+        lambda n: relocated(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: relocated(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={
+            "checkpoint": [read_savepoint(savepoint_folder())],
+            "new_folder": [savepoint_folder()],
+        },
+    ),
+    "SavepointWriter.from_existing_savepoint": Registered(
+        lambda n: edited(savepoint_folder(1, n)),
+        more={"of subtasks": lambda n: edited(gs.folder_of(gs.operator_states, n // 4))},
+        arguments={"path": [NewPath()]},
+    ),
+    **{
+        f"SavepointEditor.{name}": Registered(
+            partial(
+                lambda name, given, n: edited(savepoint_folder(1, n), name, *given), name, given
+            ),
+            arguments={
+                "name": ["by-int"],
+                "new_uid": ["by-user"],
+                "other_savepoint": [read_savepoint(savepoint_folder())],
+                "uid": ["by-user"],
+            },
+        )
+        for name, given in {
+            "remove_operator": ["by-int"],
+            "change_operator_identifier": ["by-int", "by-user"],
+            "operator": ["by-int"],
+            "add_operator_from": [savepoint_folder(), "by-int", "by-user"],
+        }.items()
+    },
+    **{
+        f"OperatorEditor.{verb}": Registered(
+            partial(edited_keyed_state, verb),
+            more={"one by one": deleted_one_by_one} if verb == "delete_keys" else {},
+            arguments={
+                "name": ["count"],
+                "new_name": ["number"],
+                "function": [repr],
+                "last_access": [1_700_000_000_000],
+                "has_ttl": [True],
+                "keys": [[1, 2, 3]],
+            },
+        )
+        for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
+    },
+    "OperatorEditor.rewriter": Registered(
+        constant="writes nothing yet",
+        arguments={
+            "folder": [OutputFolder("folder", NewPath().__fspath__())],
+            "new": [read_savepoint(written_folder()).metadata.operators[0]],
+        },
+    ),
+    **{
+        f"OperatorEditor.{verb}": Registered(
+            partial(edited_operator_state, verb, given),
+            arguments={"name": ["list"], "new_name": ["other"], "function": [as_it_is]},
+        )
+        for verb, given in OPERATOR_STATE_VERBS.items()
+    },
+    "OperatorEditor.edited_operator_state": Registered(
+        constant="of the calls above",
+        arguments={"folder": [OutputFolder("folder", NewPath().__fspath__())]},
+    ),
+    "OperatorEditor.close": Registered(constant="sets a mark"),
+    "OperatorEditor.traces": Registered(
+        constant="reads headers alone",
+        arguments={"others": [read_savepoint(savepoint_folder()).operators]},
+    ),
+    "SavepointEditor.report": Registered(
+        lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
+    ),
+    **dict.fromkeys(
+        [
+            "SavepointEditor.add_operator",
+            "SavepointEditor.add_source",
+            "SavepointEditor.from_existing_savepoint",
+        ],
+        Registered(
+            constant="as of a SavepointWriter",
+            arguments={
+                "key_type": [INT, STRING],
+                "states": [NEW_STATES],
+                "source": [kafka_offsets(3)],
+                "path": [NewPath()],
+            },
+        ),
+    ),
     "SavepointWriter.add_operator": Registered(
         lambda n: SavepointWriter(NewPath()).add_operator(
             "a", INT, [ValueStateDescriptor(str(i), LONG) for i in range(n)], 128, 3
         ),
         arguments={"key_type": [INT, STRING], "states": [NEW_STATES]},
     ),
+    "SavepointWriter.add_source": Registered(
+        lambda n: SavepointWriter(NewPath()).add_source("a", kafka_offsets(n), 128, 3),
+        arguments={"source": [kafka_offsets(3)]},
+    ),
+    "savepoint.KafkaOffsets": Registered(
+        kafka_offsets,
+        arguments={"offsets": [{("a", 0): 5}], "stopping_offsets": [{("a", 0): 7}]},
+    ),
     "OperatorWriter.close": Registered(write_entries),
+    "OperatorWriter.write_operator_state": Registered(
+        lambda n: operator_writer().write_operator_state("places", ["a"] * n),
+        arguments={"name": ["places"], "elements": [["a"]], "subtask": [None, 2]},
+    ),
+    "Operator.source_splits": Registered(
+        lambda n: source_operator(n).source_splits(),
+        arguments={"ends": [None, {("a", 0): 5}]},
+    ),
+    "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
     "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
     "Operator.entries": Registered(
         lambda n: list(operator_of(n).entries()),

@@ -66,6 +66,39 @@ def a_new_savepoint(path: str) -> None:
             by_user.write("cities", user, 1, user_key="Berlin")
 
 
+def where_the_stream_goes_on(path: str) -> None:
+    with savepoint.SavepointWriter(path) as writer:
+        operator = writer.add_operator(
+            "rules",
+            None,
+            [],
+            128,
+            parallelism=2,
+            list_states=[savepoint.ListStateDescriptor("places", types.STRING)],
+            broadcast_states=[savepoint.MapStateDescriptor("rules", types.STRING, types.LONG)],
+        )
+        operator.write_operator_state("places", ["a"], subtask=1)
+        operator.write_operator_state("rules", {"limit": 5})
+        earliest = savepoint.SpecialOffset.EARLIEST
+        offsets = savepoint.KafkaOffsets({("clicks", 0): 4711, ("clicks", 1): earliest})
+        writer.add_source("clicks", offsets, 128, parallelism=2)
+    source = savepoint.read_savepoint(path).operator("clicks")
+    assert_type(source.coordinator_state(), bytes | None)
+    found: savepoint.SourceSplits = source.source_splits(ends={("clicks", 0): 5000})
+    for split in found.splits:
+        if isinstance(split, savepoint.KafkaSplit):
+            assert_type(split.lag, int | None)
+        elif isinstance(split, savepoint.FileSplit):
+            assert_type(split.path, str)
+        else:
+            unknown: savepoint.UnknownSplit = split
+            assert_type(unknown.data, bytes)
+
+
+def one_more(element: savepoint.OperatorStateElement) -> object:
+    return element._replace(value=element.value + 1)
+
+
 def a_savepoint_written_anew(path: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.RestoreWarning)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from keygroups._checks import (
@@ -27,6 +27,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.hashing import hash_code
+from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
 from keygroups.savepoint._edits.traces import KeyTrace, key_traces
@@ -43,31 +44,56 @@ _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOp
 _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
 
 
-@dataclass
 class _State:
     """A state as the verbs so far leave it, with the bytes that the header says of it."""
 
-    old_name: str
-    descriptor: StateDescriptor
-    data: bytes
-    steps: list[tuple[StateDescriptor, Step]] = field(default_factory=list)
+    def __init__(self, number: int, descriptor: StateDescriptor, data: bytes) -> None:
+        self.number = number  # in the old header
+        self.old_name = descriptor.name
+        self.descriptor = descriptor
+        self.data = data
+        self.steps: list[tuple[StateDescriptor, Step]] = []
 
 
-class OperatorEditor:
-    """Edits the keyed state of one operator; `SavepointEditor.operator` makes it.
+class OperatorEditor(OperatorStateEditor):
+    """Edits the state of one operator; `SavepointEditor.operator` makes it.
 
     Its verbs are checked when they are called, and done, in that order, when the savepoint is
     written: each sees what those before it leave.
+
+    >>> from tempfile import mkdtemp
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+    >>> from keygroups.types import LONG, STRING
+    >>> folder = mkdtemp()
+    >>> with SavepointWriter(folder + "/old") as writer:
+    ...     counts = [ValueStateDescriptor("cnt", LONG)]
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+    ...     for user in sorted(["ann", "bob", "cid"], key=by_user.key_group):
+    ...         by_user.write("cnt", user, len(user))
+    >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+    >>> with editor as writer:
+    ...     operator = writer.operator("by-user")
+    ...     operator.rename_state("cnt", "count")
+    ...     operator.delete_keys(["bob", "dan"])
+    ...     operator.map_entries("count", lambda entry: entry.value + 1)
+    >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+    >>> sorted((entry.state, entry.key, entry.value) for entry in by_user.entries())
+    [('count', 'ann', 4), ('count', 'cid', 4)]
+    >>> (edited,) = editor.report().operators
+    >>> edited.deleted_keys.without_entries
+    ('dan',)
     """
 
     def __init__(self, operator: Operator) -> None:
-        self._operator = operator
+        super().__init__(operator)
         self._key_bytes = b""
         self._states: dict[str, _State] | None = None  # by their names now, once they are read
         self._old_names: tuple[str, ...] = ()
         self._removed: list[StateDescriptor] = []
         self._keys_to_delete: dict[bytes, Any] = {}  # by their bytes
         self._deleted_from: Serializer | None = None  # that of these keys
+        # That which another delete_keys adds to, unless keys may have become others since.
+        self._deletion: DeleteKeys | None = None
         self._is_changed = self._is_closed = False
 
     def __repr__(self) -> str:
@@ -81,7 +107,7 @@ class OperatorEditor:
     @property
     def states(self) -> tuple[StateDescriptor, ...]:
         """The keyed states as the verbs so far leave them, timers among them."""
-        return tuple(state.descriptor for state in self._read().values())
+        return tuple(state.descriptor for state in self._in_order())
 
     def remove_state(self, name: str) -> None:
         """Remove a state, or timers, with all entries.
@@ -115,10 +141,7 @@ class OperatorEditor:
         size = int.from_bytes(state.data[:2], "big")
         state.data = utf("name of a state", new_name) + state.data[2 + size :]
         state.descriptor = replace(old, name=new_name)
-        # In its place.
-        self._states = {
-            new_name if known == old.name else known: value for known, value in states.items()
-        }
+        states[new_name] = states.pop(old.name)
         self._is_changed = True
 
     def set_ttl(
@@ -188,21 +211,19 @@ class OperatorEditor:
                 f"keys of {serializer} cannot be deleted: the bytes of a map or a set are in an "
                 "order that only Java has"
             )
-        by_bytes: dict[bytes, Any] = {}
-        by_key_group: dict[int | None, set[bytes]] = {}
-        for key in iterate("keys", "keys", keys):
-            key_group, data = self._encoded_key(serializer, key)
-            by_bytes.setdefault(data, key)
-            by_key_group.setdefault(key_group, set()).add(data)
-        if not by_bytes:
+        encoded = [
+            (*self._encoded_key(serializer, key), key) for key in iterate("keys", "keys", keys)
+        ]
+        if not encoded:
             raise InvalidValueError("keys must be at least one, got none")
-        step = DeleteKeys(
-            {key_group: frozenset(encoded) for key_group, encoded in by_key_group.items()}
-        )
-        self._keys_to_delete.update(by_bytes)
+        if self._deletion is None:
+            self._deletion = DeleteKeys({})
+            for state in states.values():
+                self._add(state, self._deletion)
+        for key_group, data, key in encoded:
+            self._deletion.keys.setdefault(key_group, set()).add(data)
+            self._keys_to_delete.setdefault(data, key)
         self._deleted_from = serializer
-        for state in states.values():
-            self._add(state, step)
 
     def map_entries(
         self, name: str, function: MapFunction, *, allow_any_last_access: bool = False
@@ -239,31 +260,43 @@ class OperatorEditor:
                 f"state {descriptor.name!r} cannot be mapped: {error}"
             ) from None
         self._add(state, MapEntries(function, allow))
+        self._deletion = None
 
     def traces(self, others: Iterable[Operator]) -> tuple[KeyTrace, ...] | None:
         """Return where keys that are deleted may be besides, None if none are deleted.
 
-        `others` are the other operators of the savepoint.
+        `others` are the other operators of the savepoint. Raises InvalidTypeError for others.
         """
+        checked = [
+            check_class("others", other, Operator, "operators of a savepoint")
+            for other in iterate("others", "operators", others)
+        ]
         if self._deleted_from is None:
             return None
-        return tuple(key_traces(self._deleted_from, self._operator, self.states, others))
+        return tuple(key_traces(self._deleted_from, self._operator, self.states, checked))
 
     def rewriter(self, folder: OutputFolder, new: OperatorMetadata) -> EditingRewriter:
-        """Return what writes the keyed state anew, after all checks that need no entries."""
-        states = self._read()
+        """Return what writes the keyed state anew, after all checks that need no entries.
+
+        `folder` is that of the new savepoint, `new` what its `_metadata` is to say of the
+        operator. Raises InvalidValueError for windows without their timers and timers of what is
+        gone, InvalidTypeError, and SavepointError as `remove_state`.
+        """
+        check_class("folder", folder, OutputFolder, "the folder of a new savepoint")
+        check_class("new", new, OperatorMetadata, "the metadata of an operator")
+        states = self._in_order()
         self._check_windows()
         header = MergedHeader(
-            tuple(state.descriptor for state in states.values()),
+            tuple(state.descriptor for state in states),
             self._key_bytes,
-            tuple(state.data for state in states.values()),
+            tuple(state.data for state in states),
         )
         plans = {
             state.old_name: StatePlan(number, tuple(state.steps))
-            for number, state in enumerate(states.values())
+            for number, state in enumerate(states)
         }
         new_names: dict[str, str | None] = dict.fromkeys(self._old_names)
-        for state in states.values():
+        for state in states:
             new_names[state.old_name] = state.descriptor.name
         return EditingRewriter(
             folder, self._operator, new, header, plans, new_names, self._keys_to_delete
@@ -286,11 +319,14 @@ class OperatorEditor:
             header = merged_header(operator)
             self._key_bytes = header.key_bytes
             self._states = {
-                state.name: _State(state.name, state, data)
-                for state, data in zip(header.states, header.state_bytes)
+                state.name: _State(number, state, data)
+                for number, (state, data) in enumerate(zip(header.states, header.state_bytes))
             }
             self._old_names = tuple(self._states)
         return self._states
+
+    def _in_order(self) -> list[_State]:
+        return sorted(self._read().values(), key=lambda state: state.number)
 
     def _state(self, name: str) -> _State:
         states = self._read()
@@ -328,33 +364,39 @@ class OperatorEditor:
 
     def _check_windows(self) -> None:
         """Refuse windows without their timers, timers without what they fire for."""
-        left = [state.descriptor for state in self._read().values()]
+        left = _Left(state.descriptor for state in self._read().values())
         for state in self._removed:
-            for other in left:
-                why = _torn(state, other, left)
-                if why:
-                    raise InvalidValueError(
-                        f"states {state.name!r} and {other.name!r} of {self._operator.label} must "
-                        f"go together: {why}"
-                    )
+            for other, why in left.torn(state):
+                raise InvalidValueError(
+                    f"states {state.name!r} and {other!r} of {self._operator.label} must go "
+                    f"together: {why}"
+                )
 
 
-def _torn(removed: StateDescriptor, other: StateDescriptor, left: list[StateDescriptor]) -> str:
-    """Return why a state must not stay without one that was removed, "" if it may."""
-    is_timers, are_timers = removed.kind == _TIMERS, other.kind == _TIMERS
-    if {removed.name, other.name} == {_CONTENTS, _MERGING}:
-        return "each window is in both"
-    if removed.namespace_serializer != other.namespace_serializer:
-        return ""
-    is_window = removed.namespace_serializer != VOID_NAMESPACE
-    if is_window and is_timers and not are_timers:
-        return "a window without its timers never fires, and is never cleaned up"
-    if is_window and is_timers:
-        return "each window may have its timers in either"
-    if not is_timers and are_timers:
-        same = [
-            state for state in left if state.namespace_serializer == other.namespace_serializer
-        ]
-        if removed.name == _CONTENTS or all(state.kind == _TIMERS for state in same):
-            return "the timers would fire on nothing"
-    return ""
+class _Left:
+    """The states that are left, values and timers by their namespace."""
+
+    def __init__(self, states: Iterable[StateDescriptor]) -> None:
+        self._names: set[str] = set()
+        self._values: dict[Serializer, str] = {}  # the name of one
+        self._timers: dict[Serializer, str] = {}
+        for state in states:
+            self._names.add(state.name)
+            of_kind = self._timers if state.kind == _TIMERS else self._values
+            of_kind.setdefault(state.namespace_serializer, state.name)
+
+    def torn(self, removed: StateDescriptor) -> Iterator[tuple[str, str]]:
+        """Yield which states must not stay without one that was removed, and why."""
+        namespace = removed.namespace_serializer
+        timers, value = self._timers.get(namespace), self._values.get(namespace)
+        for name, other in ((_CONTENTS, _MERGING), (_MERGING, _CONTENTS)):
+            if removed.name == name and other in self._names:
+                yield other, "each window is in both"
+        if removed.kind != _TIMERS:
+            if timers is not None and (value is None or removed.name == _CONTENTS):
+                yield timers, "the timers would fire on nothing"
+        elif namespace != VOID_NAMESPACE:
+            if value is not None:
+                yield value, "a window without its timers never fires, and is never cleaned up"
+            if timers is not None:
+                yield timers, "each window may have its timers in either"

@@ -9,8 +9,9 @@ from functools import cached_property
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.operator_state import EditedOperatorState
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
-from keygroups.savepoint._edits.rewriter import EditingRewriter
+from keygroups.savepoint._edits.rewriter import EditedState, EditingRewriter
 from keygroups.savepoint._edits.traces import KeyTrace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
@@ -46,6 +47,7 @@ class CopiedOperator:
         self.operator = self._named(old.uid)
         self.editor: OperatorEditor | None = None
         self.rewriter: EditingRewriter | None = None
+        self.operator_state: EditedOperatorState | None = None
         self.traces: tuple[KeyTrace, ...] | None = None  # of keys that are deleted
 
     def rename(self, uid: str, operator_id: str) -> None:
@@ -79,18 +81,16 @@ class CopiedOperator:
 
     def report(self, operator: str | None) -> EditedOperator:
         """Return what was done to it; it is None if it was removed."""
-        if operator is None or self.rewriter is None:
-            return EditedOperator(operator, self.old_label, self.savepoint.path, self.is_added)
+        states: tuple[EditedState, ...] = ()
         deleted_keys = None
-        if self.traces is not None:
-            deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+        if self.rewriter is not None and operator is not None:
+            states = self.rewriter.edited_states()
+            if self.traces is not None:
+                deleted_keys = DeletedKeys(*self.rewriter.deleted_keys(), self.traces)
+        if self.operator_state is not None:
+            states += self.operator_state.states
         return EditedOperator(
-            operator,
-            self.old_label,
-            self.savepoint.path,
-            self.is_added,
-            self.rewriter.edited_states(),
-            deleted_keys,
+            operator, self.old_label, self.savepoint.path, self.is_added, states, deleted_keys
         )
 
 
@@ -206,6 +206,10 @@ class CopiedOperators:
             if copied.rewriter is not None:
                 metadata = with_keyed_state(metadata, copied.rewriter.written)
                 self.names += copied.rewriter.file_names
+            if copied.editor is not None:
+                copied.operator_state = copied.editor.edited_operator_state(folder)
+                metadata = copied.operator_state.of(metadata)
+                self.names += copied.operator_state.file_names
             yield write_operator(metadata, version, copied_by[key])
         self.names += copies.names
 

@@ -50,7 +50,7 @@ class EditedOperator:
         if self.operator is None:
             yield f"{old}: removed"
             return
-        what = "its keyed state changed" if self.states else "copied as it is"
+        what = "its state changed" if self.states else "copied as it is"
         if self.old_operator is None:
             what = "new"
         elif self.is_added:

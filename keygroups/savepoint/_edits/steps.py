@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -121,7 +121,7 @@ def _all_of(entries: Iterable[Framed], apply: Apply) -> Iterator[Framed]:
 class DeleteKeys(Step):
     """Deletes keys; `keys` are their bytes by key group, or by None if their hash is not known."""
 
-    keys: Mapping[int | None, frozenset[bytes]]
+    keys: dict[int | None, set[bytes]]
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
@@ -144,7 +144,7 @@ class DeleteKeys(Step):
         return apply
 
 
-ReadKey = Callable[[bytes, "frozenset[bytes]"], "bytes | None"]
+ReadKey = Callable[[bytes, "set[bytes]"], "bytes | None"]
 
 
 def _key_reader(state: StateDescriptor) -> ReadKey:
@@ -154,7 +154,7 @@ def _key_reader(state: StateDescriptor) -> ReadKey:
     write = state.key_serializer.write_key or state.key_serializer.write
     whole = _unreadable_key_reader(state, start)
 
-    def find(key: bytes, keys: frozenset[bytes]) -> bytes | None:
+    def find(key: bytes, keys: set[bytes]) -> bytes | None:
         if read is None:
             encoded = whole(key)
             return encoded if encoded in keys else None

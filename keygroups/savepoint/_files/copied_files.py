@@ -27,7 +27,7 @@ class CopiedFiles:
         self.names: list[str] = []
         self._folder = folder
         self._taken = {METADATA}
-        self._inline: set[str] = set()
+        self._inline: dict[str, dict[str, str]] = {}  # names, by whose they are
 
     def of(self, files: Files) -> Callable[[StreamHandle], StreamHandle]:
         """Return a function that copies a stream, and returns its handle in the new folder.
@@ -35,19 +35,16 @@ class CopiedFiles:
         That is the same one if it has not changed.
         """
         copies: dict[StreamHandle, StreamHandle] = {}
-        others = frozenset(self._inline)
-        own: dict[str, str] = {}
+        renamed: dict[str, str] = {}
 
         def copied(stream: StreamHandle) -> StreamHandle:
             if stream.data is None:
                 if stream not in copies:
                     copies[stream] = self._copy(files, stream)
                 return copies[stream]
-            if stream.name not in others:
-                self._inline.add(stream.name)
+            if not stream.name or self._inline.setdefault(stream.name, renamed) is renamed:
                 return stream
-            name = own.setdefault(stream.name, str(uuid4()))
-            return replace(stream, name=name)
+            return replace(stream, name=renamed.setdefault(stream.name, str(uuid4())))
 
         return copied
 

@@ -14,10 +14,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from keygroups._checks import show
 from keygroups.errors import (
+    InvalidTypeError,
     InvalidValueError,
     KeyGroupsError,
     LeftoverWarning,
@@ -277,7 +278,14 @@ class FolderWriter(ABC):
         self._folder = OutputFolder(name, check_path(name, path))
         self._is_written = self._is_over = False
 
+    def __reduce__(self) -> NoReturn:
+        raise InvalidTypeError(
+            f"a {type(self).__name__} cannot be copied or pickled, as it is one folder that it "
+            "writes: its tasks can"
+        )
+
     def __enter__(self: W) -> W:
+        self._check_open()
         for folder in self._folder.leftovers():
             warnings.warn(
                 f"{printable(str(folder))} was left by a writer that was killed, unless one is at "
@@ -306,7 +314,7 @@ class FolderWriter(ABC):
                 self._folder.remove()
 
     def _check_open(self) -> None:
-        """Refuse to add anything after the `with` block."""
+        """Refuse to write anything after the `with` block."""
         if self._is_over:
             raise InvalidValueError(f"{self._folder.path}: nothing can be added after the block")
 

@@ -37,8 +37,6 @@ _NULL, _INLINE, _RELATIVE, _CANONICAL, _OPERATOR_STATE = (
     )
 )
 _NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
-
-
 _PATH_OF_FILE, _PATH_OF_SEGMENT = 9, 21  # where it is in the bytes of a handle
 _MASTER_STATE = MASTER_STATE_MAGIC.to_bytes(4, "big")
 
@@ -50,7 +48,7 @@ Streams = Callable[[StreamHandle], StreamHandle]
 Replace = Callable[["StreamHandle | OperatorStateHandle | str", bytes], "bytes | None"]
 """Returns the bytes for a handle or the path of a folder, which was read from others.
 
-None is for those; all is replaced of which a part would be.
+None keeps them. With a handle that is replaced goes all that is in it.
 """
 
 

@@ -68,9 +68,9 @@ class KafkaOffsets:
 
     The splits of the readers and the state of the coordinator are written together: the first
     alone are read twice, the second alone are read by nobody. The version of the coordinator's
-    state is 2, which flink-connector-kafka 3.1 to 5.0 reads, by its source; 3.0 and the connector
-    in Flink 1.16 and older refuse it. The state of the older FlinkKafkaConsumer, a union list
-    `topic-partition-offset-states` of Kryo's objects, is not written.
+    state is 2, which flink-connector-kafka 3.1 to 5.0 reads, by its source; 3.0 refuses it. The
+    state of the older FlinkKafkaConsumer, a union list `topic-partition-offset-states` of Kryo's
+    objects, is not written.
 
     Raises InvalidValueError for no partition, for one that is there twice, for a name that is no
     topic's, an offset out of bounds, a stopping offset of a partition that is not in `offsets`, of

@@ -168,7 +168,7 @@ def _with_lag(source: SourceSplits, ends: Mapping[Partition, int]) -> SourceSpli
     for split in source.splits:
         if not isinstance(split, KafkaSplit):
             raise InvalidValueError(
-                f"ends must be None, as the source is not Kafka's: {show(split)}"
+                f"ends must be None for a source that is not Kafka's, got {show(split)}"
             )
         end = ends.get((split.topic, split.partition))
         lag = None

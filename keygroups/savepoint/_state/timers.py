@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import replace
+from typing import NamedTuple
 
-from keygroups._serializers.base import TRUNCATED, read_versioned_snapshot
+from keygroups._checks import LONG_MIN
+from keygroups._serializers.base import (
+    SNAPSHOT_START,
+    TRUNCATED,
+    Serializer,
+    UnknownSerializer,
+    read_versioned_snapshot,
+)
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups._serializers.scalars import LONG
+from keygroups._serializers.data_output import i64
+from keygroups._serializers.scalars import LONG, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._state.entries import Entry, EntryReader, StateEntry
+from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.format import Selection
-from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
+from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
 from keygroups.savepoint._state.key_group_streams import OffsetFormat, key_group_spans
-from keygroups.savepoint._state.layouts import Layout
+from keygroups.savepoint._state.layouts import Layout, layout_of
 
 _MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable
 _VERSION = 2  # of InternalTimerServiceSerializationProxy
 _KIND = "PRIORITY_QUEUE"
+_TIME_BYTES = 8  # at the end of a timer
 
 
 class RawTimers(OffsetFormat):
@@ -29,60 +39,81 @@ class RawTimers(OffsetFormat):
     """
 
     def header(self) -> KeyedHeader:
-        """Raise SavepointError: raw state has none."""
-        raise self._error()
+        """Return the header that a canonical savepoint has for the same timers.
+
+        Raises SavepointError where there are none.
+        """
+        services = self._first_services()
+        if not services:
+            raise SavepointError(
+                f"{self._files.base}: raw keyed state without a timer service does not say what "
+                "its keys are"
+            )
+        states = tuple(service.state for service in services)
+        key_bytes = services[0].key_bytes
+        data = tuple(service.state_bytes() for service in services)
+        return KeyedHeader(False, states[0].key_serializer, states, 0, key_bytes, data)
 
     def states(self) -> list[StateDescriptor]:
         """Read the states of the timers, which each key group repeats."""
+        return [service.state for service in self._first_services()]
+
+    def _first_services(self) -> list[_Service]:
         with self._files.open(self._handle.stream) as stream:
             for _, start, end in key_group_spans(self._handle):
-                return [state for state, _ in _services(stream, start, end, self._context)]
+                return [*_services(stream, start, end, self._context)]
         return []
-
-    def entries(self, selection: Selection) -> Iterator[StateEntry]:
-        """Yield the timers that are wanted, one key group after the other."""
-        with self._files.open(self._handle.stream) as stream:
-            for key_group, start, end in key_group_spans(self._handle):
-                if key_group not in selection.key_groups:
-                    continue
-                for state, timers in _services(stream, start, end, self._context):
-                    if not selection.has(state.name):
-                        continue
-                    for (key, namespace, timestamp), size in timers:
-                        yield StateEntry(
-                            state.name,
-                            _KIND,
-                            key_group,
-                            selection.subtask,
-                            key,
-                            namespace,
-                            None,
-                            None,
-                            None,
-                            timestamp,
-                            size,
-                        )
 
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
-        raise self._error()
+        with self._files.open(self._handle.stream) as stream:
+            for key_group, start, end in key_group_spans(self._handle):
+                if key_group not in selection.key_groups:
+                    continue
+                for service in _services(stream, start, end, self._context):
+                    if not selection.has(service.state.name):
+                        continue
+                    read = reader_of(layout_of(service.state)).framed
+                    for timer in service.timers:
+                        yield read(key_group, _framed(timer), b"")
 
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of what tells of the timer services."""
         _, start, end = next(key_group_spans(self._handle))
         services = _services(stream, start, end, self._context)
-        return end - start - sum(size for _, timers in services for _, size in timers)
+        return end - start - sum(len(timer) for service in services for timer in service.timers)
 
-    def _error(self) -> SavepointError:
-        return SavepointError(
-            f"{self._files.base}: raw keyed state has no header, and is not read as bytes here"
+
+class _Service(NamedTuple):
+    """The timers of a timer service in a key group, of one time, as bytes.
+
+    `key_bytes` and `namespace_bytes` are the snapshots of their serializers.
+    """
+
+    state: StateDescriptor
+    key_bytes: bytes
+    namespace_bytes: bytes
+    timers: list[bytes]
+
+    def state_bytes(self) -> bytes:
+        """Return what a header says of the timers, with the snapshots as they are here."""
+        start = len(SNAPSHOT_START)
+        key, namespace = (
+            UnknownSerializer("", data[start:]) for data in (self.key_bytes, self.namespace_bytes)
         )
+        return write_state(replace(self.state, key_serializer=key, namespace_serializer=namespace))
+
+
+def _framed(timer: bytes) -> bytes:
+    """Return a timer as the key of an entry: its time, with the sign flipped, is first there."""
+    time, _ = read_long(timer, len(timer) - _TIME_BYTES)
+    return i64(time ^ LONG_MIN) + timer[:-_TIME_BYTES]
 
 
 def _services(
     stream: OpenStream, start: int, end: int, context: ReadingContext
-) -> Iterator[tuple[StateDescriptor, list[tuple[tuple[Any, ...], int]]]]:
+) -> Iterator[_Service]:
     """Yield the timers of each timer service in a key group, of event and of processing time.
 
     Flink: InternalTimerServiceSerializationProxy.read,
@@ -93,7 +124,7 @@ def _services(
     cursor.expect("version of raw timers", cursor.i32(), _VERSION)
     for _ in range(cursor.count(22)):
         name = cursor.utf()
-        key, namespace = read_versioned_snapshot(cursor), read_versioned_snapshot(cursor)
+        (key, key_bytes), (namespace, namespace_bytes) = _snapshot(cursor), _snapshot(cursor)
         read = TupleSerializer([key, namespace, LONG]).read
         for time in ("event", "processing"):
             state = StateDescriptor(f"_timer_state/{time}_{name}", _KIND, key, namespace, None)
@@ -102,9 +133,16 @@ def _services(
                 if read is None:
                     raise cursor.error(f"{state} takes the job's own classes to read")
                 try:
-                    timer, pos = read(cursor.data, cursor.pos)
+                    _, pos = read(cursor.data, cursor.pos)
                 except (*TRUNCATED, ValueError) as error:
                     raise cursor.error(f"no timer of {state}: {error}") from None
-                timers.append((timer, pos - cursor.pos))
+                timers.append(cursor.data[cursor.pos : pos])
                 cursor.pos = pos
-            yield state, timers
+            yield _Service(state, key_bytes, namespace_bytes, timers)
+
+
+def _snapshot(cursor: Cursor) -> tuple[Serializer, bytes]:
+    """Read a snapshot; return it with its bytes as a header has them."""
+    start = cursor.pos
+    serializer = read_versioned_snapshot(cursor)
+    return serializer, SNAPSHOT_START + cursor.data[start : cursor.pos]

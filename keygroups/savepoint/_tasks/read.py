@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
-from itertools import chain
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._files.files import Files
@@ -45,14 +44,17 @@ class ReadTask:
         return merge(*of_handles, key=lambda entry: entry.key_group)
 
     def framed_entries(self, has_keys: bool = True) -> Iterator[FramedEntry]:
-        """Return the entries as bytes, those of one handle after those of the other.
+        """Return the entries as bytes, one key group after the other.
 
-        Without `has_keys` a key may be None. Raises SavepointError where there is raw state too.
+        Without `has_keys` a key may be None.
         """
-        return chain.from_iterable(
+        of_handles = [
             self._format(handle).framed_entries(self._selection(handle), has_keys)
             for handle in self.handles
-        )
+        ]
+        if len(of_handles) == 1:
+            return of_handles[0]
+        return merge(*of_handles, key=lambda entry: entry.key_group)
 
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
@@ -60,7 +62,7 @@ class ReadTask:
             yield from keyed.states()
 
     def header(self, handle: KeyedHandle) -> KeyedHeader:
-        """Read the header of managed state."""
+        """Read the header of the state behind a handle."""
         return self._format(handle).header()
 
     def split(self, size: int) -> Iterator[ReadTask]:

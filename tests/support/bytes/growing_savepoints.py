@@ -37,6 +37,15 @@ def subtasks(count: int) -> bytes:
     return sb.operator(tasks, parallelism=count, max_parallelism=2 * count)
 
 
+def operator_states(count: int) -> bytes:
+    """Each of a subtask, and inline."""
+    tasks = [
+        sb.subtask(index, raw_operator=sb.operator_state([], sb.inline(b"x", str(index))))
+        for index in range(count)
+    ]
+    return sb.operator(tasks, parallelism=count, max_parallelism=count)
+
+
 def key_groups(count: int) -> bytes:
     """Of one subtask in the canonical format, each without an entry."""
     header = sb.keyed_header(INT, [])
@@ -89,7 +98,8 @@ def partitions(count: int) -> bytes:
 
 
 @lru_cache
-def _folder(write: Callable[[int], bytes], count: int) -> str:
+def folder_of(write: Callable[[int], bytes], count: int) -> str:
+    """Return the folder of a savepoint with so much."""
     folder = TemporaryDirectory(prefix="keygroups-savepoint-")
     atexit.register(folder.cleanup)
     sb.write(Path(folder.name), [write(count)])
@@ -98,5 +108,5 @@ def _folder(write: Callable[[int], bytes], count: int) -> str:
 
 def operator_of(write: Callable[[int], bytes], count: int) -> Operator:
     """Read the operator of so much."""
-    (operator,) = read_savepoint(_folder(write, count)).operators
+    (operator,) = read_savepoint(folder_of(write, count)).operators
     return operator

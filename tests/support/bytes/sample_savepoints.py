@@ -67,7 +67,9 @@ class NewPath:
 
 def operator_writer(writer: SavepointWriter | None = None) -> OperatorWriter:
     """Return what writes the states above under Integer keys."""
-    return (writer or SavepointWriter(NewPath())).add_operator("by-int", INT, NEW_STATES, 128, 3)
+    return (writer or SavepointWriter(NewPath())).add_operator(
+        "by-int", INT, NEW_STATES, 128, 3, list_states=[ListStateDescriptor("places", STRING)]
+    )
 
 
 @lru_cache

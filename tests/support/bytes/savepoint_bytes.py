@@ -11,6 +11,8 @@ import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import google_crc32c
+
 NO_PROPERTIES = bytes.fromhex("aced000570")  # a Java object stream with a null in it
 
 BASE = "org.apache.flink.api.common.typeutils.base."
@@ -306,3 +308,11 @@ def snappy_literal(data: bytes) -> bytes:
     """A Snappy block of one literal of up to 60 bytes."""
     assert 0 < len(data) <= 60
     return bytes([len(data), len(data) - 1 << 2]) + data
+
+
+def snappy_chunk(data: bytes) -> bytes:
+    """A chunk that is not compressed, with the checksum of its data."""
+    checksum: int = google_crc32c.value(data)
+    masked = (checksum >> 15 | checksum << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF
+    size = (len(data) + 4).to_bytes(3, "little")
+    return b"\1" + size + masked.to_bytes(4, "little") + data

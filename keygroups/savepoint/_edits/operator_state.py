@@ -1,0 +1,476 @@
+"""Collects what is to be done to the operator state of an operator, and writes it anew."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from keygroups._checks import check_callable, check_str, show
+from keygroups._serializers.base import TRUNCATED, Serializer, check_writable
+from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_output import utf
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupsError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint._edits.rewriter import EditedState
+from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._files.feed import header_cursor
+from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
+from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._sources.source_splits import READER_STATE
+from keygroups.savepoint._state.new_states import check_state_name
+from keygroups.savepoint._state.operator_state import (
+    ElementSpans,
+    OperatorStateHeader,
+    check_mode,
+    read_element,
+    read_operator_state_header,
+)
+from keygroups.savepoint._state.operator_state_writer import (
+    NewOperatorState,
+    broadcast_bytes,
+    operator_state_handle,
+    operator_state_header,
+)
+from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
+
+
+class OperatorStateElement(NamedTuple):
+    """One element of an operator state, or one entry of a broadcast state.
+
+    `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST, `subtask` who has it, `key` that of an entry,
+    None for an element of a list.
+    """
+
+    state: str
+    mode: str
+    subtask: int
+    key: Any
+    value: Any
+
+
+MapElement = Callable[[OperatorStateElement], Any]
+
+
+class _State:
+    """A state as the verbs so far leave it, with the functions to call and its names by then."""
+
+    def __init__(self, old_name: str, mode: str) -> None:
+        self.old_name = old_name
+        self.mode = mode
+        self.functions: list[tuple[str, MapElement]] = []
+
+
+@dataclass(frozen=True)
+class EditedOperatorState:
+    """What was written: the handles that are new, by subtask, None for no state left."""
+
+    handles: Mapping[int, OperatorStateHandle | None]
+    states: tuple[EditedState, ...]
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files that were written."""
+        streams = [handle.stream for handle in self.handles.values() if handle is not None]
+        return [stream.path for stream in streams if stream.data is None]
+
+    def of(self, operator: OperatorMetadata) -> OperatorMetadata:
+        """Return an operator with it."""
+        subtasks = tuple(
+            replace(subtask, managed_operator=self.handles[subtask.index])
+            if subtask.index in self.handles
+            else subtask
+            for subtask in operator.subtasks
+        )
+        return replace(operator, subtasks=subtasks)
+
+
+class OperatorStateEditor:
+    """Edits the operator state of one operator: list, union and broadcast states.
+
+    Raw operator state stays as it is. That of a source is not edited: what its readers have and
+    what its coordinator knows go together.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._operator_states: dict[str, _State] | None = None  # by their names now
+        self._removed_operator_states: list[_State] = []
+        self._edited_operator_states: set[str] = set()  # their old names
+
+    def remove_operator_state(self, name: str) -> None:
+        """Remove a list, union or broadcast state, with all elements.
+
+        Raises InvalidValueError for a state that is not there, and for the splits of a source;
+        InvalidTypeError; SavepointError where `_metadata` and the state do not agree.
+        """
+        state = self._operator_state(name)
+        states = self._read_operator_states()
+        del states[str.__str__(name)]
+        self._removed_operator_states.append(state)
+        self._edited_operator_states.add(state.old_name)
+
+    def rename_operator_state(self, name: str, new_name: str) -> None:
+        """Give a list, union or broadcast state another name, by which the job then finds it.
+
+        Raises what `remove_operator_state` raises, and InvalidValueError for a name that is
+        taken, that Flink keeps for itself, or that of the splits of a source.
+        """
+        state = self._operator_state(name)
+        new_name = check_state_name(new_name)
+        states = self._read_operator_states()
+        if new_name in states or new_name == READER_STATE.name:
+            raise InvalidValueError(f"new_name must be of no other state, got {show(new_name)}")
+        self._operator_states = {
+            new_name if other is state else known: other for known, other in states.items()
+        }
+        self._edited_operator_states.add(state.old_name)
+
+    def map_operator_state(self, name: str, function: MapElement) -> None:
+        """Call a function with each element of a list, union or broadcast state.
+
+        `function` takes an OperatorStateElement and returns a new value for it; DELETE; or
+        elements, which are an OperatorStateElement, a list of them or an iterator:
+        `element._replace(value=...)`, of a broadcast state also with another key. What is equal
+        to what was there is kept as it is. Each subtask has its own elements, of a broadcast
+        state all of them: the function is called with each.
+
+        Raises what `remove_operator_state` raises, and UnsupportedKeyTypeError where only the
+        job's classes read or write the elements. When it is written: what the function raises,
+        and InvalidTypeError or InvalidValueError for what it returns, as
+        `OperatorWriter.write_operator_state` raises them.
+        """
+        state = self._operator_state(name)
+        check_callable("function", function)
+        for _, handle in self._handles():
+            with self._opened(handle) as (_, _, header):
+                info = header.infos.get(state.old_name)
+            if info is not None:
+                _check_mappable(_new_state(name, state.mode, info))
+        state.functions.append((str.__str__(name), function))
+        self._edited_operator_states.add(state.old_name)
+
+    def edited_operator_state(self, folder: OutputFolder) -> EditedOperatorState:
+        """Write the streams in which something changes, and return what there is then."""
+        counts: dict[str, Counter[str]] = {
+            name: Counter() for name in self._edited_operator_states
+        }
+        handles: dict[int, OperatorStateHandle | None] = {}
+        new_names: dict[str, str | None] = {
+            state.old_name: None for state in self._removed_operator_states
+        }
+        for name, state in (self._operator_states or {}).items():
+            new_names[state.old_name] = name
+        for subtask, handle in self._handles() if self._edited_operator_states else ():
+            if any(name in self._edited_operator_states for name, _, _ in handle.states):
+                new = self._edited(subtask, handle, new_names, counts, folder)
+                if new is not handle:
+                    handles[subtask] = new
+        states = tuple(
+            EditedState(name, None, None, None, None, None)
+            if new_names[name] is None
+            else EditedState(
+                name,
+                new_names[name],
+                counts[name]["kept"],
+                counts[name]["changed"],
+                counts[name]["deleted"],
+                counts[name]["added"],
+            )
+            for name in new_names
+            if name in counts
+        )
+        return EditedOperatorState(handles, states)
+
+    def _handles(self) -> Iterator[tuple[int, OperatorStateHandle]]:
+        """Yield the handles of managed operator state that have bytes, by subtask."""
+        for subtask in self._operator._subtasks:
+            handle = subtask.managed_operator
+            if handle is not None and handle.stream.size:
+                yield subtask.index, handle
+
+    def _read_operator_states(self) -> dict[str, _State]:
+        if self._operator_states is None:
+            self._operator_states = {
+                name: _State(name, mode)
+                for _, handle in self._handles()
+                for name, mode, _ in handle.states
+            }
+        return self._operator_states
+
+    def _operator_state(self, name: str) -> _State:
+        states = self._read_operator_states()
+        state = states.get(check_str("name", name))
+        if state is None:
+            raise InvalidValueError(
+                f"name must be of an operator state of {self._operator.label}, which has "
+                f"{', '.join(states) or 'none'}, got {show(name)}"
+            )
+        if state.old_name == READER_STATE.name:
+            raise InvalidValueError(
+                f"{READER_STATE.name} of {self._operator.label} cannot be edited, as its "
+                "coordinator knows which splits are assigned: remove_operator and add_source "
+                "write both anew"
+            )
+        return state
+
+    @contextmanager
+    def _opened(
+        self, handle: OperatorStateHandle
+    ) -> Iterator[tuple[OpenStream, ElementSpans, OperatorStateHeader]]:
+        operator = self._operator
+        with operator._files.open(handle.stream) as stream:
+            spans = ElementSpans(stream, handle, is_raw=False)
+            cursor = header_cursor(stream, spans.header_size, operator._context)
+            header = read_operator_state_header(cursor)
+            for name, mode, starts in handle.states:
+                check_mode(stream, header.infos.get(name), name, mode, starts)
+            yield stream, spans, header
+
+    def _edited(
+        self,
+        subtask: int,
+        handle: OperatorStateHandle,
+        new_names: Mapping[str, str | None],
+        counts: Mapping[str, Counter[str]],
+        folder: OutputFolder,
+    ) -> OperatorStateHandle | None:
+        """Return the handle of the new state of a subtask, the one it has if nothing changes."""
+        with self._opened(handle) as (stream, spans, header):
+            name = stream.name
+            elements = {
+                state: [*spans.elements(starts, header.is_compressed)]
+                for state, _, starts in handle.states
+                if new_names[state] is not None
+            }
+        functions = {
+            state.old_name: state.functions for state in self._read_operator_states().values()
+        }
+        is_same = len(elements) == len(handle.states)
+        written = []
+        for old_name, mode, _ in handle.states:
+            new_name = new_names[old_name]
+            if new_name is None:
+                continue
+            there = [data for _, data in elements[old_name]]
+            if functions[old_name]:
+                info = header.infos.get(old_name)
+                if info is None:
+                    raise SavepointError(
+                        f"{name}: operator state {show(old_name)} is not in the header"
+                    )
+                state = _new_state(old_name, mode, info)
+                _check_mappable(state)
+                mapping = _Mapping(name, state, subtask, functions[old_name], counts[old_name])
+                is_broadcast = mode == "BROADCAST"
+                mapped = mapping.mapped_broadcast if is_broadcast else mapping.mapped_list
+                new = mapped(elements[old_name])
+                is_same = is_same and new == there
+                there = new
+            elif old_name in counts:
+                counts[old_name]["kept"] += _size(name, mode, elements[old_name])
+            is_same = is_same and new_name == old_name
+            written.append((new_name, mode, there))
+        if is_same:
+            return handle
+        if not written:
+            return None
+        infos: dict[str, list[bytes]] = {"OPERATOR": [], "BROADCAST": []}
+        for old_name, info in header.infos.items():
+            new_name = new_names.get(old_name, old_name)
+            if new_name is not None:
+                infos[info.backend_type].append(_renamed(info, new_name))
+        data = operator_state_header(infos["OPERATOR"], infos["BROADCAST"], header.version)
+        file_name = f"{self._operator.operator_id}-{subtask}-operator-state-{uuid.uuid4().hex}"
+        return operator_state_handle(data, written, folder, file_name)
+
+
+def _size(name: str, mode: str, elements: Sequence[tuple[int, bytes]]) -> int:
+    """Return how many elements or entries there are."""
+    if mode != "BROADCAST":
+        return len(elements)
+    return sum(Cursor(data, name, offset).count() for offset, data in elements)
+
+
+def _renamed(info: StateInfo, name: str) -> bytes:
+    size = int.from_bytes(info.data[:2], "big")
+    return utf("name of a state", name) + info.data[2 + size :]
+
+
+def _new_state(name: str, mode: str, info: StateInfo) -> NewOperatorState:
+    key = info.serializers[KEY] if info.backend_type == "BROADCAST" else None
+    return NewOperatorState(name, mode, info.serializers[VALUE], key)
+
+
+def _check_mappable(state: NewOperatorState) -> None:
+    for serializer in (state.key_serializer, state.serializer):
+        if serializer is not None:
+            if serializer.read is None:
+                raise UnsupportedKeyTypeError(
+                    f"{state} cannot be mapped: a value of {serializer} cannot be read here"
+                )
+            try:
+                check_writable(serializer)
+            except UnsupportedKeyTypeError as error:
+                raise UnsupportedKeyTypeError(f"{state} cannot be mapped: {error}") from None
+
+
+class _Mapping:
+    """Calls functions with the elements of a state in one subtask, and counts what they do.
+
+    An element is the bytes of its key, none in a list, and those of its value.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        state: NewOperatorState,
+        subtask: int,
+        functions: Iterable[tuple[str, MapElement]],
+        counts: Counter[str],
+    ) -> None:
+        self._name = name
+        self._state = state
+        self._subtask = subtask
+        self._functions = functions
+        self._counts = counts
+
+    def mapped_list(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
+        """Return the elements of a list state that are there then; each has its offset."""
+        return [value for at, old in elements for _, value in self._mapped(at, b"", old)]
+
+    def mapped_broadcast(self, elements: Iterable[tuple[int, bytes]]) -> list[bytes]:
+        """Return the bytes of a broadcast state that is there then."""
+        return [broadcast_bytes(self._entries(at, data)) for at, data in elements]
+
+    def _entries(self, offset: int, data: bytes) -> Iterator[tuple[bytes, bytes]]:
+        assert self._state.key_serializer is not None
+        cursor = Cursor(data, self._name, offset)
+        keys = set()
+        for _ in range(cursor.count()):
+            start = cursor.pos
+            key, value = (
+                _taken(cursor, serializer)
+                for serializer in (self._state.key_serializer, self._state.serializer)
+            )
+            for entry in self._mapped(offset + start, key, value):
+                if entry[0] in keys:
+                    raise InvalidValueError(
+                        f"{self._state} must have each key once, got "
+                        f"{show(self._element(self._state.name, offset, *entry).key)} twice"
+                    )
+                keys.add(entry[0])
+                yield entry
+        cursor.expect_end("the entries of a broadcast state")
+
+    def _mapped(self, offset: int, key: bytes, value: bytes) -> list[tuple[bytes, bytes]]:
+        """Return what comes in the place of an element, after all functions."""
+        old = key, value
+        elements = [old]
+        for name, function in self._functions:
+            elements = [
+                new
+                for element in elements
+                for new in self._called(name, function, offset, element)
+            ]
+        if not elements:
+            self._counts["deleted"] += 1
+            return []
+        self._counts["kept" if old in elements else "changed"] += 1
+        self._counts["added"] += len(elements) - 1
+        return elements
+
+    def _called(
+        self, name: str, function: MapElement, offset: int, old: tuple[bytes, bytes]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        element = self._element(name, offset, *old)
+        try:
+            result = function(element)
+            given = _elements_of(result)
+            if given is not None:
+                given = [*given]
+        except Exception as error:
+            note = f"map_operator_state: {_named(element)}"
+            error.__notes__ = [*getattr(error, "__notes__", ()), note]
+            raise
+        if result is DELETE:
+            return
+        for new in [element._replace(value=result)] if given is None else given:
+            yield self._encoded(name, new, offset, old)
+
+    def _encoded(
+        self, name: str, new: Any, offset: int, old: tuple[bytes, bytes]
+    ) -> tuple[bytes, bytes]:
+        """Return an element as bytes, those that were there if it is the same."""
+        # The function may have changed the value in place, so it is read once more.
+        before = self._element(name, offset, *old)
+        if not isinstance(new, OperatorStateElement):
+            raise InvalidTypeError(
+                f"{_named(before)}: elements must each be an OperatorStateElement, got {show(new)}"
+            )
+        if new[:3] != before[:3]:
+            raise InvalidValueError(
+                f"{_named(before)}: an element must stay in its state and subtask, got "
+                f"{_named(new)}"
+            )
+        if self._state.key_serializer is None and new.key is not None:
+            raise InvalidValueError(
+                f"{_named(before)}: key must be None in a list, got {show(new.key)}"
+            )
+        encoded = self._bytes(new)
+        with suppress(KeyGroupsError):
+            # What was there may have other bytes that mean the same, such as a map's.
+            if encoded == self._bytes(before):
+                return old
+        return encoded
+
+    def _bytes(self, element: OperatorStateElement) -> tuple[bytes, bytes]:
+        if self._state.key_serializer is None:
+            return b"", self._state.encoded(element.value)
+        return self._state.encoded_entry(element.key, element.value)
+
+    def _element(self, name: str, offset: int, key: bytes, value: bytes) -> OperatorStateElement:
+        state = self._state
+        keys = state.key_serializer
+        return OperatorStateElement(
+            name,
+            state.mode,
+            self._subtask,
+            None if keys is None else read_element(keys, Cursor(key, self._name, offset)),
+            read_element(state.serializer, Cursor(value, self._name, offset + len(key))),
+        )
+
+
+def _taken(cursor: Cursor, serializer: Serializer) -> bytes:
+    """Return the bytes of a value that comes next."""
+    assert serializer.read is not None
+    try:
+        _, end = serializer.read(cursor.data, cursor.pos)
+    except (*TRUNCATED, ValueError) as error:
+        raise cursor.error(f"no {serializer}: {error}") from None
+    return cursor.take(end - cursor.pos)
+
+
+def _elements_of(result: Any) -> Iterable[Any] | None:
+    """Return the elements that a function returned, None where that is a value."""
+    if isinstance(result, OperatorStateElement):
+        return (result,)
+    if isinstance(result, list):
+        is_value = not any(isinstance(item, OperatorStateElement) for item in result)
+        return None if is_value else result
+    return result if isinstance(result, Iterator) else None
+
+
+def _named(element: OperatorStateElement) -> str:
+    key = "" if element.mode != "BROADCAST" else f", key {show(element.key)}"
+    return f"operator state {show(element.state)}, subtask {element.subtask!r}{key}"

@@ -1,0 +1,203 @@
+"""What is done to the bytes of single entries, and what a report says of deleted keys."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from real_savepoints import point
+
+from keygroups import assign_to_key_group
+from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.savepoint import (
+    DELETE,
+    EditReport,
+    KeyTrace,
+    MapStateDescriptor,
+    OperatorEditor,
+    SavepointWriter,
+    StateDescriptor,
+    StateEntry,
+    TimeWindow,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, Place, SetTtl
+from keygroups.savepoint._state.new_states import described
+from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE, serializer_of
+from keygroups.types import BIG_DEC, LONG, STRING
+
+
+def place() -> Place:
+    return Place("here", 0, 128, set())
+
+
+def test_delete_is_one_object() -> None:
+    """Which a function may return that was pickled for Spark."""
+    assert repr(DELETE) == "DELETE"
+    assert pickle.loads(pickle.dumps(DELETE)) is copy.deepcopy(DELETE) is DELETE
+
+
+class OddSerializer(Serializer):
+    """Keys of the job of which one cannot be read; the others are a byte."""
+
+    name = "ODD"
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[Any, int]:
+        if data[pos] == 0x80:
+            raise UnreadableError("of a subclass")
+        return data[pos], pos + 1
+
+
+def test_keys_without_a_writer() -> None:
+    """Their bytes are compared, of those that cannot be read the bytes before the namespace."""
+    state = StateDescriptor("count", "VALUE", OddSerializer(), VOID_NAMESPACE, serializer_of(LONG))
+    apply = DeleteKeys({None: {b"\5", b"\x80more"}}).bind(state, place())
+    assert apply(3, b"\5\0", b"") == apply(9, b"\x80more\0", b"") == ()
+    assert apply(3, b"\6\0", b"") is apply(3, b"\x80mo\0", b"") is None
+
+
+def test_where_the_key_ends_is_not_told() -> None:
+    """Between a key that only the job reads and a namespace of any length."""
+    state = StateDescriptor(
+        "count", "VALUE", UnknownSerializer("x.Own"), serializer_of(STRING), serializer_of(LONG)
+    )
+    apply = DeleteKeys({None: {b"one"}}).bind(state, place())
+    with pytest.raises(SavepointError, match="no entry: the bytes do not say where the key ends"):
+        apply(3, b"one\2a", bytes(8))
+
+
+def test_timers_of_keys_that_only_the_job_reads() -> None:
+    """The time is before the key there."""
+    key = UnknownSerializer("x.Own")
+    state = StateDescriptor("_timer_state/x", "PRIORITY_QUEUE", key, VOID_NAMESPACE, None)
+    apply = DeleteKeys({None: {b"one"}}).bind(state, place())
+    assert apply(3, bytes(8) + b"one\0", b"") == ()
+    assert apply(3, bytes(8) + b"two\0", b"") is None
+
+
+def test_a_null_without_a_time() -> None:
+    """As the hashmap backend may have one in a MAP that loses its time to live."""
+    states = [
+        described(MapStateDescriptor("m", STRING, STRING, has_ttl=True), serializer_of(STRING))
+    ]
+    apply = SetTtl(None).bind(states[0], place())
+    assert apply(3, b"k", b"\1") == ((3, b"k", b"\1"),)
+    assert apply(3, b"k", b"\0" + sb.i64(5) + b"\2a") == ((3, b"k", b"\0\2a"),)
+    assert apply(3, b"k", b"\0" + sb.i64(5) + b"\0") == ((3, b"k", b"\1"),)
+
+
+# Flink: BigDecSerializer, BigIntSerializer: BigDecimal.ZERO is a mark, another zero is a number.
+ZERO, OTHER_ZERO = sb.i32(1, 0), sb.i32(5) + b"\0" + sb.i32(0)
+ONE = sb.i32(2, 0)
+
+
+def test_equal_values_in_other_bytes_are_kept() -> None:
+    """The key and the value as Java wrote them, where the function returns equal ones."""
+    types = serializer_of(BIG_DEC)
+    assert types.encode(Decimal(0)) == ZERO
+    assert types.decode(OTHER_ZERO) == Decimal(0)
+    state = described(ValueStateDescriptor("n", BIG_DEC), types)
+    key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
+
+    def apply(function: Any, value: bytes) -> Any:
+        entries = MapEntries(function).bind(state, place())(key_group, OTHER_ZERO + b"\0", value)
+        return entries if entries is None else [*entries]
+
+    assert apply(lambda entry: Decimal("0"), OTHER_ZERO) is None
+    (same,) = apply(lambda entry: entry._replace(key=Decimal("0")), OTHER_ZERO)
+    assert same == (key_group, OTHER_ZERO + b"\0", OTHER_ZERO)
+    assert apply(lambda entry: Decimal(1), OTHER_ZERO) == [(key_group, OTHER_ZERO + b"\0", ONE)]
+    (moved,) = apply(lambda entry: entry._replace(key=Decimal(1)), ZERO)
+    assert moved == (assign_to_key_group(Decimal(1), 128, BIG_DEC), ONE + b"\0", ZERO)
+
+
+def test_another_user_key_in_a_window() -> None:
+    state = StateDescriptor(
+        "m", "MAP", serializer_of(STRING), TIME_WINDOW, serializer_of(LONG), serializer_of(LONG)
+    )
+    key_group = assign_to_key_group("a", 128, STRING)
+    window = b"\2a" + sb.i64(0) + sb.i64(5)
+    old = (key_group, window + sb.i64(7), b"\0" + sb.i64(1))
+
+    def changed(**change: Any) -> Any:
+        def function(entry: StateEntry) -> Any:
+            assert entry.namespace == TimeWindow(0, 5)
+            return entry._replace(**change)
+
+        return MapEntries(function).bind(state, place())(*old)
+
+    assert list(changed(user_key=8)) == [(key_group, window + sb.i64(8), old[2])]
+    for change in ({"key": "b"}, {"namespace": TimeWindow(0, 6)}):
+        with pytest.raises(InvalidValueError, match="must keep key and namespace, as the timers"):
+            list(changed(**change))
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def traced(name: str, operator: str, path: Path, key: Any) -> EditReport:
+    old = point(name).read()
+    with SavepointWriter.from_existing_savepoint(old, path) as writer:
+        writer.operator(operator).delete_keys([key])
+    return writer.report()
+
+
+def test_where_else_keys_may_be(tmp_path: Path) -> None:
+    """By types: text may hold any key; a LONG only one of LONG; operator state any."""
+    report = traced("2.3.0-heap-canonical", "by-long", tmp_path / "new", 2**40)
+    (keys,) = (one.deleted_keys for one in report.operators if one.deleted_keys is not None)
+    assert (keys.with_entries, keys.without_entries) == (0, (2**40,))
+    by_long = {place for operator, place in keys.may_be_in if operator == "by-long"}
+    types = {
+        f"values of the state {name!r}" for name in ("count", "label", "visits", "pair")
+    }  # LONG, STRING and what has them in it
+    assert types <= by_long
+    assert "values of the state 'flag'" not in by_long
+    assert KeyTrace("broadcast", "operator state 'rules'") in keys.may_be_in
+    assert KeyTrace("by-string", "keys") in keys.may_be_in
+    assert KeyTrace("by-int", "keys") not in keys.may_be_in
+    lines = str(report).splitlines()
+    assert "  keys deleted: 0, and 1 that had no entries" in lines
+    assert "    broadcast: operator state 'rules'" in lines
+    (line,) = (line for line in lines if "nobody has searched" in line)
+    assert str(point("2.3.0-heap-canonical").path) in line
+    assert line.endswith(", and here:")
+
+
+def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    unaligned = point("2.3.0-unaligned-checkpoint").read().operators
+    header = sb.inline(b"\0\0\0\x63")
+    task = sb.subtask(managed_keyed=sb.canonical(3, [4], header))
+    sb.write(tmp_path, [sb.operator([task], uid="damaged")])
+    editor = OperatorEditor(operator)
+    others = [*unaligned, *read_savepoint(tmp_path).operators]
+    assert editor.traces(others) is None
+    editor.delete_keys(["ann"])
+    traces = editor.traces(others)
+    assert traces is not None
+    assert KeyTrace("damaged", "keyed state, whose types cannot be read") in traces
+    assert "in-flight data of an unaligned checkpoint" in {trace.place for trace in traces}
+    with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
+        editor.traces([5])  # type: ignore[list-item]
+
+
+def test_key_groups_of_another_subtask(tmp_path: Path) -> None:
+    """A file that is not where Flink would have it is refused before anything is written."""
+    header = sb.keyed_header(sb.simple("String"), [sb.state("count", "VALUE", sb.simple("Long"))])
+    stream = sb.inline(header)
+    task = sb.subtask(managed_keyed=sb.canonical(100, [0], stream))
+    sb.write(tmp_path / "old", [sb.operator([task], parallelism=2, uid="op")])
+    editor = SavepointWriter.from_existing_savepoint(tmp_path / "old", tmp_path / "new")
+    refusal = r"cannot be written anew: it has .*100.* in subtask 0"
+    with pytest.raises(SavepointError, match=refusal), editor as writer:
+        writer.operator("op").rename_state("count", "n")
+    assert not (tmp_path / "new").exists()

@@ -1,0 +1,582 @@
+"""Where the sources of a job go on: Kafka's splits written and read, those of files read.
+
+Expected bytes are put together here as the source code of the connectors writes them, with Java's
+DataOutput: of flink-connector-kafka v3.0.1 to v5.0.0 KafkaPartitionSplitSerializer and
+KafkaSourceEnumStateSerializer, of Flink SerdeUtils, SourceCoordinator, FileSourceSplitSerializer
+(as it is since 1.15, and as it was), PendingSplitsCheckpointSerializer and Path.
+"""
+
+from __future__ import annotations
+
+import pickle
+import random
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from real_savepoints import point
+
+from keygroups import InvalidTypeError, InvalidValueError
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.savepoint import (
+    FileSplit,
+    KafkaOffsets,
+    KafkaSplit,
+    Operator,
+    SavepointWriter,
+    SourceSplits,
+    SpecialOffset,
+    UnknownSplit,
+    read_savepoint,
+)
+from keygroups.state_keys import BYTES
+
+NO_STOP = -(2**63)
+EARLIEST = SpecialOffset.EARLIEST
+
+
+def kafka_split(topic: str, partition: int, offset: int, stop: int = NO_STOP) -> bytes:
+    name = topic.encode()
+    return struct.pack(f">H{len(name)}siqq", len(name), name, partition, offset, stop)
+
+
+def framed(data: bytes, order: str = ">") -> bytes:
+    return struct.pack(f"{order}i", len(data)) + data
+
+
+def versioned(version: int, data: bytes) -> bytes:
+    """As SimpleVersionedSerialization.writeVersionAndSerialize does."""
+    return struct.pack(">i", version) + framed(data)
+
+
+def coordinator(version: int, data: bytes) -> bytes:
+    """As SourceCoordinator.toBytes does, since 1.14."""
+    return struct.pack(">ii", 1, version) + framed(data)
+
+
+def partitions(*statuses: tuple[str, int, int], is_finished: bool = True) -> bytes:
+    """The enumerator's state of version 2."""
+    data = struct.pack(">i", len(statuses))
+    for topic, partition, status in statuses:
+        name = topic.encode()
+        data += struct.pack(f">H{len(name)}sii", len(name), name, partition, status)
+    return data + bytes([is_finished])
+
+
+def source(
+    folder: Path,
+    elements: Sequence[Sequence[bytes]],
+    coordinator_state: bytes | None = None,
+    snapshot: bytes | None = None,
+) -> Operator:
+    """Return an operator whose readers have elements, by subtask."""
+    info = sb.meta_info(
+        "SourceReaderState",
+        1,
+        {"OPERATOR_STATE_DISTRIBUTION_MODE": "SPLIT_DISTRIBUTE"},
+        {"VALUE_SERIALIZER": snapshot or BYTES.snapshot_bytes()[4:]},
+    )
+    header = sb.operator_header([info], [])
+    subtasks = []
+    for index, of_subtask in enumerate(elements):
+        offsets, data = [], header
+        for element in of_subtask:
+            offsets.append(len(data))
+            data += framed(element) if snapshot is None else element
+        handle = sb.operator_state([("SourceReaderState", 0, offsets)], sb.inline(data))
+        subtasks.append(sb.subtask(index, managed_operator=handle))
+    handle = b"\0" if coordinator_state is None else sb.inline(coordinator_state, "coordinator")
+    written = sb.operator(subtasks, parallelism=len(elements) or 1, coordinator=handle)
+    (operator,) = read_savepoint(sb.write(folder, [written])).operators
+    return operator
+
+
+# --- written -----------------------------------------------------------------------------------
+
+
+def test_both_halves_are_written(tmp_path: Path) -> None:
+    offsets = KafkaOffsets(
+        {("orders", 0): 5, ("clicks", 1): EARLIEST, ("clicks", 0): 4711},
+        {("orders", 0): 9, ("clicks", 0): SpecialOffset.LATEST},
+    )
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        writer.add_source("kafka", offsets, 128, parallelism=2)
+    operator = read_savepoint(tmp_path / "savepoint").operator("kafka")
+    assert (operator.max_parallelism, operator.parallelism) == (128, 2)
+    assert [(entry.state, entry.mode, entry.elements) for entry in operator.operator_state()] == [
+        (
+            "SourceReaderState",
+            "SPLIT_DISTRIBUTE",
+            [
+                versioned(0, kafka_split("clicks", 0, 4711, -1)),
+                versioned(0, kafka_split("clicks", 1, -2)),
+            ],
+        ),
+        ("SourceReaderState", "SPLIT_DISTRIBUTE", [versioned(0, kafka_split("orders", 0, 5, 9))]),
+    ]
+    assert operator.coordinator_state() == coordinator(
+        2, partitions(("clicks", 0, 0), ("clicks", 1, 0), ("orders", 0, 0))
+    )
+    # As Flink's own, in `_metadata` itself.
+    (metadata,) = read_savepoint(tmp_path / "savepoint").metadata.operators
+    assert metadata.coordinator is not None
+    assert metadata.coordinator.name
+    assert metadata.coordinator.data is not None
+
+
+def test_initial_discovery_may_be_to_come(tmp_path: Path) -> None:
+    offsets = KafkaOffsets({("clicks", 0): 1}, initial_discovery_finished=False)
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        writer.add_source("kafka", offsets, 128, parallelism=1)
+    operator = read_savepoint(tmp_path / "savepoint").operator("kafka")
+    expected = partitions(("clicks", 0, 0), is_finished=False)
+    assert operator.coordinator_state() == coordinator(2, expected)
+    assert operator.source_splits().initial_discovery_finished is False
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    choose = random.Random(5)
+    starts = [0, 1, 2**63 - 1, *SpecialOffset]
+    given = {(topic, i): choose.choice(starts) for topic in ("a", "b.c-d_E") for i in range(20)}
+    stops = dict.fromkeys(choose.sample(sorted(given), 9), 2**63 - 1)
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        writer.add_source("kafka", KafkaOffsets(given, stops), 128, parallelism=7)
+    splits = read_savepoint(tmp_path / "savepoint").operator("kafka").source_splits().splits
+    assert all(isinstance(split, KafkaSplit) and split.is_assigned for split in splits)
+    found = [split for split in splits if isinstance(split, KafkaSplit)]
+    assert {(split.topic, split.partition): split.offset for split in found} == given
+    assert {
+        (split.topic, split.partition): split.stopping_offset
+        for split in found
+        if split.stopping_offset is not None
+    } == stops
+    sizes = [sum(split.subtask == subtask for split in found) for subtask in range(7)]
+    assert sizes == [6, 6, 6, 6, 6, 5, 5]
+
+
+def test_a_uid_is_there_once(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        writer.add_source("kafka", KafkaOffsets({("a", 0): 0}), 128, parallelism=1)
+        with pytest.raises(InvalidValueError, match="uid must be one of the job's, and new here"):
+            writer.add_source("kafka", KafkaOffsets({("a", 0): 0}), 128, parallelism=1)
+        offsets: Any = {("a", 0): 0}
+        with pytest.raises(InvalidTypeError, match="source must be KafkaOffsets, got"):
+            writer.add_source("other", offsets, 128, parallelism=1)
+
+
+class Index:
+    """What is an int, and equal to none."""
+
+    def __index__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("offsets", "stops", "error", "says"),
+    [
+        ({}, {}, InvalidValueError, "offsets must be of at least one partition, got none"),
+        ([("a", 0)], {}, InvalidTypeError, "offsets must be a mapping of partitions"),
+        ({("a", 0): 1}, 3, InvalidTypeError, "stopping_offsets must be a mapping of partitions"),
+        ({"a-0": 1}, {}, InvalidTypeError, "partition in offsets must be a tuple of a topic"),
+        ({("a", 0, 0): 1}, {}, InvalidTypeError, "partition in offsets must be a tuple of a"),
+        ({(0, 0): 1}, {}, InvalidTypeError, "topic of partition in offsets must be a str, got 0"),
+        ({("a", "0"): 1}, {}, InvalidTypeError, "number of partition in offsets must be an int"),
+        ({("a", True): 1}, {}, InvalidTypeError, "number of partition in offsets must be an int"),
+        ({("a", -1): 1}, {}, InvalidValueError, "number of partition in offsets must be from 0"),
+        ({("a", 2**31): 1}, {}, InvalidValueError, "from 0 to 2147483647, got 2147483648"),
+        ({("", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({("a" * 250, 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1"),
+        ({("a b", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({("ä", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({("a\n", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({("..", 0): 1}, {}, InvalidValueError, "not '.' or '..', got '..'"),
+        ({("a", 0): 1, ("a", Index()): 2}, {}, InvalidValueError, r"have \('a', 0\) once"),
+        ({("a", 0): -1}, {}, InvalidValueError, "got -1: .* there is SpecialOffset"),
+        ({("a", 0): 2**63}, {}, InvalidValueError, "from 0 to 9223372036854775807, got 92"),
+        ({("a", 0): 1.0}, {}, InvalidTypeError, r"offsets of \('a', 0\) must be an int, got 1.0"),
+        ({("a", 0): None}, {}, InvalidTypeError, "must be an int, got None"),
+        ({("a", 0): 1}, {("a", 1): 2}, InvalidValueError, "stopping_offsets must be of partiti"),
+        ({("a", 0): 1}, {("a", 0): EARLIEST}, InvalidValueError, "must not be EARLIEST"),
+        ({("a", 0): 5}, {("a", 0): 4}, InvalidValueError, "must be at least its offset 5, got 4"),
+    ],
+)
+def test_refused_offsets(offsets: Any, stops: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        KafkaOffsets(offsets, stops)
+
+
+def test_offsets_at_their_bounds() -> None:
+    partition = "a" * 249, 2**31 - 1
+    offsets = KafkaOffsets({partition: 2**63 - 1}, {partition: 2**63 - 1})
+    assert offsets.offsets == offsets.stopping_offsets
+    assert KafkaOffsets({("a", 0): EARLIEST}, {("a", 0): 0}).stopping_offsets == {("a", 0): 0}
+    given: Any = 1
+    with pytest.raises(InvalidTypeError, match="initial_discovery_finished must be a bool, got 1"):
+        KafkaOffsets({("a", 0): 0}, initial_discovery_finished=given)
+
+
+def test_offsets_are_values() -> None:
+    given = {("a", 0): 0}
+    offsets = KafkaOffsets(given)
+    given["b", 0] = 1
+    assert offsets == KafkaOffsets({("a", 0): 0})
+    assert hash(offsets) == hash(KafkaOffsets({("a", 0): 0}))
+    assert pickle.loads(pickle.dumps(offsets)) == offsets
+
+
+# --- Kafka's, read -------------------------------------------------------------------------------
+
+A0, A1 = kafka_split("a", 0, 40), kafka_split("a", 1, -3, 90)
+READ_A0 = KafkaSplit("a", 0, 40, None, subtask=0, is_assigned=True)
+READ_A1 = KafkaSplit("a", 1, SpecialOffset.COMMITTED, 90, subtask=1, is_assigned=True)
+OLDEST = (
+    struct.pack(">iiii", 1, 0, 7, 2)  # subtasks, version of splits; a subtask, its splits
+    + framed(A0)
+    + framed(A1)
+)
+OF_TOPICS = struct.pack(">i", 2) + b"\0\1a\0\0\0\0" + b"\0\1a\0\0\0\1"
+NEWEST = struct.pack(">ii", 2, 0) + framed(A0) + bytes(4) + framed(A1) + bytes(4) + b"\1"
+
+
+@pytest.mark.parametrize(
+    ("version", "enumerator"),
+    [(0, OLDEST), (1, OF_TOPICS), (2, partitions(("a", 0, 0), ("a", 1, 0))), (3, NEWEST)],
+)
+def test_all_versions_of_the_enumerator(version: int, enumerator: bytes, tmp_path: Path) -> None:
+    elements = [[versioned(0, A0)], [versioned(0, A1)]]
+    operator = source(tmp_path / "savepoint", elements, coordinator(version, enumerator))
+    assert operator.source_splits() == SourceSplits(
+        (READ_A0, READ_A1), enumerator, version, initial_discovery_finished=True
+    )
+    # Bytes that are no whole state of an enumerator make it that of a source that is not known.
+    for damaged in (enumerator[:-1], enumerator + b"\0"):
+        operator = source(tmp_path / "other", elements, coordinator(version, damaged))
+        assert operator.source_splits() == SourceSplits(
+            (UnknownSplit(0, 0, A0), UnknownSplit(1, 0, A1)), damaged, version
+        )
+
+
+def test_splits_that_are_not_with_a_reader(tmp_path: Path) -> None:
+    """Unassigned ones, with their offsets from version 3 on, and those that nobody reads."""
+    elements = [[versioned(0, A0)]]
+    enumerator = partitions(("a", 0, 1), ("a", 1, 1), ("b", 0, 0), is_finished=False)
+    found = source(tmp_path / "2", elements, coordinator(2, enumerator)).source_splits()
+    assert found.splits == (
+        READ_A0._replace(is_assigned=False),
+        KafkaSplit("a", 1),
+        KafkaSplit("b", 0, is_assigned=True),
+    )
+    assert found.initial_discovery_finished is False
+    new = kafka_split("a", 1, 7, NO_STOP)
+    enumerator = struct.pack(">ii", 2, 0) + framed(A0) + bytes(4) + framed(new) + b"\0\0\0\1\1"
+    found = source(tmp_path / "3", elements, coordinator(3, enumerator)).source_splits()
+    assert found.splits == (READ_A0, KafkaSplit("a", 1, 7))
+    # KafkaPartitionSplit.MIGRATED: of an older version, whose offsets the readers have.
+    migrated = kafka_split("b", 0, -(2**63))
+    enumerator = struct.pack(">ii", 1, 0) + framed(migrated) + bytes(4) + b"\1"
+    found = source(tmp_path / "4", elements, coordinator(3, enumerator)).source_splits()
+    assert found.splits[1:] == (KafkaSplit("b", 0, is_assigned=True),)
+
+
+def test_without_a_coordinator_no_split_is_assigned(tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(0, A0)], []])
+    assert operator.coordinator_state() is None
+    assert operator.source_splits() == SourceSplits(
+        (READ_A0._replace(is_assigned=False),), None, None
+    )
+
+
+def test_lag(tmp_path: Path) -> None:
+    elements = [[versioned(0, A0), versioned(0, kafka_split("b", 0, 7))], [versioned(0, A1)]]
+    enumerator = partitions(("a", 0, 0), ("a", 1, 0), ("b", 0, 0), ("c", 0, 0))
+    operator = source(tmp_path / "savepoint", elements, coordinator(2, enumerator))
+    ends = {("a", 0): 100, ("a", 1): 100, ("b", 0): 5, ("c", 0): 9, ("new", 0): 3}
+    splits = operator.source_splits(ends).splits
+    assert [split[-1] for split in splits] == [60, -2, None, None]
+    assert [split[:-1] for split in splits] == [
+        split[:-1] for split in operator.source_splits().splits
+    ]
+    assert [split[-1] for split in operator.source_splits({}).splits] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("ends", "error", "says"),
+    [
+        ([("a", 0)], InvalidTypeError, "ends must be a mapping of partitions"),
+        ({"a": 0}, InvalidTypeError, "partition in ends must be a tuple"),
+        ({("a", 0): -1}, InvalidValueError, r"end of \('a', 0\) must be from 0"),
+        ({("a", 0): None}, InvalidTypeError, r"end of \('a', 0\) must be an int"),
+    ],
+)
+def test_refused_ends(ends: Any, error: type[KeyGroupsError], says: str, tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(0, A0)]])
+    with pytest.raises(error, match=says):
+        operator.source_splits(ends)
+
+
+NOT_KAFKAS = {
+    "no topic": kafka_split("a b", 0, 1),
+    "no name": kafka_split("", 0, 1),
+    "no partition": kafka_split("a", -1, 1),
+    "no offset": kafka_split("a", 0, -4),
+    "no stop": kafka_split("a", 0, 1, -4),
+    "a stop at the earliest": kafka_split("a", 0, 1, -2),
+    "too short": A0[:-1],
+    "too long": A0 + b"\0",
+    "no text": b"\0\1\xff" + A0[3:],
+}
+
+
+@pytest.mark.parametrize("data", NOT_KAFKAS.values(), ids=NOT_KAFKAS)
+def test_bytes_of_another_source(data: bytes, tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(0, data)]])
+    assert operator.source_splits().splits == (UnknownSplit(0, 0, data),)
+    with pytest.raises(InvalidValueError, match="ends must be None for a source that is not Kafk"):
+        operator.source_splits({("a", 0): 1})
+
+
+def test_a_split_of_another_version(tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(1, A0)]])
+    assert operator.source_splits().splits == (UnknownSplit(0, 1, A0),)
+
+
+@pytest.mark.parametrize(
+    ("version", "enumerator"),
+    [
+        (4, partitions(("a", 0, 0))),
+        (-1, partitions(("a", 0, 0))),
+        (2, partitions(("a", 0, 2))),
+        (2, partitions(("a", 0, 0), ("a", 0, 1))),
+        (2, partitions(("a", 0, 0))[:-1] + b"\2"),
+        (2, struct.pack(">i", 2**31 - 1)),
+        (3, struct.pack(">ii", 1, 1) + framed(A0) + bytes(4) + b"\1"),
+        (3, struct.pack(">ii", 1, 0) + framed(A0 + b"\0") + bytes(4) + b"\1"),
+        (0, struct.pack(">iiii", 1, 0, 7, 1) + framed(A0[:-1])),
+    ],
+)
+def test_enumerators_of_another_source(version: int, enumerator: bytes, tmp_path: Path) -> None:
+    elements = [[versioned(0, A0)]]
+    operator = source(tmp_path / "savepoint", elements, coordinator(version, enumerator))
+    assert operator.source_splits() == SourceSplits((UnknownSplit(0, 0, A0),), enumerator, version)
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def text(value: str | None) -> bytes:
+    """As StringUtils.writeNullableString: StringValue, of ASCII a byte a letter."""
+    return b"\0" if value is None else bytes([1, len(value) + 1]) + value.encode()
+
+
+def path_bytes(*parts: str | None, port: int = -1) -> bytes:
+    """As Path.serializeToDataOutputView: scheme, user, host, port, path, query and fragment."""
+    scheme, user, host, path, query, fragment = parts
+    before = text(scheme) + text(user) + text(host)
+    return b"\1" + before + struct.pack(">i", port) + text(path) + text(query) + text(fragment)
+
+
+LOCAL = path_bytes("file", None, None, "/data/a.csv", None, None)
+
+
+def file_split(
+    name: str,
+    path: bytes = LOCAL,
+    times: tuple[int, int] | None = (1_700_000_000_000, 999),
+    hosts: Sequence[str] = (),
+    position: tuple[int, int] | None = None,
+) -> bytes:
+    data = sb.utf(name) + path + struct.pack(">qq", 10, 200)
+    if times is not None:
+        data += struct.pack(">qq", *times)
+    data += struct.pack(">i", len(hosts)) + b"".join(map(sb.utf, hosts))
+    return data + (b"\0" if position is None else b"\1" + struct.pack(">qq", *position))
+
+
+def pending(
+    splits: Sequence[bytes], paths: Sequence[bytes], magic: int = 0xDEADBEEF, version: int = 1
+) -> bytes:
+    """As PendingSplitsCheckpointSerializer does, in little-endian order."""
+    data = struct.pack("<Iiii", magic, version, len(splits), len(paths))
+    return data + b"".join(framed(one, "<") for one in (*splits, *paths))
+
+
+def file_of(**changes: Any) -> FileSplit:
+    split = FileSplit(
+        "0000000001", "file:/data/a.csv", 10, 200, 1_700_000_000_000, 999, (), None, None
+    )
+    return split._replace(**changes)
+
+
+def test_splits_of_files(tmp_path: Path) -> None:
+    elements = [
+        [versioned(1, file_split("0000000001", hosts=["n1", "n2"], position=(-1, 20)))],
+        [versioned(1, file_split("0000000002"))],
+    ]
+    seen = [b"file:/data/a.csv", "file:/data/ä.csv".encode()]
+    enumerator = pending([file_split("0000000003")], seen)
+    operator = source(tmp_path / "savepoint", elements, coordinator(1, enumerator))
+    assert operator.source_splits() == SourceSplits(
+        (
+            file_of(hosts=("n1", "n2"), position=(-1, 20), subtask=0),
+            file_of(split_id="0000000002", subtask=1),
+            file_of(split_id="0000000003"),
+        ),
+        enumerator,
+        1,
+        processed_paths=("file:/data/a.csv", "file:/data/ä.csv"),
+    )
+    with pytest.raises(InvalidValueError, match="ends must be None for a source that is not Kafk"):
+        operator.source_splits({("a", 0): 1})
+
+
+@pytest.mark.parametrize("hosts", [(), ("n1",)])
+@pytest.mark.parametrize("position", [None, (0, 0), (12345, 0), (-1, 300)])
+@pytest.mark.parametrize("times", [None, (0, 5), (1_700_000_000_000, 2**40)])
+def test_both_layouts_of_a_split(
+    hosts: tuple[str, ...],
+    position: tuple[int, int] | None,
+    times: tuple[int, int] | None,
+    tmp_path: Path,
+) -> None:
+    data = file_split("0000000001", times=times, hosts=hosts, position=position)
+    time, size = times or (None, None)
+    assert source(tmp_path / "savepoint", [[versioned(1, data)]]).source_splits().splits == (
+        file_of(modification_time=time, file_size=size, hosts=hosts, position=position, subtask=0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (path_bytes("s3", None, "bucket", "/a/b", None, None), "s3://bucket/a/b"),
+        (path_bytes("hdfs", "me", "host", "/a", None, None, port=9000), "hdfs://me@host:9000/a"),
+        (path_bytes(None, None, None, "a/b", None, None), "a/b"),
+        (path_bytes("x", None, "", None, "q", "f"), "x://?q#f"),
+    ],
+)
+def test_paths_as_flink_prints_them(data: bytes, expected: str, tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[versioned(1, file_split("0000000001", data))]])
+    assert operator.source_splits().splits == (file_of(path=expected, subtask=0),)
+
+
+def test_files_that_were_seen_tell_the_source(tmp_path: Path) -> None:
+    enumerator = pending([], [b"file:/a"])
+    operator = source(tmp_path / "savepoint", [[]], coordinator(1, enumerator))
+    assert operator.source_splits() == SourceSplits(
+        (), enumerator, 1, processed_paths=("file:/a",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "enumerator"), [(1, bytes(4)), (2, partitions()), (1, pending([], []))]
+)
+def test_without_any_split_no_source_is_known(
+    version: int, enumerator: bytes, tmp_path: Path
+) -> None:
+    operator = source(tmp_path / "savepoint", [[]], coordinator(version, enumerator))
+    assert operator.source_splits() == SourceSplits((), enumerator, version)
+
+
+GOOD = file_split("1")
+NOT_OF_FILES = {
+    "another version": (2, GOOD, 1, pending([], [])),
+    "too short": (1, GOOD[:-1], 1, pending([], [])),
+    "too long": (1, GOOD + b"\0", 1, pending([], [])),
+    "without a path": (1, file_split("1", b"\0"), 1, pending([], [])),
+    "a text too long": (1, sb.utf("1") + b"\1\1\xff\xff", 1, pending([], [])),
+    "a text that is none": (1, sb.utf("1") + b"\1\1\2" + b"\xff" * 6, 1, pending([], [])),
+    "another magic": (1, GOOD, 1, pending([], [], magic=0xDEADBEEE)),
+    "another version of pending splits": (1, GOOD, 2, pending([], [])),
+    "another version of splits": (1, GOOD, 1, pending([GOOD], [], version=2)),
+    "too many": (1, GOOD, 1, struct.pack("<Iiii", 0xDEADBEEF, 1, 2**31 - 1, 0)),
+    "no UTF-8": (1, GOOD, 1, pending([], [b"\xff"])),
+    "left": (1, GOOD, 1, pending([], []) + b"\0"),
+    "a longer one": (1, GOOD, 1, pending([GOOD + b"\0"], [])),
+    "a split beyond the end": (
+        1, GOOD, 1, struct.pack("<Iiiii", 0xDEADBEEF, 1, 1, 0, 2**31 - 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NOT_OF_FILES.values(), ids=NOT_OF_FILES)
+def test_what_is_of_no_file_source(case: tuple[int, bytes, int, bytes], tmp_path: Path) -> None:
+    version, data, enumerator_version, enumerator = case
+    elements = [[versioned(version, data)]]
+    state = coordinator(enumerator_version, enumerator)
+    operator = source(tmp_path / "savepoint", elements, state)
+    assert operator.source_splits() == SourceSplits(
+        (UnknownSplit(0, version, data),), enumerator, enumerator_version
+    )
+
+
+# --- other sources, and what is none ------------------------------------------------------------
+
+
+def test_a_source_of_flink() -> None:
+    """A NumberSequenceSource that Flink 2.3.0 wrote, whose enumerator has no split left."""
+    (found,) = (
+        operator.source_splits()
+        for operator in point("2.3.0-pyflink-canonical").read().operators
+        if any(entry.state == "SourceReaderState" for entry in operator.operator_state())
+    )
+    second, first = sb.utf("2"), sb.utf("1")
+    assert found == SourceSplits(
+        (
+            UnknownSplit(0, 1, second + struct.pack(">qq", 500_001_002, 1_000_000_000)),
+            UnknownSplit(1, 1, first + struct.pack(">qq", 1001, 500_000_000)),
+        ),
+        bytes(4),
+        1,
+    )
+
+
+def test_an_operator_without_a_source() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("offsets")
+    with pytest.raises(InvalidValueError, match="'offsets' must be a source, got one"):
+        operator.source_splits()
+    assert operator.coordinator_state() is None
+
+
+@pytest.mark.parametrize(
+    ("element", "state", "says"),
+    [
+        (b"\0\0\0", None, "a split of subtask 0, offset 0: 4 bytes were to follow"),
+        (versioned(0, A0) + b"\0", None, "a split of subtask 0, offset 31: 1 bytes are left"),
+        (struct.pack(">ii", 0, 99) + A0, None, "a split of subtask 0, offset 8: 99 bytes were"),
+        (versioned(0, A0), b"\0\0\0\2", "its coordinator, offset 4: version of a coordinator 2"),
+        (versioned(0, A0), coordinator(2, b"")[:-1], "its coordinator, offset 8: 4 bytes were"),
+        (versioned(0, A0), coordinator(2, b"") + b"\0", "its coordinator, offset 12: 1 bytes"),
+    ],
+)
+def test_damaged_frames(element: bytes, state: bytes | None, says: str, tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[element]], state)
+    with pytest.raises(SavepointError, match=says):
+        operator.source_splits()
+
+
+def test_splits_are_bytes(tmp_path: Path) -> None:
+    operator = source(tmp_path / "savepoint", [[bytes(8)]], snapshot=sb.simple("Long"))
+    with pytest.raises(SavepointError, match="a split of subtask 0 is no bytes, but 0"):
+        operator.source_splits()
+
+
+def test_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
+    """Whatever is changed in them: a source that is not known, another split, or an error."""
+    choose = random.Random(11)
+    elements = [versioned(0, A0), versioned(1, file_split("1", hosts=["n"], position=(1, 2)))]
+    states = [coordinator(3, NEWEST), coordinator(1, pending([GOOD], [b"file:/a"]))]
+    kinds: set[type] = set()
+    for number in range(150):
+        element, state = (bytearray(choose.choice(given)) for given in (elements, states))
+        for data in (element, state):
+            for _ in range(choose.randrange(3)):
+                data[choose.randrange(len(data))] = choose.choice((0, 1, 0x7F, 0x80, 0xFF))
+        operator = source(tmp_path / str(number), [[bytes(element)]], bytes(state))
+        try:
+            kinds.update(type(split) for split in operator.source_splits().splits)
+        except SavepointError:
+            kinds.add(SavepointError)
+    assert kinds == {KafkaSplit, FileSplit, UnknownSplit, SavepointError}
