@@ -41,7 +41,6 @@ _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
-_NONE: tuple[str, ...] = ()
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
