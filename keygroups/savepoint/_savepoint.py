@@ -37,10 +37,10 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask
 
+_NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
-_NONE: tuple[str, ...] = ()
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -415,7 +415,7 @@ def read_savepoint(
 def savepoint_of(
     savepoint: Savepoint | str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
-    allow: Collection[str | os.PathLike[str]] = (),
+    allow: Collection[str | os.PathLike[str]] = _NONE,
     serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""

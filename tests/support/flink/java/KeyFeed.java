@@ -46,6 +46,11 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
         OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
     }
 
+    /** Lets a watermark follow what was offered. */
+    public static void offerWatermark(long timestamp) {
+        OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
+    }
+
     @Override
     public Boundedness getBoundedness() {
         return Boundedness.CONTINUOUS_UNBOUNDED;

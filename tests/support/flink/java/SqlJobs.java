@@ -89,7 +89,7 @@ public class SqlJobs {
             if (row.isNull()) {
                 KeyFeed.endTime();
             } else if (row.isInt()) {
-                KeyFeed.watermark(1000L * row.intValue());
+                KeyFeed.offerWatermark(1000L * row.intValue());
             } else {
                 byte[] text = JSON.writeValueAsBytes(row);
                 KeyFeed.offer(row.get(0).intValue(), text);
