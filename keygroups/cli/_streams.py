@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
@@ -84,7 +84,9 @@ def lines_of(path: str) -> Iterator[str]:
 
 
 def _lines(name: str, stream: TextIO) -> Iterator[str]:
-    for number in count(1):
+    number = 0
+    while True:
+        number += 1
         try:
             line = stream.readline(_LONGEST_LINE + 1)
         except (OSError, ValueError) as error:  # ValueError: what is no text
