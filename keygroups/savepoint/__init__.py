@@ -101,7 +101,7 @@ from keygroups.savepoint._edits.operator_state import OperatorStateElement
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
-from keygroups.savepoint._edits.traces import KeyTrace
+from keygroups.savepoint._edits.traces import UnsearchedPlace
 from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
@@ -152,7 +152,6 @@ __all__ = [
     "KafkaOffsets",
     "KafkaSplit",
     "KeySize",
-    "KeyTrace",
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Operator",
@@ -188,6 +187,7 @@ __all__ = [
     "TumblingEventTimeWindows",
     "TumblingProcessingTimeWindows",
     "UnknownSplit",
+    "UnsearchedPlace",
     "ValueStateDescriptor",
     "WindowOperatorWriter",
     "change_max_parallelism",

@@ -23,7 +23,6 @@ from keygroups.errors import (
 from keygroups.savepoint import (
     DELETE,
     EditReport,
-    KeyTrace,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
@@ -31,6 +30,7 @@ from keygroups.savepoint import (
     StateDescriptor,
     StateEntry,
     TimeWindow,
+    UnsearchedPlace,
     ValueStateDescriptor,
     read_savepoint,
 )
@@ -200,9 +200,9 @@ def test_where_else_keys_may_be(tmp_path: Path) -> None:
     }  # LONG, STRING and what has them in it
     assert types <= by_long
     assert "values of the state 'flag'" not in by_long
-    assert KeyTrace("broadcast", "operator state 'rules'") in keys.may_be_in
-    assert KeyTrace("by-string", "keys") in keys.may_be_in
-    assert KeyTrace("by-int", "keys") not in keys.may_be_in
+    assert UnsearchedPlace("broadcast", "operator state 'rules'") in keys.may_be_in
+    assert UnsearchedPlace("by-string", "keys") in keys.may_be_in
+    assert UnsearchedPlace("by-int", "keys") not in keys.may_be_in
     lines = str(report).splitlines()
     assert "  keys deleted: 0, and 1 that had no entries" in lines
     assert "    broadcast: operator state 'rules'" in lines
@@ -218,8 +218,8 @@ def test_where_fields_of_a_key_may_be(tmp_path: Path) -> None:
     report = traced("2.3.0-heap-canonical", "by-tuple", tmp_path / "new", key)
     (keys,) = (edited.deleted_keys for edited in report.operators if edited.deleted_keys)
     assert (keys.with_entries, keys.without_entries) == (1, ())
-    assert KeyTrace("by-int", "keys") in keys.may_be_in
-    assert KeyTrace("by-long", "keys") not in keys.may_be_in
+    assert UnsearchedPlace("by-int", "keys") in keys.may_be_in
+    assert UnsearchedPlace("by-long", "keys") not in keys.may_be_in
 
 
 def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     editor.delete_keys(["ann"])
     traces = editor.traces(others)
     assert traces is not None
-    assert KeyTrace("damaged", "keyed state, whose types cannot be read") in traces
+    assert UnsearchedPlace("damaged", "keyed state, whose types cannot be read") in traces
     assert "in-flight data of an unaligned checkpoint" in {trace.place for trace in traces}
     with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
         editor.traces([5])  # type: ignore[list-item]

@@ -111,7 +111,7 @@ def rewritten() -> savepoint.RewriteReport:
 
 def edit_report() -> savepoint.EditReport:
     state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
-    keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.KeyTrace("by-user", "keys"),))
+    keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.UnsearchedPlace("by-user", "keys"),))
     return savepoint.EditReport(
         "/a", (savepoint.EditedOperator("by-user", "by-id", "/b", False, (state,), keys),)
     )
@@ -207,7 +207,7 @@ MADE: list[Callable[[], object]] = [
     lambda: edit_report().operators[0],
     lambda: edit_report().operators[0].states[0],
     lambda: edit_report().operators[0].deleted_keys,
-    lambda: savepoint.KeyTrace("by-user", "keys"),
+    lambda: savepoint.UnsearchedPlace("by-user", "keys"),
     lambda: savepoint.DELETE,
     lambda: savepoint.TimestampData(5, 7),
     lambda: savepoint.TtlValue(5, [("a", 1)]),

@@ -41,8 +41,8 @@ def operator_of(writer: SavepointWriter) -> OperatorWriter:
 )
 def test_parts_make_the_entry(tmp_path: Path, state: int, arguments: tuple[Any, ...]) -> None:
     encoder = operator_of(SavepointWriter(tmp_path / "s")).task(0).encoder()
-    rest, value = encoder.encode_value(state, *arguments)
-    parts = EncodedEntry(encoder.key_group(KEY), state, encoder.encode_key(KEY) + rest, value)
+    key, value = encoder.encode_value(state, encoder.encode_key(KEY), *arguments)
+    parts = EncodedEntry(encoder.key_group(KEY), state, key, value)
     assert parts == encoder.encode(state, KEY, *arguments)
 
 

@@ -264,6 +264,7 @@ RECORDS = {
     "Job",
     "KeySize",
     "KeyTrace",
+    "UnsearchedPlace",
     "LogicalType",
     "ModuloComparison",
     "FileSplit",

@@ -30,7 +30,7 @@ from keygroups.hashing import hash_code
 from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
-from keygroups.savepoint._edits.traces import KeyTrace, key_traces
+from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
@@ -262,7 +262,7 @@ class OperatorEditor(OperatorStateEditor):
         self._add(state, MapEntries(function, allow))
         self._deletion = None
 
-    def traces(self, others: Iterable[Operator]) -> tuple[KeyTrace, ...] | None:
+    def traces(self, others: Iterable[Operator]) -> tuple[UnsearchedPlace, ...] | None:
         """Return where keys that are deleted may be besides, None if none are deleted.
 
         `others` are the other operators of the savepoint. Raises InvalidTypeError for others.

@@ -12,7 +12,7 @@ from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operator_state import EditedOperatorState
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
 from keygroups.savepoint._edits.rewriter import EditedState, EditingRewriter
-from keygroups.savepoint._edits.traces import KeyTrace
+from keygroups.savepoint._edits.traces import UnsearchedPlace
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -48,7 +48,7 @@ class CopiedOperator:
         self.editor: OperatorEditor | None = None
         self.rewriter: EditingRewriter | None = None
         self.operator_state: EditedOperatorState | None = None
-        self.traces: tuple[KeyTrace, ...] | None = None  # of keys that are deleted
+        self.traces: tuple[UnsearchedPlace, ...] | None = None  # of keys that are deleted
 
     def rename(self, uid: str, operator_id: str) -> None:
         """Give it another uid."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from keygroups.errors import printable
 from keygroups.savepoint._edits.rewriter import EditedState
-from keygroups.savepoint._edits.traces import KeyTrace
+from keygroups.savepoint._edits.traces import UnsearchedPlace
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class DeletedKeys:
 
     with_entries: int
     without_entries: tuple[Any, ...]
-    may_be_in: tuple[KeyTrace, ...]
+    may_be_in: tuple[UnsearchedPlace, ...]
 
 
 @dataclass(frozen=True)

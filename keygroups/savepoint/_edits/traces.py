@@ -11,7 +11,7 @@ from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._state.header import StateDescriptor
 
 
-class KeyTrace(NamedTuple):
+class UnsearchedPlace(NamedTuple):
     """Where keys that were deleted from an operator may still be: in a `place` of an operator.
 
     That is a place that could hold them by its type, which nobody has searched.
@@ -26,7 +26,7 @@ def key_traces(
     operator: Operator,
     states: Iterable[StateDescriptor],
     others: Iterable[Operator],
-) -> Iterator[KeyTrace]:
+) -> Iterator[UnsearchedPlace]:
     """Yield where keys of a type may be that were deleted from the keyed state of an operator.
 
     `states` are those that it has then; `others` are the other operators of the savepoint.
@@ -39,26 +39,28 @@ def key_traces(
         try:
             kept = other.states
         except SavepointError:
-            yield KeyTrace(other.label, "keyed state, whose types cannot be read")
+            yield UnsearchedPlace(other.label, "keyed state, whose types cannot be read")
         else:
             if any(_may_hold(state.key_serializer, leaves) for state in kept):
-                yield KeyTrace(other.label, "keys")
+                yield UnsearchedPlace(other.label, "keys")
             for state in kept:
                 yield from _traces_in(state, other.label, leaves)
         yield from _other_traces(other)
 
 
-def _traces_in(state: StateDescriptor, label: str, leaves: frozenset[str]) -> Iterator[KeyTrace]:
+def _traces_in(
+    state: StateDescriptor, label: str, leaves: frozenset[str]
+) -> Iterator[UnsearchedPlace]:
     for name, serializer in (
         ("namespaces", state.namespace_serializer),
         ("user keys", state.user_key_serializer),
         ("values", state.value_serializer),
     ):
         if serializer is not None and _may_hold(serializer, leaves):
-            yield KeyTrace(label, f"{name} of the state {state.name!r}")
+            yield UnsearchedPlace(label, f"{name} of the state {state.name!r}")
 
 
-def _other_traces(operator: Operator) -> Iterator[KeyTrace]:
+def _other_traces(operator: Operator) -> Iterator[UnsearchedPlace]:
     """Yield what an operator has beside keyed state."""
     names = dict.fromkeys(
         name
@@ -69,9 +71,9 @@ def _other_traces(operator: Operator) -> Iterator[KeyTrace]:
         if offsets
     )
     for name in names:
-        yield KeyTrace(operator.label, f"operator state {name!r}")
+        yield UnsearchedPlace(operator.label, f"operator state {name!r}")
     if any(subtask.has_channel_state for subtask in operator._subtasks):
-        yield KeyTrace(operator.label, "in-flight data of an unaligned checkpoint")
+        yield UnsearchedPlace(operator.label, "in-flight data of an unaligned checkpoint")
 
 
 def _leaves(serializer: Serializer) -> Iterator[str]:

@@ -30,7 +30,7 @@ _ENUMERATOR_VERSION = 2
 _ASSIGNED, _UNASSIGNED = 0, 1
 _NONE = LONG_MIN  # no stopping offset; as an offset, one that only the reader knows
 # Kafka: org.apache.kafka.common.internals.Topic.
-_TOPIC = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}", re.ASCII)
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII)
 
 Partition = tuple[str, int]
 """The name of a topic, and the number of a partition in it."""
@@ -134,12 +134,16 @@ def check_partition(name: str, value: Any) -> Partition:
             f"{name} must be a tuple of a topic and a number, got {show(value)}"
         )
     topic = check_str(f"topic of {name}", value[0])
-    if not _TOPIC.fullmatch(topic):
+    if not _is_topic(topic):
         raise InvalidValueError(
             f"topic of {name} must be 1 to 249 letters of ASCII, digits, '.', '_' and '-', and "
             f"not '.' or '..', got {show(topic)}"
         )
     return topic, check_int(f"number of {name}", value[1], 0, INT_MAX)
+
+
+def _is_topic(name: str) -> bool:
+    return name not in (".", "..") and _TOPIC.fullmatch(name) is not None
 
 
 def _check_offset(name: str, value: object) -> int:
@@ -228,7 +232,7 @@ def read_split(version: int, cursor: Cursor, subtask: int | None) -> KafkaSplit:
 
 def _read_partition(cursor: Cursor) -> Partition:
     topic, number = cursor.utf(), cursor.i32()
-    if not _TOPIC.fullmatch(topic) or number < 0:
+    if not _is_topic(topic) or number < 0:
         raise cursor.error(f"{show((topic, number))} is no partition")
     return topic, number
 
