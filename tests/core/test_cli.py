@@ -705,17 +705,21 @@ def test_a_thread_has_no_signals(run: Any) -> None:
 
 
 def test_signals_of_the_process_that_ends(
-    run: Any, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the command and the end of Python another signal prints no traceback."""
+    """Until Python ends another signal prints no traceback, and what was held goes nowhere."""
 
     def interrupted(number: int) -> int:
+        print("held")
         send("SIGTERM", handlers)
         return number
 
     monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     monkeypatch.setattr(sys, "argv", ["keygroups", "evenness", "12"])
-    assert main() == 143
+    with (tmp_path / "output").open("w", encoding="ascii") as output:
+        monkeypatch.setattr(sys, "stdout", output)
+        assert main() == 143
+    assert (tmp_path / "output").read_bytes() == b""
     assert {signal.getsignal(getattr(signal, name)) for name in SIGNALS} == {signal.SIG_IGN}
 
 

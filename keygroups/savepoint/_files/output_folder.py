@@ -251,8 +251,6 @@ def replace_file(path: str, data: bytes) -> None:
             beside.replace(local)
         finally:
             beside.unlink(missing_ok=True)
-    except KeyGroupsError:
-        raise
     except Exception as error:  # as of all that fsspec needs
         raise file_error(path, "written", error) from None
 
