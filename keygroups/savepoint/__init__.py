@@ -102,6 +102,7 @@ from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditR
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._edits.traces import UnsearchedPlace
+from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
@@ -136,7 +137,7 @@ from keygroups.savepoint._windows.assigners import (
     TumblingProcessingTimeWindows,
 )
 from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
-from keygroups.savepoint._writer import OperatorWriter, SavepointEditor, SavepointWriter
+from keygroups.savepoint._writer import SavepointEditor, SavepointWriter
 
 __all__ = [
     "DELETE",

@@ -1,0 +1,263 @@
+"""Writes the state of one operator of a new savepoint."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
+from keygroups._checks import (
+    check_choice,
+    check_str,
+    show,
+)
+from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
+from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._metadata.handles import (
+    OperatorMetadata,
+    StreamHandle,
+    SubtaskState,
+)
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, joined_lists
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._state.new_states import (
+    EVENT_TIME,
+    TIME_DOMAINS,
+    USER_TIMERS,
+    timer_state_name,
+)
+from keygroups.savepoint._state.operator_state_writer import (
+    NewOperatorState,
+    OperatorStateWriter,
+)
+from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+
+
+class OperatorWriter(OperatorFiles):
+    """Writes the entries of one operator; `SavepointWriter.add_operator` makes it.
+
+    `states` are the states as the reader will find them.
+    """
+
+    def __init__(
+        self,
+        folder: OutputFolder,
+        operator_id: str,
+        header: bytes,
+        states: tuple[StateDescriptor, ...],
+        max_parallelism: int,
+        parallelism: int,
+        allow_any_last_access: bool = False,
+        operator_states: tuple[NewOperatorState, ...] = (),
+        coordinator: bytes | None = None,
+        elements_of: Collection[int] = (),
+    ) -> None:
+        super().__init__(
+            folder,
+            operator_id,
+            header,
+            states,
+            max_parallelism,
+            parallelism,
+            allow_any_last_access,
+        )
+        self._operator_state = OperatorStateWriter(
+            folder, operator_id, operator_states, parallelism
+        )
+        self._coordinator = coordinator
+        self._encoder: EntryEncoder | None = None
+        if states:
+            self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
+        self._elements_of = elements_of  # states, each entry of which is a part of a list
+        self._numbers = {state.name: number for number, state in enumerate(self.states)}
+        self._key_group = -1
+        self._entries: list[EncodedEntry] = []  # of that key group
+        self._open: tuple[WriteTask, KeyedStateFile] | None = None
+        self._closing = ExitStack()
+        self._is_broken = False
+
+    def key_group(self, key: Any) -> int:
+        """Return the key group of a key, by which entries have to be sorted."""
+        if self._encoder is None:
+            raise InvalidValueError(
+                f"key must be None, as the operator has no keyed state, got {show(key)}"
+            )
+        return self._encoder.key_group(key)
+
+    def write(
+        self,
+        state: str,
+        key: Any,
+        value: Any,
+        user_key: Any = None,
+        last_access: int | None = None,
+        namespace: Any = None,
+    ) -> None:
+        """Write an entry: the value of a key, or of a user key in a MAP.
+
+        `state` is a state's name, `namespace` a window or what else it is by, None without.
+        Key groups come in ascending order, within one the order is
+        free; the entries of one are held until the next. A `value` is that of a VALUE or
+        REDUCING state, a list of at least one element, or one value in a MAP, which may be None
+        if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
+        milliseconds at which a state with a time to live was last used; elements of a LIST may
+        each have theirs, as a TtlValue.
+
+        Raises InvalidValueError for a state that is not the operator's, a key group after a
+        higher one, the same entry twice, which is found when its key group ends, and values
+        beyond their types; InvalidTypeError; SavepointError where the file cannot be written.
+        """
+        number = self._numbers.get(check_str("state", state))
+        if number is None or self.states[number].value_serializer is None:
+            names = ", ".join(
+                state.name for state in self.states if state.value_serializer is not None
+            )
+            raise InvalidValueError(
+                f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
+            )
+        assert self._encoder is not None
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
+        self._hold(key, entry)
+
+    def write_timer(
+        self,
+        key: Any,
+        timestamp: int,
+        time_domain: str = EVENT_TIME,
+        namespace: Any = None,
+        service: str = USER_TIMERS,
+    ) -> None:
+        """Write a timer of a key: `timestamp` is the epoch milliseconds at which it fires.
+
+        `time_domain` is "EVENT_TIME" or "PROCESSING_TIME", `namespace` a value of the
+        `namespace_type` of the TimerServiceDescriptor that has the name `service`, None for none.
+        The order is that of `write`, with whose entries timers take turns.
+
+        A job that is restored is before all watermarks: timers of event time wait for its first
+        one, those of processing time fire as soon as the clock of the machine has passed them.
+
+        Raises InvalidValueError for a timer service that is not the operator's, a timestamp
+        beyond Java's longs, a key group after a higher one and the same timer twice, which Flink
+        has once; InvalidTypeError.
+        """
+        check_choice("time_domain", time_domain, TIME_DOMAINS)
+        number = self._numbers.get(timer_state_name(check_str("service", service), time_domain))
+        if number is None:
+            raise InvalidValueError(
+                "service must be the name of a TimerServiceDescriptor of the operator, got "
+                f"{show(service)}"
+            )
+        assert self._encoder is not None
+        entry = self._encoder.encode(number, key, namespace=namespace, timestamp=timestamp)
+        self._hold(key, entry)
+
+    def _hold(self, key: Any, entry: EncodedEntry) -> None:
+        """Take an entry of a key, until the next key group comes."""
+        if entry.key_group != self._key_group:
+            if entry.key_group < self._key_group:
+                raise InvalidValueError(
+                    f"entries must come in the order of key groups, got key {show(key)} of key "
+                    f"group {entry.key_group} after key group {self._key_group}"
+                )
+            with self._unbroken():
+                self._end_key_group()
+            self._key_group = entry.key_group
+        self._entries.append(entry)
+
+    def write_operator_state(self, name: str, elements: Any, subtask: int | None = None) -> None:
+        """Write elements of an operator state; of a broadcast state a dict of its entries.
+
+        `name` is a state's name. Elements of a list state are dealt out to the subtasks when
+        all are there, in equal parts as Flink does it on a restore, unless `subtask`,
+        0..parallelism-1, says who has these. Each element of a union list is to be written once,
+        as all subtasks of the job get all elements; it is in subtask 0 unless one is named. The
+        entries of a broadcast state, a dict, or pairs where Python takes two keys for one, reach
+        all in any case. What is written of a state with another call is added. The bytes of all
+        elements are held until the end.
+
+        Raises InvalidValueError for a state that is not the operator's, a subtask that it does
+        not have or of a broadcast state, a key of that which is there twice, and values beyond
+        their types; InvalidTypeError.
+        """
+        self._operator_state.write(name, elements, subtask)
+
+    def close(self) -> None:
+        """Write what is held, and close the file."""
+        with self._unbroken():
+            self._end_key_group()
+            self._end_subtask()
+            self._operator_state.close()
+
+    def abandon(self) -> None:
+        """Close the file, whatever it lacks."""
+        with suppress(KeyGroupsError):
+            self._closing.close()
+
+    def metadata(self) -> OperatorMetadata:
+        """Return what `_metadata` says of the operator."""
+        keyed, operator_state = self.written, self._operator_state.handles
+        subtasks = tuple(
+            SubtaskState(
+                subtask,
+                managed_operator=operator_state.get(subtask),
+                managed_keyed=keyed[subtask].handle if subtask in keyed else None,
+            )
+            for subtask in sorted({*keyed, *operator_state})
+        )
+        coordinator = None
+        if self._coordinator is not None:
+            name = f"{self.operator_id}-coordinator-{uuid.uuid4().hex}"
+            size = len(self._coordinator)
+            coordinator = StreamHandle(size, self._coordinator, name=name)
+        return OperatorMetadata(
+            self.operator_id,
+            "",
+            "",
+            self.parallelism,
+            self.max_parallelism,
+            subtasks,
+            coordinator=coordinator,
+        )
+
+    @property
+    def file_names(self) -> list[str]:
+        """The names of the files that are the operator's."""
+        return [*super().file_names, *self._operator_state.file_names]
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        """Close the file after an error, after which there is no savepoint, whoever catches it."""
+        if self._is_broken:
+            raise SavepointError(f"operator {self.operator_id} cannot be written after an error")
+        self._is_broken = True
+        try:
+            yield
+        except BaseException as error:
+            self._closing.__exit__(type(error), error, error.__traceback__)
+            raise
+        self._is_broken = False
+
+    def _end_key_group(self) -> None:
+        if not self._entries:
+            return
+        subtask = compute_operator_index_for_key_group(
+            self.max_parallelism, self.parallelism, self._key_group
+        )
+        if self._open is None or self._open[0].subtask != subtask:
+            self._end_subtask()
+            task = self.task(subtask)
+            self._open = task, self._closing.enter_context(task.open())
+        _, file = self._open
+        for entry in joined_lists(sorted(self._entries), self._elements_of):
+            file.add(entry)
+        self._entries = []
+
+    def _end_subtask(self) -> None:
+        if self._open is not None:
+            task, file = self._open
+            self._open = None
+            self._closing.close()
+            self.add(task.written(file))
