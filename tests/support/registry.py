@@ -742,7 +742,7 @@ REGISTRY: dict[str, Registered] = {
         lambda n: operator_of(n).tasks(["count"] * n),
         more={
             "of subtasks": lambda n: gs.operator_of(gs.subtasks, n // 10).tasks(
-                None, range(0, n // 5, 3)
+                None, range(0, n // 10 * 2, 3)
             ),
             "that are split": lambda n: list(
                 gs.operator_of(gs.key_groups, n // 10).tasks()[0].split(9)

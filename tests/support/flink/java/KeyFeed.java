@@ -46,9 +46,9 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
         OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
     }
 
-    /** Lets a watermark follow what was offered. */
-    public static void offerWatermark(long timestamp) {
-        OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
+    /** Tells whether all that was offered was taken. */
+    public static boolean isEmpty() {
+        return OFFERED.isEmpty();
     }
 
     @Override
