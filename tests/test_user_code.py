@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ def promised(path: Path) -> set[str]:
     return set()
 
 
+@cache
 def used(path: Path) -> set[str]:
     """Return the dotted names, from the package on, of whatever a file uses of what it imports."""
     tree = ast.parse(path.read_text("utf-8"))

@@ -161,10 +161,9 @@ class SavepointWriter(FolderWriter):
 
         `uid` is the one set in the job, `key_type` that of its keyed stream, or its Serializer if
         it has a key type, `states` the descriptors of its states, and a TimerServiceDescriptor if
-        it has timers. `max_parallelism`, 1..32768,
-        has to be the job's; `parallelism`, 1..max_parallelism, is how many files are written: the
-        job may run with any other. `key_type` is None, and `states` empty, for an operator
-        without keyed state.
+        it has timers. `max_parallelism`, 1..32768, has to be the job's; `parallelism`,
+        1..max_parallelism, is how many files are written: the job may run with any other.
+        `key_type` is None, and `states` empty, for an operator without keyed state.
 
         Operator state is that of `list_states` and `union_list_states`, each a
         ListStateDescriptor as Flink's getListState and getUnionListState take it, and of
@@ -230,8 +229,7 @@ class SavepointWriter(FolderWriter):
             allow,
             operator_states,
         )
-        self._operators.append(operator)
-        self._uids[operator_id] = uid
+        self._add(uid, operator)
         return operator
 
     def add_source(
@@ -266,8 +264,7 @@ class SavepointWriter(FolderWriter):
             coordinator=coordinator_bytes(source),
         )
         operator.write_operator_state(READER_STATE.name, reader_elements(source))
-        self._operators.append(operator)
-        self._uids[operator_id] = uid
+        self._add(uid, operator)
 
     def add_window_operator(
         self,
@@ -327,10 +324,13 @@ class SavepointWriter(FolderWriter):
             subtasks,
             elements_of=elements_of,
         )
-        self._operators.append(operator)
-        self._uids[operator_id] = uid
+        self._add(uid, operator)
         encoder = EntryEncoder(states, groups)
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
+
+    def _add(self, uid: str, operator: OperatorWriter) -> None:
+        self._operators.append(operator)
+        self._uids[operator.operator_id] = uid
 
     def _new_operator_id(self, name: str, uid: str) -> str:
         """Return the id of a uid, or of what the template has by it, that is not here yet."""

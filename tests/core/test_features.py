@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,10 @@ def test_each_yes_is_shown() -> None:
 def test_what_shows_it_is_there(name: str) -> None:
     for test in SHOWN[name]:
         path, _, function = test.partition("::")
-        module = ast.parse((TESTS / path).read_text("utf-8"))
-        functions = {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
-        assert function in functions, test
+        assert function in functions_of(path), test
+
+
+@cache
+def functions_of(path: str) -> set[str]:
+    module = ast.parse((TESTS / path).read_text("utf-8"))
+    return {node.name for node in module.body if isinstance(node, ast.FunctionDef)}

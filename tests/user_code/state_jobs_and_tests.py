@@ -127,6 +127,34 @@ def one_more(element: savepoint.OperatorStateElement) -> object:
     return element._replace(value=element.value + 1)
 
 
+def grown(entry: savepoint.StateEntry) -> object:
+    return savepoint.DELETE if entry.value is None else entry.value + 1
+
+
+def an_edited_savepoint(path: str) -> None:
+    with savepoint.SavepointWriter.from_existing_savepoint(path, "s3://bucket/new") as writer:
+        assert_type(writer, savepoint.SavepointEditor)
+        writer.remove_operator("by-session")
+        writer.change_operator_identifier("by-user", "by-customer")
+        writer.add_operator_from(path, "by-item", uid="by-thing")
+        operator: savepoint.OperatorEditor = writer.operator("by-customer")
+        operator.rename_state("cnt", "count")
+        operator.set_ttl("count", last_access=1_700_000_000_000)
+        operator.delete_keys(["ann", "bob"])
+        operator.map_entries("count", grown)
+    report: savepoint.EditReport = writer.report()
+    edited: savepoint.EditedOperator = report.operators[0]
+    state: savepoint.EditedState = edited.states[0]
+    assert_type(
+        (state.kept, state.changed, state.deleted), tuple[int | None, int | None, int | None]
+    )
+    deleted: savepoint.DeletedKeys | None = edited.deleted_keys
+    if deleted is not None:
+        place: savepoint.UnsearchedPlace = deleted.may_be_in[0]
+        assert_type((deleted.with_entries, place.operator), tuple[int, str])
+    assert_type(savepoint.relocate(path, "s3://bucket/copy"), savepoint.Savepoint)
+
+
 def a_savepoint_written_anew(path: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", errors.RestoreWarning)
