@@ -189,7 +189,12 @@ def check_model(model: set[Spot], old: int, new: int, change: str) -> None:
             assert read_model(path, new_type, number_of_new) == expected
     states = report.operators[0].states
     same = [place for place in kept if old == new and numbers(place[1]) == place[1]]
-    counts = [sum(state[n] or 0 for state in states) for n in range(2, 6)]
+    counts = [
+        sum(counted or 0 for counted in column)
+        for column in zip(
+            *((state.kept, state.changed, state.deleted, state.added) for state in states)
+        )
+    ]
     assert counts == [len(same), len(kept) - len(same), len(model) - len(kept), 0]
 
 
@@ -323,17 +328,16 @@ def test_windows_keep_their_timers(tmp_path: Path) -> None:
         (SlidingEventTimeWindows(60_000, 30_000), ListStateDescriptor("window-contents", STRING)),
         (EventTimeSessionWindows(60_000), ReducingStateDescriptor("window-contents", LONG)),
     ]
+    start = TIME // 60_000 * 60_000
+    window = TimeWindow(start, start + 60_000)
     for number, (assigner, contents) in enumerate(windows):
         value: Any = ["a"] if number == 0 else 7
         for name, key_type, keys in (("old", STRING, ["ann", "bob"]), ("wanted", LONG, [30, 31])):
+            groups = {key: assign_to_key_group(key, 128, key_type) for key in keys}
             with SavepointWriter(tmp_path / f"{name}{number}") as writer:
                 operator = writer.add_window_operator("op", key_type, assigner, contents, 128, 2)
-                for key in sorted(
-                    keys,
-                    key=lambda key, of=key_type: assign_to_key_group(key, 128, of),  # type: ignore[misc]
-                ):
-                    operator.write(key, TimeWindow(TIME // 60_000 * 60_000, 0)._replace(
-                        end=TIME // 60_000 * 60_000 + 60_000), value)  # fmt: skip
+                for key in sorted(groups, key=groups.__getitem__):
+                    operator.write(key, window, value)
         edit(
             tmp_path / f"old{number}",
             tmp_path / f"new{number}",
@@ -694,7 +698,9 @@ def test_states_that_only_the_job_reads(tmp_path: Path) -> None:
     editor.map_keys(len, LONG)
     assert editor.states[0].key_type == LONG
     editor = editor_of("keys", OWN, sb.state("n", "VALUE", sb.simple("Long")))
-    with pytest.raises(UnsupportedKeyTypeError, match="cannot be mapped: only the job can read"):
+    with pytest.raises(
+        UnsupportedKeyTypeError, match="cannot be mapped: only the job can read keys"
+    ):
         editor.map_keys(len, LONG)
     longs = sb.simple("Long")
     editor = editor_of("maps", sb.map_of(longs, longs), sb.state("n", "VALUE", longs))

@@ -210,7 +210,8 @@ class OperatorEditor(OperatorStateEditor):
         type, as `StateEntry` has them: of a class that only the job reads the bytes that Flink
         wrote. A key that has no entry is no error; the report says which.
 
-        Raises InvalidTypeError or InvalidValueError for what is no such key,
+        Raises InvalidTypeError or InvalidValueError for what is no such key, InvalidValueError
+        where keys were deleted before `map_keys` has given them another type,
         UnsupportedKeyTypeError for keys with a map or a set in them; SavepointError as
         `remove_state`.
         """
@@ -315,10 +316,6 @@ class OperatorEditor(OperatorStateEditor):
         old = self._key_serializer()
         check_callable("function", function)
         new = old if key_type is None else key_to_write("key_type", key_type)
-        if old.read is None:
-            raise UnsupportedKeyTypeError(
-                f"keys of {old} cannot be mapped: only the job can read them"
-            )
         if new.key_type is None or new.write is None or not is_in_order(new):
             raise UnsupportedKeyTypeError(
                 f"keys cannot become others of {new}: only the job can write them"
@@ -326,25 +323,18 @@ class OperatorEditor(OperatorStateEditor):
         states = self._read().values()
         changed = []
         for state in states:
-            descriptor = state.descriptor
             try:
-                key_changer(descriptor, new)
-                data = state.data
-                if new != old:
-                    descriptor = replace(descriptor, key_serializer=new)
-                    if descriptor.kind == _TIMERS:
-                        data = write_state(descriptor)
+                changed.append(_with_key(state, new))
             except UnsupportedKeyTypeError as error:
                 raise UnsupportedKeyTypeError(
-                    f"keys in state {descriptor.name!r} cannot be mapped: {error}"
+                    f"keys in state {state.descriptor.name!r} cannot be mapped: {error}"
                 ) from None
-            changed.append((descriptor, data))
+        if any(state.descriptor.key_serializer != new for state in states):
+            self._key_bytes = new.snapshot_bytes()
         step = MapKeys(function, new)
         for state, (descriptor, data) in zip(states, changed):
             self._add(state, step)
             state.descriptor, state.data = descriptor, data
-        if new != old:
-            self._key_bytes = new.snapshot_bytes()
         self._deletion = None
 
     def traces(self, others: Iterable[Operator]) -> tuple[UnsearchedPlace, ...] | None:
@@ -448,6 +438,21 @@ class OperatorEditor(OperatorStateEditor):
                     f"states {state.name!r} and {other!r} of {self._operator.label} must go "
                     f"together: {why}"
                 )
+
+
+def _with_key(state: _State, new_key: Serializer) -> tuple[StateDescriptor, bytes]:
+    """Return a state with keys of another type, and what the header then says of it.
+
+    Raises UnsupportedKeyTypeError where entries cannot get such keys, or Flink writes the header.
+    """
+    old = state.descriptor
+    if old.key_serializer.read is None:
+        raise UnsupportedKeyTypeError(f"only the job can read keys of {old.key_serializer}")
+    key_changer(old, new_key)
+    if old.key_serializer == new_key:
+        return old, state.data
+    new = replace(old, key_serializer=new_key)
+    return new, write_state(new) if old.kind == _TIMERS else state.data
 
 
 class _Left:
