@@ -456,7 +456,7 @@ def composite_key_changer(
         _, stop = read_namespace(data, start)
         encoded_namespace = data[start:stop]
         old_start = old_join(data[:end], encoded_namespace)
-        if stop > len(data) or not data.startswith(old_start):
+        if not data.startswith(old_start):
             raise ValueError("lengths that are not those of key and namespace")
         return new_join(new, encoded_namespace) + data[len(old_start) :]
 
