@@ -424,6 +424,57 @@ def composite_key_joiner(
     return lambda *parts: b"".join(part + _length_bytes(len(part)) for part in parts)
 
 
+ChangeKey = Callable[[bytes, int, bytes], bytes]
+"""Puts another key in place of the one that ends at a position of the bytes; all else stays.
+
+Raises ValueError, IndexError or struct.error for bytes that are no key with a namespace.
+"""
+
+
+def composite_key_changer(
+    key: Serializer, new_key: Serializer, namespace: Serializer
+) -> ChangeKey:
+    """Make what puts keys of another type into the bytes after the key group.
+
+    Raises UnsupportedKeyTypeError where that takes the length of a namespace of which only the
+    job knows where it ends.
+    """
+    has_lengths = _is_ambiguous(key, namespace)
+    if not has_lengths and not _is_ambiguous(new_key, namespace):
+        return timer_key_changer(namespace)
+    read_namespace = namespace.read
+    if read_namespace is None:
+        raise UnsupportedKeyTypeError(
+            f"a key of {new_key} goes with the length of its namespace, which is {namespace}, "
+            "that only the job can read"
+        )
+    old_join = composite_key_joiner(key, namespace)
+    new_join = composite_key_joiner(new_key, namespace)
+
+    def change(data: bytes, end: int, new: bytes) -> bytes:
+        start = end + len(_length_bytes(end)) if has_lengths else end
+        _, stop = read_namespace(data, start)
+        encoded_namespace = data[start:stop]
+        old_start = old_join(data[:end], encoded_namespace)
+        if not data.startswith(old_start):
+            raise ValueError("lengths that are not those of key and namespace")
+        return new_join(new, encoded_namespace) + data[len(old_start) :]
+
+    return change
+
+
+def timer_key_changer(namespace: Serializer) -> ChangeKey:
+    """Make what puts keys of another type into the bytes after the timestamp of a timer."""
+    size = namespace.size or 0
+
+    def change(data: bytes, end: int, new: bytes) -> bytes:
+        if len(data) < end + size:
+            raise ValueError("too few bytes")
+        return new + data[end:]
+
+    return change
+
+
 def _is_ambiguous(key: Serializer, namespace: Serializer) -> bool:
     return key.size is None and namespace.size is None
 

@@ -20,7 +20,7 @@ Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from anot
 
 - `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
 - `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `delete_keys`, `map_entries`, and of operator state `remove_operator_state`,
+  `delete_keys`, `map_entries`, `map_keys`, and of operator state `remove_operator_state`,
   `rename_operator_state`, `map_operator_state`;
 - `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done, and
   where else deleted keys may be.
@@ -67,7 +67,7 @@ write it anew.
     map entries, fix a poisoned one       yes                   rewrite               no
     TTL on, off, set anew                 yes                   rewrite               no
     give the state of a key to another    yes                   rewrite               no
-    another type of keys                  rewrite               rewrite               no
+    another type of keys                  yes                   rewrite               no
     edit operator state                   yes                   rewrite               no
     rows read, changed, written back      yes                   rewrite               no
     edit on executors                     yes                   rewrite               no

@@ -99,6 +99,11 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "give the state of a key to another": (
         "core/test_edit_keyed_state.py::test_entries_that_move",
     ),
+    "another type of keys": (
+        "core/test_map_keys.py::test_against_a_model",
+        "core/test_map_keys.py::test_there_and_back",
+        "core/test_map_keys.py::test_headers_are_those_of_flink",
+    ),
     "edit operator state": (
         "core/test_operator_state_edits.py::test_elements_are_mapped",
         "core/test_operator_state_edits.py::test_a_state_is_renamed",

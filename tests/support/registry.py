@@ -222,6 +222,7 @@ def edited_keyed_state(verb: str, n: int) -> SavepointEditor:
         "set_ttl": ["count", True, 1_700_000_000_000],
         "delete_keys": [range(0, n, 2)],
         "map_entries": ["count", lambda entry: entry._replace(key=-entry.key - 1)],
+        "map_keys": [str, STRING],
     }
     with SavepointWriter.from_existing_savepoint(written_folder(n), NewPath()) as editor:
         getattr(editor.operator("by-int"), verb)(*arguments[verb])
@@ -630,7 +631,14 @@ REGISTRY: dict[str, Registered] = {
                 "keys": [[1, 2, 3]],
             },
         )
-        for verb in ("remove_state", "rename_state", "set_ttl", "delete_keys", "map_entries")
+        for verb in (
+            "remove_state",
+            "rename_state",
+            "set_ttl",
+            "delete_keys",
+            "map_entries",
+            "map_keys",
+        )
     },
     "OperatorEditor.rewriter": Registered(
         constant="writes nothing yet",

@@ -142,6 +142,7 @@ def an_edited_savepoint(path: str) -> None:
         operator.set_ttl("count", last_access=1_700_000_000_000)
         operator.delete_keys(["ann", "bob"])
         operator.map_entries("count", grown)
+        operator.map_keys(len, types.LONG)
     report: savepoint.EditReport = writer.report()
     edited: savepoint.EditedOperator = report.operators[0]
     state: savepoint.EditedState = edited.states[0]

@@ -29,16 +29,26 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._edits.operator_state import OperatorStateEditor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
-from keygroups.savepoint._edits.steps import DeleteKeys, MapEntries, MapFunction, SetTtl, Step
+from keygroups.savepoint._edits.steps import (
+    DeleteKeys,
+    KeyFunction,
+    MapEntries,
+    MapFunction,
+    MapKeys,
+    SetTtl,
+    Step,
+    key_changer,
+)
 from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
-from keygroups.savepoint._state.new_states import check_state_name
+from keygroups.savepoint._state.new_states import check_state_name, key_to_write
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._tasks.edit import StatePlan
+from keygroups.types import KeyType
 
 _CONTENTS, _MERGING = "window-contents", "merging-window-set"  # Flink: WindowOperator
 _TIMERS = "PRIORITY_QUEUE"  # the kind of their states
@@ -200,7 +210,8 @@ class OperatorEditor(OperatorStateEditor):
         type, as `StateEntry` has them: of a class that only the job reads the bytes that Flink
         wrote. A key that has no entry is no error; the report says which.
 
-        Raises InvalidTypeError or InvalidValueError for what is no such key,
+        Raises InvalidTypeError or InvalidValueError for what is no such key, InvalidValueError
+        where keys were deleted before `map_keys` has given them another type,
         UnsupportedKeyTypeError for keys with a map or a set in them; SavepointError as
         `remove_state`.
         """
@@ -216,6 +227,11 @@ class OperatorEditor(OperatorStateEditor):
         ]
         if not encoded:
             raise InvalidValueError("keys must be at least one, got none")
+        if self._deleted_from not in (None, serializer):
+            raise InvalidValueError(
+                f"keys of {self._deleted_from} are deleted before they become {serializer}: none "
+                "can be deleted after that too"
+            )
         if self._deletion is None:
             self._deletion = DeleteKeys({})
             for state in states.values():
@@ -260,6 +276,65 @@ class OperatorEditor(OperatorStateEditor):
                 f"state {descriptor.name!r} cannot be mapped: {error}"
             ) from None
         self._add(state, MapEntries(function, allow))
+        self._deletion = None
+
+    def map_keys(
+        self, function: KeyFunction, key_type: KeyType | Serializer | None = None
+    ) -> None:
+        """Give the keys of the operator others, in all states, timers and windows.
+
+        `function` takes a key and returns the one that it becomes, or DELETE for one that is to
+        go with all that is of it. It is called several times for a key, and must return the same
+        each time. With `key_type`, a key type or a Serializer that has one, these are of that
+        type, which is then the operator's; the job has to have it too. Values, user keys,
+        namespaces and timestamps stay as they are. On Spark the function is pickled.
+
+        Two keys may become one if none of their entries then are one: a VALUE or a LIST that both
+        have is an error, as is a user key in a MAP or a timer that both have.
+
+        Raises UnsupportedKeyTypeError for keys that only the job reads, or that nobody can write
+        here, and for a namespace that only the job reads if its length is needed;
+        InvalidTypeError; SavepointError as `remove_state`. When it is written: what the function
+        raises, InvalidTypeError or InvalidValueError for what it returns and is no key, and
+        InvalidValueError for two keys that become one.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> with SavepointWriter(folder + "/old") as writer:
+        ...     counts = [ValueStateDescriptor("count", LONG)]
+        ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+        ...     by_user.write("count", "user-17", 5)
+        >>> editor = SavepointWriter.from_existing_savepoint(folder + "/old", folder + "/new")
+        >>> with editor as writer:
+        ...     writer.operator("by-user").map_keys(lambda key: int(key[5:]), LONG)
+        >>> by_user = read_savepoint(folder + "/new").operator("by-user")
+        >>> [(entry.key, entry.value) for entry in by_user.entries()]
+        [(17, 5)]
+        """
+        old = self._key_serializer()
+        check_callable("function", function)
+        new = old if key_type is None else key_to_write("key_type", key_type)
+        if new.key_type is None or new.write is None or not is_in_order(new):
+            raise UnsupportedKeyTypeError(
+                f"keys cannot become others of {new}: only the job can write them"
+            )
+        states = self._read().values()
+        changed = []
+        for state in states:
+            try:
+                changed.append(_with_key(state, new))
+            except UnsupportedKeyTypeError as error:
+                raise UnsupportedKeyTypeError(
+                    f"keys in state {state.descriptor.name!r} cannot be mapped: {error}"
+                ) from None
+        if any(state.descriptor.key_serializer != new for state in states):
+            self._key_bytes = new.snapshot_bytes()
+        step = MapKeys(function, new)
+        for state, (descriptor, data) in zip(states, changed):
+            self._add(state, step)
+            state.descriptor, state.data = descriptor, data
         self._deletion = None
 
     def traces(self, others: Iterable[Operator]) -> tuple[UnsearchedPlace, ...] | None:
@@ -363,6 +438,21 @@ class OperatorEditor(OperatorStateEditor):
                     f"states {state.name!r} and {other!r} of {self._operator.label} must go "
                     f"together: {why}"
                 )
+
+
+def _with_key(state: _State, new_key: Serializer) -> tuple[StateDescriptor, bytes]:
+    """Return a state with keys of another type, and what the header then says of it.
+
+    Raises UnsupportedKeyTypeError where entries cannot get such keys, or Flink writes the header.
+    """
+    old = state.descriptor
+    if old.key_serializer.read is None:
+        raise UnsupportedKeyTypeError(f"only the job can read keys of {old.key_serializer}")
+    key_changer(old, new_key)
+    if old.key_serializer == new_key:
+        return old, state.data
+    new = replace(old, key_serializer=new_key)
+    return new, write_state(new) if old.kind == _TIMERS else state.data
 
 
 class _Left:

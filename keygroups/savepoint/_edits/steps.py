@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from keygroups._checks import show, to_int
 from keygroups._serializers.base import TRUNCATED, Serializer, UnreadableError
@@ -27,7 +27,13 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
 from keygroups.savepoint._state.values import StoredValue, check_time
-from keygroups.state_keys import composite_key_reader, timer_key_reader
+from keygroups.state_keys import (
+    ChangeKey,
+    composite_key_changer,
+    composite_key_reader,
+    timer_key_changer,
+    timer_key_reader,
+)
 
 Framed = tuple[int, bytes, bytes]
 """A key group, the bytes of an entry's key and those of its value, as `FramedEntry` has them."""
@@ -49,7 +55,7 @@ class _Sentinel(Enum):
 
 
 DELETE: Final = _Sentinel.DELETE
-"""What a function of `map_entries` returns for an entry that is to go."""
+"""What a function of `map_entries` or `map_keys` returns for what is to go."""
 
 
 class FunctionError(KeyGroupsError):
@@ -58,6 +64,12 @@ class FunctionError(KeyGroupsError):
     def __init__(self, error: Exception) -> None:
         super().__init__(error)
         self.error = error
+
+
+def _noted(error: Exception, note: str) -> FunctionError:
+    """Return what carries an error of a function, with a note that Python 3.11 and later show."""
+    error.__notes__ = [*getattr(error, "__notes__", ()), note]
+    return FunctionError(error)
 
 
 class Place(NamedTuple):
@@ -192,6 +204,112 @@ def _unreadable_key_reader(state: StateDescriptor, start: int) -> Callable[[byte
     return read_whole
 
 
+# --- map_keys ---------------------------------------------------------------------------------
+
+KeyFunction = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class MapKeys(Step):
+    """Calls a function with each key, which says what that becomes: a value of `new_key`."""
+
+    function: KeyFunction
+    new_key: Serializer
+
+    def bind(self, state: StateDescriptor, place: Place) -> Apply:
+        """Return what calls the function."""
+        return _KeyMapping(self, state, place)
+
+
+def key_changer(state: StateDescriptor, new_key: Serializer) -> ChangeKey:
+    """Return what puts keys of another type into the keys of entries, behind what precedes them.
+
+    Raises what `composite_key_changer` raises.
+    """
+    namespace = state.namespace_serializer
+    if layout_of(state).before_key:
+        return timer_key_changer(namespace)
+    return composite_key_changer(state.key_serializer, new_key, namespace)
+
+
+class _KeyMapping:
+    """Gives the entries of a state other keys; it asks once for keys that follow one another."""
+
+    def __init__(self, step: MapKeys, state: StateDescriptor, place: Place) -> None:
+        key, new_key = state.key_serializer, step.new_key
+        assert key.read is not None  # as the verb has checked
+        write = new_key.write_key or new_key.write
+        assert write is not None
+        self._function = step.function
+        self._state = state
+        self._place = place
+        self._start = layout_of(state).before_key
+        self._change = key_changer(state, new_key)
+        self._read, self._write = key.read, write
+        self._key_type = new_key.key_type
+        self._has_old_type = key == new_key
+        self._key: bytes | None = None  # the last one, and what it became
+        self._new: tuple[int, bytes] | _Sentinel | None = None
+
+    def __call__(self, key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
+        start = self._start
+        try:
+            decoded, end = self._read(key, start)
+        except UnreadableError as error:
+            raise self._unreadable(key, error) from None
+        except (*TRUNCATED, ValueError) as error:
+            raise self._place.damaged(self._state, key_group, error) from None
+        encoded = key[start:end]
+        if encoded != self._key:
+            self._new, self._key = self._new_key(decoded, encoded), encoded
+        new = self._new
+        if new is None:
+            return None
+        if isinstance(new, _Sentinel):
+            return ()
+        new_key_group, new_key = new
+        try:
+            changed = key[:start] + self._change(key[start:], end - start, new_key)
+        except UnreadableError as error:
+            raise self._unreadable(key, error) from None
+        except (*TRUNCATED, ValueError) as error:
+            raise self._place.damaged(self._state, key_group, error) from None
+        return ((new_key_group, changed, value),)
+
+    def _new_key(self, key: Any, encoded: bytes) -> tuple[int, bytes] | _Sentinel | None:
+        """Return key group and bytes of what a key becomes, DELETE, or None if it stays."""
+        named = f"key {show(key)} in state {self._state.name!r}"
+        try:
+            result = self._function(key)
+        except Exception as error:
+            raise _noted(error, f"map_keys: {named}") from None
+        if isinstance(result, _Sentinel):
+            return result
+        try:
+            new = self._encoded(result)
+        except KeyGroupsError as error:
+            raise type(error)(f"{named}: {error}") from None
+        if self._has_old_type:
+            if new[1] == encoded:
+                return None
+            # Java may have written an equal key in other bytes, or the function has changed it.
+            with suppress(KeyGroupsError):
+                if self._encoded(self._read(encoded, 0)[0]) == new:
+                    return None
+        return new
+
+    def _encoded(self, key: Any) -> tuple[int, bytes]:
+        """Return the key group of a new key, and its bytes."""
+        code = hash_code(key, self._key_type)  # which checks the key too
+        return compute_key_group_for_key_hash(code, self._place.max_parallelism), self._write(key)
+
+    def _unreadable(self, key: bytes, error: UnreadableError) -> UnsupportedKeyTypeError:
+        return UnsupportedKeyTypeError(
+            f"key {show(key[self._start :])} in state {self._state.name!r} cannot be mapped, as "
+            f"only the job can read it: {error}"
+        )
+
+
 # --- set_ttl ----------------------------------------------------------------------------------
 
 
@@ -309,7 +427,7 @@ class _Mapping:
         try:
             result = self._function(entry)
         except Exception as error:
-            self._raise(error, entry)
+            raise _noted(error, f"map_entries: {_named(entry)}") from None
         if result is DELETE:
             return ()
         if _is_same(result, entry.value):
@@ -320,12 +438,6 @@ class _Mapping:
         changed = self._value_of(entry._replace(value=result), entry, key, value)
         return None if changed is value else ((key_group, key, changed),)
 
-    def _raise(self, error: Exception, entry: StateEntry) -> NoReturn:
-        """Raise an error of the function, with a note that Python 3.11 and later show."""
-        note = f"map_entries: {_named(entry)}"
-        error.__notes__ = [*getattr(error, "__notes__", ()), note]
-        raise FunctionError(error) from None
-
     def _each(
         self, entries: Iterator[Any], entry: StateEntry, key: bytes, value: bytes
     ) -> Iterator[Framed]:
@@ -335,7 +447,7 @@ class _Mapping:
             except StopIteration:
                 return
             except Exception as error:
-                self._raise(error, entry)
+                raise _noted(error, f"map_entries: {_named(entry)}") from None
             yield self._framed(new, entry, key, value)
 
     def _framed(self, new: Any, entry: StateEntry, key: bytes, value: bytes) -> Framed:
