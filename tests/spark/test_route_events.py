@@ -51,11 +51,11 @@ Report = Callable[..., str]
 @pytest.fixture(scope="module")
 def flights(flight_rows: list[tuple[int, Row]]) -> dict[str, Keys]:
     """The records of each key, for every key that the tests use."""
-    rows = [tuple(row) for _, row in flight_rows]
+    rows = [row for _, row in flight_rows]
     return {
-        "carrier": Counter(row[0] for row in rows),
-        "tailnum": Counter(row[2] for row in rows),
-        "origin,dest": Counter(row[3:5] for row in rows),
+        "carrier": Counter(row["carrier"] for row in rows),
+        "tailnum": Counter(row["tailnum"] for row in rows),
+        "origin,dest": Counter((row["origin"], row["dest"]) for row in rows),
     }
 
 
