@@ -424,6 +424,7 @@ def test_names_a_better_parallelism(flights: dict[str, Keys], report: Report) ->
     assert better_records < records
 
 
+@pytest.mark.slow
 def test_rescales_by_one_subtask_unless_told(report: Report) -> None:
     assert "\n128 key groups, parallelism 6 -> 7: " in report("--parallelism", 6)
     out = report("--parallelism", 2, "--max-parallelism", 2)
