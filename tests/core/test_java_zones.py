@@ -88,6 +88,55 @@ def test_spans_in_which_releases_differ(name: str, certain: str, doubtful: str) 
         hash_code(dt.datetime.fromisoformat(doubtful), key_type)
 
 
+# The first and the last full hour at which two of the packages tzdata 2024.1, 2024.2, 2025.1,
+# 2025.2, 2025.3, 2026.1 and 2026.6 of PyPI give a zone other offsets, up to the end of 2036.
+DIFFER = {
+    "Africa/Casablanca Africa/El_Aaiun": ("2026-09-20T02", "2036-12-31T17"),
+    "America/Asuncion": ("2025-03-23T00", "2036-10-05T00"),
+    "America/Bahia_Banderas America/Hermosillo": ("1970-01-01T00", "1970-01-01T00"),
+    "America/Mazatlan Mexico/BajaSur": ("1970-01-01T00", "1970-01-01T00"),
+    "America/Bogota": ("1992-05-02T01", "1992-05-03T00"),
+    "America/Cancun": ("1981-12-23T01", "1997-10-26T01"),
+    "America/Edmonton America/Inuvik America/Rainy_River": ("2026-11-01T02", "2036-12-31T17"),
+    "America/Vancouver America/Winnipeg": ("2026-11-01T02", "2036-12-31T17"),
+    "America/Yellowknife Canada/Central": ("2026-11-01T02", "2036-12-31T17"),
+    "Canada/Mountain Canada/Pacific": ("2026-11-01T02", "2036-12-31T17"),
+    "America/Ensenada America/Santa_Isabel": ("1970-04-26T03", "1975-10-26T01"),
+    "America/Tijuana Mexico/BajaNorte": ("1970-04-26T03", "1975-10-26T01"),
+    "America/Havana Cuba": ("2026-11-01T01", "2027-03-14T00"),
+    "America/Merida": ("1981-12-23T01", "1982-12-01T23"),
+    "Asia/Choibalsan": ("1983-04-01T01", "2008-03-30T23"),
+    "Asia/Manila": ("1977-03-28T01", "1990-07-28T23"),
+    "Asia/Tehran Iran": ("1978-11-11T00", "1979-05-27T00"),
+    "Atlantic/Azores": ("1977-03-27T01", "1993-06-17T01"),
+    "Atlantic/Madeira": ("1977-03-27T01", "1986-03-30T01"),
+    "Europe/Chisinau Europe/Tiraspol": ("2022-03-27T03", "2036-10-26T03"),
+    "Europe/Lisbon Portugal": ("1978-04-02T01", "1985-09-29T01"),
+}
+
+
+def is_doubtful(name: str, moment: dt.datetime) -> bool:
+    return any(start <= moment < end for start, end in doubtful_spans(name))
+
+
+def test_hours_at_which_releases_differ_are_doubtful() -> None:
+    for names, hours in DIFFER.items():
+        for name in names.split():
+            for hour in hours:
+                assert is_doubtful(name, dt.datetime.fromisoformat(hour)), (name, hour)
+    differing = {name for names in DIFFER for name in names.split()}
+    assert {name for name in ZONE_NAMES if doubtful_spans(name)} == differing
+
+
+def test_each_clock_change_of_moldova_is_doubtful() -> None:
+    """On the last Sundays of March and October, from when its law names other hours."""
+    for year in range(2022, 2037):
+        for end in (dt.datetime(year, 3, 31, 3), dt.datetime(year, 10, 31, 3)):
+            sunday = end - dt.timedelta(days=end.isoweekday() % 7)
+            assert is_doubtful("Europe/Chisinau", sunday)
+            assert not is_doubtful("Europe/Chisinau", sunday + dt.timedelta(days=1))
+
+
 def test_doubtful_spans_are_in_order_and_in_bounds() -> None:
     for name in ZONE_NAMES:
         ends = [moment for span in doubtful_spans(name) for moment in span]
