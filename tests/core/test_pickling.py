@@ -470,8 +470,11 @@ def switching_often() -> Iterator[None]:
 def test_threads_share_an_operator() -> None:
     expected = shown(operator())
     shared = operator()
-    with switching_often(), ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(lambda _: shown(shared), range(16)))
+    all_started = threading.Barrier(8)  # before: the tracer of coverage fails where threads race
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: all_started.wait(60), range(8)))
+        with switching_often():
+            found = list(threads.map(lambda _: shown(shared), range(16)))
     assert found == [expected] * 16
 
 

@@ -614,7 +614,6 @@ def test_an_interrupt_while_a_url_is_claimed(memory: Any, monkeypatch: pytest.Mo
 
 HEX = "0123456789abcdef" * 2
 OLD = time.time() - 3700
-YOUNG = time.time() - 3000
 
 
 def leftover(path: Path, folder_time: float, file_time: float) -> Path:
@@ -677,7 +676,8 @@ def test_leftovers_of_any_name(name: str, tmp_path: Path) -> None:
 
 def test_leftovers_are_removed(tmp_path: Path, others: list[Path]) -> None:
     """Those in which nothing was written for an hour; no link is followed."""
-    times = {"0": (OLD, OLD), "1": (YOUNG, OLD), "2": (OLD, YOUNG), "3": (OLD, OLD)}
+    young = time.time() - 3000  # of now: it may be long since this file was imported
+    times = {"0": (OLD, OLD), "1": (young, OLD), "2": (OLD, young), "3": (OLD, OLD)}
     left = {
         digit: leftover(tmp_path / f".savepoint.{digit * 32}.writing", *of)
         for digit, of in times.items()

@@ -67,8 +67,8 @@ class Mutant:
         return "\n".join([self.path, *(f"{line[0]} {line[1:].strip()}" for line in diff)])
 
 
-def sample(seed: int, count: int) -> list[Mutant]:
-    finders = {name: Finder((ROOT / name).read_bytes()) for name in CORE}
+def sample(seed: int, count: int, names: list[str]) -> list[Mutant]:
+    finders = {name: Finder((ROOT / name).read_bytes()) for name in names}
     share = count / sum(len(finder.edits) for finder in finders.values())
     mutants: list[Mutant] = []
     for name, finder in finders.items():
@@ -214,7 +214,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=300, help="about so many mutants")
+    about = "how the paths of the modules begin; all of the core if none is given"
+    parser.add_argument("paths", nargs="*", default=["keygroups/"], help=about)
     args = parser.parse_args()
+    names = [name for name in CORE if name.startswith(tuple(args.paths))]
+    if not names:
+        parser.error("no module of the core is at these paths")
     COPY.mkdir(parents=True, exist_ok=True)
     measure()
     changed = changed_tests()
@@ -225,7 +230,7 @@ def main() -> None:
     equivalent = {re.sub(r"\n#.*", "", block).strip() for block in blocks}
     results = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else [])
     killed = {mutant: how for mutant, how in results if how}
-    drawn = sample(args.seed, args.count)
+    drawn = sample(args.seed, args.count, names)
     mutants = [mutant for mutant in drawn if str(mutant) not in equivalent]
     survivors = []
     for number, mutant in enumerate(mutants, 1):
