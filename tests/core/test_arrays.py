@@ -245,7 +245,7 @@ def sliced(data: st.DataObject, values: list[Any], arrow_type: Any) -> Any:
 
 @pytest.mark.parametrize("key_type", SCALARS, ids=repr)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_scalars_as_the_core(key_type: KeyType, data: st.DataObject) -> None:
     arrow_type, strategy = SCALARS[key_type]
     values = data.draw(st.lists(st.none() | strategy, max_size=40))
@@ -268,7 +268,7 @@ def test_scalars_as_the_core(key_type: KeyType, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("sql_type", SQL)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=12)
 def test_sql_fields_as_the_core(sql_type: str, data: st.DataObject) -> None:
     """A field alone, and between two others that take room."""
     arrow_type, strategy = SQL[sql_type]

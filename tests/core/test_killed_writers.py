@@ -39,7 +39,7 @@ def write_old(path: Path) -> None:
             written.write("count", key, int(key[5:]))
 
 
-@pytest.mark.parametrize("moments", [6, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("moments", [3, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("program", "prepare"),
     [(WRITER, write_nothing), (REWRITER, write_old), (EDITOR, write_old)],

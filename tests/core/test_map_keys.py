@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
 from large_savepoints import write as write_large
@@ -203,6 +203,8 @@ types_ = st.integers(0, len(OF_TYPE) - 1)
 
 @settings(max_examples=15, deadline=None)
 @given(places, types_, types_, st.sampled_from([*NUMBERS]))
+@example({("count", 3, None), ("cities", 4, "rome"), ("by-text", 6, 1)}, 0, 1, "some go")
+@example({("count", 3, None), ("count", 2, None)}, 1, 1, "two become one")
 def test_against_a_model(model: set[Spot], old: int, new: int, change: str) -> None:
     check_model(model, old, new, change)
 

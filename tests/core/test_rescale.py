@@ -11,6 +11,7 @@ import pickle
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -48,13 +49,14 @@ def joined(shares: list[tuple[int, KeyGroupRange]]) -> list[int]:
 # --- the cases of real Flink -------------------------------------------------------------------
 
 
-def test_vectors_of_ranges() -> None:
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+def test_vectors_of_ranges(every: int) -> None:
     """What a subtask restores from any other parallelism is its range, and so is what it hands on.
 
-    Every line of `ranges.jsonl` within bounds, at three other parallelisms.
+    Lines of `ranges.jsonl` within bounds, at three other parallelisms.
     """
     counts: defaultdict[str, int] = defaultdict(int)
-    for line in lines("independent/ranges"):
+    for line in islice(lines("independent/ranges"), 0, None, every):
         mp, p = line["mp"], line["p"]
         subtask = line["op"] if "kg" in line else line["i"]
         if p > mp or not 0 <= subtask < p or not 0 <= line.get("kg", 0) < mp:
@@ -72,7 +74,7 @@ def test_vectors_of_ranges() -> None:
                 assert restored == list(range(line["start"], line["end"] + 1)), line
             counts["plans"] += 1
     print("ranges:", dict(counts))
-    assert counts["plans"] > 20_000
+    assert counts["plans"] > 20_000 / every
 
 
 def test_vectors_of_key_group_partitions() -> None:

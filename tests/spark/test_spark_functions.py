@@ -554,7 +554,7 @@ FLAT: list[tuple[KeyType, str, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("key_type", "ddl", "key"), first_by_default(2, FLAT), ids=[ddl for _, ddl, _ in FLAT]
+    ("key_type", "ddl", "key"), first_by_default(1, FLAT), ids=[ddl for _, ddl, _ in FLAT]
 )
 def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key: Any) -> None:
     """A key some calls deep, and some calls around what we make of it."""

@@ -160,7 +160,8 @@ def test_tuple_with_null_fields(spark: SparkSession, way: str) -> None:
     assert partitions_of(repartition_by_subtask(df, ["s", "i"], 128, 7, key_type)) == expected
 
 
-@pytest.mark.parametrize("enabled", first_by_default(1, ["true", "false"]))
+@pytest.mark.parametrize("enabled", ["true", "false"])
+@pytest.mark.slow  # that of files that are written is not
 def test_adaptive_execution_leaves_the_partitions_alone(
     spark: SparkSession, way: str, enabled: str
 ) -> None:

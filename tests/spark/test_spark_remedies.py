@@ -335,7 +335,7 @@ TRIED = [
 @pytest.mark.parametrize(
     "remedy",
     [
-        remedy.param() if index % 6 == 0 else remedy.param(pytest.mark.slow)
+        remedy.param() if index % 12 == 0 else remedy.param(pytest.mark.slow)
         for index, remedy in enumerate(TRIED)
     ],
 )

@@ -662,7 +662,7 @@ def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     first_by_default(  # Spark starts a process for each
-        2,
+        1,
         [
             ({}, "needs the option operator"),
             ({"operator": "by-string", "allow": "/a"}, "allow must be a JSON list of paths"),
@@ -682,6 +682,7 @@ def test_options_are_checked(
         load(formatted, HEAP.path, **options).collect()
 
 
+@pytest.mark.slow
 def test_a_schema_of_ones_own_is_refused(formatted: SparkSession) -> None:
     reader = formatted.read.format("flink-state").schema("key int").option("operator", "by-string")
     with pytest.raises(PySparkException, match="schema must be that of the state"):

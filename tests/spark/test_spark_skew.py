@@ -463,6 +463,7 @@ def test_bad_arguments(
         skew_report(df, **{**right, **arguments})
 
 
+@pytest.mark.slow
 def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
     df = spark.createDataFrame([(0.0, 7), (-0.0, 7), (0.0, 8)], "x double, n bigint")
     sql = skew_report(df, "n", 128, 2, SQL_ROW("BIGINT"))

@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.utils import is_remote
+from selections import first_by_default
 from spark_backends import ONE_BACKEND, skip_without
 
 from keygroups import (
@@ -71,6 +72,7 @@ def test_a_struct_is_its_fields(spark: SparkSession, backend: None) -> None:
     assert null["key_group"] is None
 
 
+@pytest.mark.slow
 def test_more_null_bits_than_one_word(spark: SparkSession, backend: None) -> None:
     key = tuple(None if i % 3 else i for i in range(60))
     names = [f"c{i}" for i in range(60)]
@@ -81,7 +83,9 @@ def test_more_null_bits_than_one_word(spark: SparkSession, backend: None) -> Non
     )
 
 
-@pytest.mark.parametrize("spark_type", ["array<int>", "array<string>", "array<boolean>"])
+@pytest.mark.parametrize(
+    "spark_type", first_by_default(1, ["array<string>", "array<int>", "array<boolean>"])
+)
 def test_arrays_of_any_length(spark: SparkSession, backend: None, spark_type: str) -> None:
     if is_remote() and spark_type != "array<string>":
         pytest.skip("slow to analyse there, and one says enough")

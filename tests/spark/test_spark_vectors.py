@@ -122,7 +122,7 @@ def test_sql_rows(spark: SparkSession, backend: str, sample: bool) -> None:
             continue
         group = groups.setdefault(key_type, Group(key_type, types, []))
         group.vectors.append((key, line["hash"], line["kg"][str(MAX_PARALLELISM)]))
-    step = 8 if sample or is_remote() else 3 if backend == "portable" else 1
+    step = 16 if sample or is_remote() else 3 if backend == "portable" else 1
     chosen = list(groups.values())[::step]
     assert check(spark, chosen, f"{backend} SQL rows") > (1500 if step == 1 else 100)
 

@@ -362,7 +362,7 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
 }
 
 
-@pytest.mark.parametrize("case", first_by_default(4, [*QUERIES]))
+@pytest.mark.parametrize("case", first_by_default(2, [*QUERIES]))
 def test_rows_that_make_no_state_are_refused_by_the_query(
     spark: SparkSession, tmp_path: Path, case: str
 ) -> None:
