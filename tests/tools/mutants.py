@@ -188,9 +188,12 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
         reached.update(*lines.values())
     reached.discard("")
     usual = usual_seconds()
-    in_file: dict[str, float] = defaultdict(float)
-    for test in reached:
-        in_file[test.split("::")[0]] += usual[test]
+    in_file: dict[str, float] = defaultdict(float)  # of what reached it
+    whole: dict[str, float] = defaultdict(float)
+    for test, seconds in usual.items():
+        file = test.split("::")[0]
+        whole[file] += seconds
+        in_file[file] += seconds if test in reached else 0
     order = {}
     for test, seconds in usual.items():
         file = test.split("::")[0]
@@ -198,7 +201,7 @@ def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
             order[test] = [test not in reached, in_file[file], file, seconds]
     ORDER.write_text(json.dumps(order))
     files = {test.split("::")[0] for test in reached} | {*changed}
-    first += changed or sorted(files, key=lambda file: in_file[file])[:FIRST]
+    first += changed or sorted(files, key=lambda file: whole[file])[:FIRST]
     return [first, sorted(files | {OF_ALL}) if files else ["tests/core"]]
 
 
