@@ -60,15 +60,19 @@ FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text
 
 
 @cache
+def tree(module: str) -> ast.Module:
+    return ast.parse(FILES[module].read_text("utf-8"))
+
+
+@cache
 def imported(module: str) -> tuple[str, ...]:
     """Return what a module imports, anywhere in it: dotted names, of modules or names in them."""
     return tuple(_imported(module))
 
 
 def _imported(module: str) -> Iterator[str]:
-    path = FILES[module]
-    package = module if path.stem == "__init__" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    package = module if FILES[module].stem == "__init__" else module.rpartition(".")[0]
+    for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -124,12 +128,32 @@ def test_no_file_hides_a_name_of_its_package() -> None:
             files = {file.stem for file in path.parent.iterdir()}
             names = [name.split(".") for name in imported(package) if name not in FILES]
             taken = {name[-1] for name in names if name[-1] not in name[:-1]}
-            for node in ast.parse(path.read_text("utf-8")).body:
+            for node in tree(package).body:
                 if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
                     taken.add(node.name)
                 elif isinstance(node, ast.Assign):
                     taken.update(name.id for name in node.targets if isinstance(name, ast.Name))
             assert not taken & files, package
+
+
+def test_no_private_name_is_there_for_nothing() -> None:
+    """Those of a tuple aside, of which some may be for their places."""
+    unused = []
+    for module in FILES:
+        bound = [
+            target.id if isinstance(target, ast.Name) else ""
+            for node in tree(module).body
+            if isinstance(node, (ast.Assign, ast.AnnAssign))
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        ]
+        kinds = (ast.ClassDef, ast.FunctionDef)
+        bound += [node.name for node in tree(module).body if isinstance(node, kinds)]
+        if private := {name for name in bound if re.match("_[^_]", name)}:
+            nodes = ast.walk(tree(module))
+            loads = (node for node in nodes if isinstance(node, ast.Name))
+            used = {node.id for node in loads if isinstance(node.ctx, ast.Load)}
+            unused += [f"{module}.{name}" for name in private - used]
+    assert unused == []
 
 
 @pytest.mark.parametrize("module", [name for name in FILES if "._" not in name])

@@ -325,4 +325,5 @@ def test_nan_of_a_single_keeps_its_bits_in_a_row() -> None:
     found = arrays.hash_code([bits.view("f4")], SQL_ROW("FLOAT")).tolist()
     assert len(set(found)) == 3
     nans = bits[1:].view("f4").astype("f8")
+    assert arrays.hash_code([nans], SQL_ROW("FLOAT")).tolist() == found[1:]
     assert arrays.hash_code(nans, FLOAT).tolist() == [0x7FC00000] * 2

@@ -128,6 +128,12 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
         ([np.array([1, -1])], None, AmbiguousKeyTypeError, "key 1: field 0: key -1"),
         (np.array([0.5, 0.1]), FLOAT, InvalidValueError, "key 1: .*single.*got 0.1"),
         (np.array([0.5, 1e300]), FLOAT, InvalidValueError, r"key 1: .*1e\+300"),
+        (
+            [np.array([2**63 - 1]).view("f8")],
+            SQL_ROW("FLOAT"),
+            InvalidValueError,
+            "single-precision",
+        ),
         (np.array([0.5], "f4"), DOUBLE, InvalidTypeError, "DOUBLE takes float64, but"),
         (np.array([0.5], "f4"), None, UnsupportedKeyTypeError, "pass key_type"),
         (np.array([0.5], "f2"), FLOAT, InvalidTypeError, "float32 or float64"),

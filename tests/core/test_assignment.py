@@ -181,12 +181,16 @@ def test_integers_of_numpy_are_integers() -> None:
     class Int64:
         """What NumPy's integers are to Python: something with __index__."""
 
+        def __init__(self, number: int) -> None:
+            self.number = number
+
         def __index__(self) -> int:
-            return -1
+            return self.number
 
     for key_type, code in ((INT, -1), (LONG, 0)):
-        assert hash_code(Int64(), key_type) == code
-    assert compute_key_group_for_key_hash(Int64(), 128) == assign_to_key_group(-1, 128, INT)  # type: ignore[arg-type]
+        assert hash_code(Int64(-1), key_type) == code
+    assert assign_to_key_group("A", Int64(128)) == 104  # type: ignore[arg-type]
+    assert compute_key_group_for_key_hash(Int64(-1), 128) == assign_to_key_group(-1, 128, INT)  # type: ignore[arg-type]
 
 
 def test_long_decimals_are_exact() -> None:

@@ -515,9 +515,11 @@ class Full(io.StringIO):
 
     def __init__(self, method: str) -> None:
         super().__init__()
+        self.failures = 0
         setattr(self, method, self._fail)
 
     def _fail(self, *_: object) -> int:
+        self.failures += 1
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -557,11 +559,12 @@ def test_full_output(
 def test_errors_that_nobody_reads(
     stream: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The status says it; they are not what the command answers."""
+    """The status says it; they are not what the command answers, and wait for no end of Python."""
     monkeypatch.setattr(sys, "stderr", stream)
     assert main(["foo"]) == 2
     assert main(["savepoint", "/nowhere"]) == 1
     assert capsys.readouterr().out == ""
+    assert stream is None or stream.failures >= 2
 
 
 class Failing(io.StringIO):

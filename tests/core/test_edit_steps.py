@@ -227,7 +227,10 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     unaligned = point("2.3.0-unaligned-checkpoint").read().operators
     header = sb.inline(b"\0\0\0\x63")
     task = sb.subtask(managed_keyed=sb.canonical(3, [4], header))
-    sb.write(tmp_path, [sb.operator([task], uid="damaged")])
+    channel = b"\1" + sb.i32(0, 1, 2, 2) + sb.i64(5, 6) + sb.i64(7) + sb.inline(b"x")
+    tasks = [sb.subtask(0), sb.subtask(1, inputs=[channel])]
+    second = sb.operator(tasks, uid="in flight in one", parallelism=2, operator_id=b"x" * 16)
+    sb.write(tmp_path, [sb.operator([task], uid="damaged"), second])
     editor = OperatorEditor(operator)
     others = [*unaligned, *read_savepoint(tmp_path).operators]
     assert editor.traces(others) is None
@@ -235,7 +238,9 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     traces = editor.traces(others)
     assert traces is not None
     assert UnsearchedPlace("damaged", "keyed state, whose types cannot be read") in traces
-    assert "in-flight data of an unaligned checkpoint" in {trace.place for trace in traces}
+    in_flight = "in-flight data of an unaligned checkpoint"
+    assert UnsearchedPlace("slow", in_flight) in traces
+    assert UnsearchedPlace("in flight in one", in_flight) in traces
     with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
         editor.traces([5])  # type: ignore[list-item]
 

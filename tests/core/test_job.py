@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(1.5)
             return
         self.send_response(status)
-        if status == 302:
+        if 300 <= status < 400:
             self.send_header("Location", body.decode("latin-1"))
             body = b""
         if status == 298:  # a body that ends too early
@@ -391,6 +391,7 @@ def test_job_that_ends_meanwhile() -> None:
         (500, b'{"errors": ["\\u001b[31m\\nno\\u202e"]}', r"status 500: '\\x1b\[31m'$"),
         (302, b"", "status 302$"),
         (302, b"/jobs/overview", "status 302: it points to '/jobs/overview', which is not fol"),
+        (300, b"/jobs/overview", "status 300: it points to '/jobs/overview', which is not fol"),
         (302, b"file:///etc/passwd", "status 302: it points to 'file:///etc/passwd', which is"),
         (302, b"ftp://localhost/", "status 302: it points to 'ftp://localhost/', which is not"),
         (302, b"http://\xe2\x80\xae\x1b[1m", r"points to 'http://.*\\x1b\[1m', which is not"),

@@ -26,7 +26,7 @@ from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG
 from keygroups._values.java_values import Left, LocalDateTime, Pojo
-from keygroups._values.kryo import Duration, ZonedDateTime
+from keygroups._values.kryo import Duration, Period, ZonedDateTime
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -203,6 +203,7 @@ DAMAGED = [
     (ANY, b"\5\2", "2 is neither true nor false"),
     (ANY, b"\x80" * 5 + b"\1", "a number of more than 32 bits"),
     (ANY, b"\xff\xff\xff\xff\x7f", "a number of more than 32 bits"),
+    (ANY, b"\x80\x80\x80\x80\x10", "a number of more than 32 bits"),  # 2 ** 32
     (ANY, LIST + b"\1\0", "a count of -1"),
     (ANY, LIST + b"\1\x80\0", "a count of -1"),
     (ANY, LIST + b"\1\5", "too few bytes"),
@@ -240,6 +241,8 @@ def test_damaged_values_of_kryo(kryo: KryoSerializer, data: bytes, message: str)
         kryo.decode(data)
 
 
+A_TEXT = b"\1\2\3\1\x82a"  # of a collection: its reference, 1 and its count, the String "a"
+
 # As Kryo's serializers of these classes write them, which are in no case.
 OTHERS = [
     (ANY, LIST + b"\1\x83\0", [None, None]),
@@ -275,6 +278,25 @@ OTHERS = [
         ZonedDateTime(dt.datetime(2000, 1, 1), 3600, "+01:00"),
     ),
     (kryo_of(("a.B", None), ("java.util.UUID", None)), b"\3\1\x81", ""),
+    (
+        ANY,
+        by_name("java.time.Period")
+        + b"\1\x80\x80\x80\x80\x08\xff\xff\xff\xff\x07\xff\xff\xff\xff\x0f",
+        Period(-(2**31), 2**31 - 1, -1),
+    ),
+    (ANY, by_name("java.lang.StringBuffer") + b"\1\x82a", "a"),
+    (ANY, by_name("java.util.Vector") + A_TEXT, ["a"]),
+    (ANY, by_name("java.util.Stack") + A_TEXT, ["a"]),
+    (ANY, by_name("java.util.ImmutableCollections$SetN") + A_TEXT, {"a"}),
+    (ANY, by_name("java.util.ImmutableCollections$Set12") + A_TEXT, {"a"}),
+    (ANY, by_name("[F") + b"\1\2\0\0\xc0\x3f", array("f", [1.5])),
+    (ANY, by_name("[Ljava.lang.Boolean;") + b"\1\3\1\1\0", [True, None]),
+    (ANY, by_name("[Ljava.lang.Byte;") + b"\1\3\1\xff\0", [-1, None]),
+    (ANY, by_name("[Ljava.lang.Character;") + b"\1\3\1a\0\0", ["a", None]),
+    (ANY, by_name("[Ljava.lang.Short;") + b"\1\3\1\2\1\0", [0x102, None]),
+    (ANY, by_name("[Ljava.lang.Long;") + b"\1\3\1\5\0", [-3, None]),
+    (ANY, by_name("[Ljava.lang.Float;") + b"\1\3\1\0\0\xc0\x3f\0", [1.5, None]),
+    (ANY, by_name("[Ljava.lang.Double;") + b"\1\3\1" + bytes(6) + b"\xf8\x3f\0", [1.5, None]),
 ]
 
 
@@ -282,6 +304,15 @@ OTHERS = [
 def test_values_of_kryo(kryo: KryoSerializer, data: bytes, value: Any) -> None:
     assert kryo.decode(data) == value
     assert type(kryo.decode(data)) is type(value)
+
+
+@pytest.mark.parametrize("arity", range(26))
+def test_tuples_of_kryo(arity: int) -> None:
+    """Kryo: FieldSerializer, which has the fields in the order of their names: f0, f1, f10, f2."""
+    fields = sorted(range(arity), key=str)
+    data = by_name(f"org.apache.flink.api.java.tuple.Tuple{arity}") + b"\1"
+    data += b"".join(b"\2" + bytes([2 * field]) for field in fields)  # Integers
+    assert ANY.decode(data) == tuple(range(arity))
 
 
 def test_references_do_not_explode() -> None:

@@ -489,10 +489,11 @@ def test_a_subtask_may_lack_operator_state(tmp_path: Path) -> None:
         counts = [ValueStateDescriptor("count", LONG)]
         places = ListStateDescriptor("places", STRING)
         operator = writer.add_operator("uid", STRING, counts, 128, 2, list_states=[places])
-        operator.write("count", "bob", 7)
+        operator.write("count", "cid", 7)  # of subtask 0
         operator.write_operator_state("places", ["a"], subtask=1)
     old = read_savepoint(tmp_path / "old")
-    assert old.operator("uid").subtasks[0].key_groups
+    first, second = old.operator("uid")._subtasks
+    assert first.managed_operator is None is not second.managed_operator
     new, _ = edited(tmp_path, ("map_operator_state", "places", lambda e: e.value * 2), old=old)
     assert state_of(new) == {"places": [["aa"]]}
 

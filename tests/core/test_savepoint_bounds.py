@@ -18,7 +18,7 @@ import java_bytes as java
 import pytest
 import savepoint_bytes as sb
 from growth import count_bytes, count_steps
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from java_bytes import TypeGraph
 
@@ -393,6 +393,7 @@ key_group_sets = st.sets(st.integers(0, 40) | st.integers(32_740, 32_767))
 
 @settings(max_examples=50)
 @given(key_group_sets, st.integers(0, 45), st.integers(0, 45))
+@example({0, 1, 2, 5}, 2, 3)
 def test_ranges_are_the_set_of_their_key_groups(groups: set[int], start: int, size: int) -> None:
     ranges = KeyGroupRanges.of((one, one) for one in groups)
     assert list(ranges) == sorted(groups)

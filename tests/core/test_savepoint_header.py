@@ -103,6 +103,20 @@ def test_refused_snapshots(number: int) -> None:
         read_snapshot(data)
 
 
+@pytest.mark.parametrize(
+    ("data", "wrong", "message"),
+    [
+        (sb.kryo_of("a.B"), sb.i64(0x4F2C69A3D70), "a map of a POJO's or Kryo's"),
+        (row(4, INT, kind=b"\1"), b"\1" + sb.i32(1333245), "121 is neither true nor false"),
+    ],
+)
+def test_what_is_wrong_is_found_where_it_begins(data: bytes, wrong: bytes, message: str) -> None:
+    place = data.index(wrong)
+    broken = data[:place] + b"y" + data[place + 1 :]
+    with pytest.raises(SavepointError, match=f"offset {100 + place}: {message}"):
+        read_snapshot(broken)
+
+
 def test_version_of_a_serializer_in_a_header() -> None:
     with pytest.raises(SavepointError, match="version of a serializer's snapshot 1"):
         read_serializer(Cursor(sb.i32(1) + INT, "a file"))

@@ -313,9 +313,18 @@ def test_refused(number: int) -> None:
         read_metadata(data, "here/_metadata")
 
 
-def test_unknown_stream_handle_is_found_where_it_is() -> None:
-    data = broken(managed_operator=sb.operator_state([], b"\x63"))
-    with pytest.raises(SavepointError, match=f"offset {data.index(99)}: stream handle 99"):
+@pytest.mark.parametrize(
+    ("data", "wrong", "message"),
+    [
+        (broken(managed_operator=sb.operator_state([], b"\x63")), b"\x63", "stream handle 99"),
+        (broken(managed_keyed=b"\x63"), b"\x63", "keyed state handle 99"),
+        (sb.metadata([], properties=b"abcd"), b"abcd", "a Java object stream"),
+        (sb.metadata([], properties=java.stream(b"\x79")), b"\x79", "type code 0x79"),
+        (sb.metadata([])[:20] + sb.i32(-7), sb.i32(-7), "a count of -7"),
+    ],
+)
+def test_what_is_wrong_is_found_where_it_begins(data: bytes, wrong: bytes, message: str) -> None:
+    with pytest.raises(SavepointError, match=f"offset {data.index(wrong)}: {message}"):
         read_metadata(data, "x")
 
 

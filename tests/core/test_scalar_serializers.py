@@ -144,6 +144,7 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (PYTHON_TIME, 86_400_000, sb.i32(86_400_000)),
     (PYTHON_TIME, -1, sb.i32(-1)),
     (PYTHON_BIG_DEC, Decimal("0E+3"), sb.i32(4) + b"0E+3"),
+    (python_sql.PythonDecimalSerializer(4, 0), Decimal("-7"), sb.i32(2) + b"-7"),
     (TIMESTAMP_3, TimestampData(2**63 - 1, 0), b"\x7f" + b"\xff" * 7),
     (TIMESTAMP_9, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), b"\xff" * 8 + sb.i32(999_000)),
     (ValueSerializer("org.apache.flink.types.IntValue"), 7, sb.i32(7)),

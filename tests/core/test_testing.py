@@ -119,6 +119,15 @@ def test_spread_names_every_subtask_and_the_hot_key() -> None:
     assert rows[:4] == [[str(i), str(count)] for i, count in enumerate(counts)]
 
 
+def test_spread_names_the_three_hottest_keys() -> None:
+    hot = keys_for_subtasks(128, 4, STRING, n=4)[2]
+    records = [key for key, count in zip(hot, (100, 300, 200, 99)) for _ in range(count)]
+    said = failure(assert_spread, records, 128, 4)
+    places = [said.find(repr(key)) for key in hot]
+    assert 0 < places[1] < places[2] < places[0]
+    assert places[3] == -1
+
+
 def test_spread_below_what_a_report_calls_hot() -> None:
     records = [*range(1000)]
     counts = [0] * 24

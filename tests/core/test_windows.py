@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
 from real_savepoints import POINTS, Point, point
@@ -335,6 +335,8 @@ def test_windows_are_those_of_java(time: int, size: int, slide: int, offset: int
 
 
 @given(st.integers(LONG_MIN, LONG_MAX), st.integers(1, LONG_MAX))
+@example(LONG_MAX - 7, 7)
+@example(LONG_MAX - 7, 8)
 def test_a_session_starts_with_its_event(time: int, gap: int) -> None:
     for cls in (EventTimeSessionWindows, ProcessingTimeSessionWindows):
         if time + gap > LONG_MAX:

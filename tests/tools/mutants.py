@@ -50,6 +50,7 @@ COPY, REACHED, SECONDS, ORDER, RESULTS = (
 EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
 OF_ALL = "tests/core/test_architecture.py"  # imports each module, and may reach no other line
 MEMORY = 8 << 30  # of a mutant's process, in bytes
+FIRST = 3  # files of tests
 
 
 @dataclass(frozen=True)
@@ -171,20 +172,28 @@ def changed_tests() -> list[str]:
     return [f"tests/core/{path.name}" for path in paths if path.stat().st_mtime > since]
 
 
-def plan(mutant: Mutant, changed: list[str]) -> list[str]:
-    """Return the files to run, and note in which order: what reached the statement comes first."""
+def plan(mutant: Mutant, changed: list[str]) -> list[list[str]]:
+    """Return the files to run first and those to run then, as most of the time goes to load them.
+
+    What reached the statement comes first in both, which is noted for them.
+    """
     data = coverage.CoverageData(str(REACHED))
     data.read()
     lines = data.contexts_by_lineno(str(COPY / mutant.path))
     statement = range(mutant.edit.first, mutant.edit.last + 1)
     reached = {test for line in statement for test in lines.get(line, [])}
+    first = []
     if "" in reached or not reached:  # run by an import, or only in another process
+        first = [OF_ALL]
         reached.update(*lines.values())
     reached.discard("")
     usual = usual_seconds()
-    in_file: dict[str, float] = defaultdict(float)
-    for test in reached:
-        in_file[test.split("::")[0]] += usual[test]
+    in_file: dict[str, float] = defaultdict(float)  # of what reached it
+    whole: dict[str, float] = defaultdict(float)
+    for test, seconds in usual.items():
+        file = test.split("::")[0]
+        whole[file] += seconds
+        in_file[file] += seconds if test in reached else 0
     order = {}
     for test, seconds in usual.items():
         file = test.split("::")[0]
@@ -192,7 +201,8 @@ def plan(mutant: Mutant, changed: list[str]) -> list[str]:
             order[test] = [test not in reached, in_file[file], file, seconds]
     ORDER.write_text(json.dumps(order))
     files = {test.split("::")[0] for test in reached} | {*changed}
-    return sorted(files | {OF_ALL}) if files else ["tests/core"]
+    first += changed or sorted(files, key=lambda file: whole[file])[:FIRST]
+    return [first, sorted(files | {OF_ALL}) if files else ["tests/core"]]
 
 
 def judge(mutant: Mutant, changed: list[str]) -> str:
@@ -201,7 +211,10 @@ def judge(mutant: Mutant, changed: list[str]) -> str:
     Path(importlib.util.cache_from_source(target)).unlink(missing_ok=True)
     target.write_bytes(mutant.edit.apply((ROOT / mutant.path).read_bytes()))
     try:
-        code, said = run([], plan(mutant, changed), limit=60)
+        for files in plan(mutant, changed):
+            code, said = run([], files, limit=60)
+            if code:
+                break
     finally:
         shutil.copy2(ROOT / mutant.path, target)
     if code <= 0:

@@ -53,7 +53,7 @@ class _ClassDescription:
 
 def read_java_object(cursor: Cursor) -> Any:
     """Read a stream with one object: JavaObject, JavaEnum, str, list or None."""
-    if cursor.u16() != _MAGIC or cursor.u16() != _VERSION:
+    if (cursor.u16(), cursor.u16()) != (_MAGIC, _VERSION):
         cursor.pos -= 4
         raise cursor.error("a Java object stream was to follow")
     return _Stream(cursor).content(0)

@@ -6,7 +6,6 @@ Dates and times are those of the zone of Flink's JVM, which nothing here tells; 
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
@@ -31,13 +30,8 @@ PYTHON = f"{TABLE}serializers.python."
 _DAY_MILLIS = 86_400_000
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
-_NANOS = 1_000_000  # of a millisecond
-_COMPACT_PRECISION = 3
 _IN_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
 _AS_JAVA = Context(capitals=1)  # whatever the caller's context is
-
-_long = struct.Struct(">q")
-_timestamp = struct.Struct(">qi")
 
 
 def read_decimal(data: bytes, pos: int) -> tuple[Decimal, int]:
