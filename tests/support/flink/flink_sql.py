@@ -56,17 +56,16 @@ class FlinkSql:
         jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", given=json.dumps(task)))
         return jobs
 
-    def savepoints(self, task: dict[str, object]) -> dict[str, dict[str, Any]]:
+    def savepoints(self, slots: int, task: dict[str, object]) -> dict[str, dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/Savepoints.java` says of each."""
-        jobs: dict[str, dict[str, Any]] = json.loads(
-            self._run("Savepoints", given=json.dumps(task))
-        )
+        said = self._run("Savepoints", str(slots), given=json.dumps(task))
+        jobs: dict[str, dict[str, Any]] = json.loads(said)
         return jobs
 
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
         given = "".join(f"{json.dumps(task)}\n" for task in tasks)
-        return [*map(json.loads, self._run("SqlJobs", given=given).splitlines())]
+        return [*map(json.loads, self._run("SqlJobs", "4", given=given).splitlines())]
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
         """Return what `java/GroupAggregates.java` says of each history."""
@@ -74,9 +73,9 @@ class FlinkSql:
         return self._run("GroupAggregates", given=given).splitlines()
 
     @contextmanager
-    def rest_job(self, task: dict[str, object]) -> Iterator[RestJob]:
+    def rest_job(self, task: dict[str, Any]) -> Iterator[RestJob]:
         """Run the job of `java/RestJob.java` in a cluster whose REST API can be asked."""
-        command = self._java("RestJob")
+        command = self._java("RestJob", str(2 * task["parallelism"]))
         with (
             Path(self._folder, "RestJob.log").open("w", encoding="utf-8") as log,
             subprocess.Popen(
@@ -120,19 +119,19 @@ class FlinkSql:
 class RestJob:
     """A job in a JVM that answers a line with a line."""
 
-    def __init__(self, jvm: subprocess.Popen[str], task: dict[str, object]) -> None:
+    def __init__(self, jvm: subprocess.Popen[str], task: dict[str, Any]) -> None:
         self._jvm = jvm
-        answer = json.loads(self.tell(json.dumps(task)))
+        answer = self.tell(task)
         self.url: str = answer["url"]
         self.job_id: str = answer["job_id"]
 
-    def tell(self, line: str) -> str:
+    def tell(self, line: str | dict[str, Any]) -> Any:
         """Tell it to "cancel" the job, or to "submit" it once more, and return its answer."""
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
-        self._jvm.stdin.write(f"{line}\n")
+        self._jvm.stdin.write(f"{json.dumps(line)}\n")
         self._jvm.stdin.flush()
-        return self._jvm.stdout.readline().strip()
+        return json.loads(self._jvm.stdout.readline())
 
 
 def in_java(text: str) -> str:
