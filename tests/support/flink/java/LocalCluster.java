@@ -73,7 +73,10 @@ class LocalCluster {
         Configuration settings = new Configuration();
         settings.setString("restart-strategy.type", "none");
         options.fields()
-                .forEachRemaining(one -> settings.setString(one.getKey(), one.getValue().asText()));
+                .forEachRemaining(
+                        one ->
+                                settings.setString(
+                                        FlinkApi.option(one.getKey()), one.getValue().asText()));
         return settings;
     }
 
