@@ -14,18 +14,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
 
-from command_line import OneLineParser, add_parallelisms, check_parallelisms, local_spark
-from event_files import SPARK_ERRORS, InputError, readable_uri, reason
+from command_line import OneLineParser, local_spark, run_bootstrap
+from event_files import readable_uri
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from keygroups import KeyGroupsError
 from keygroups.savepoint import KafkaOffsets, KafkaSplit, Savepoint
 from keygroups.spark import KeyedState, ValueState, kafka_offsets, write_savepoint
 from keygroups.types import LONG, STRING
@@ -57,24 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         prog="backfill",
         description="Count archived flights with Spark, for a Flink job that goes on in Kafka.",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where the savepoint goes: a new directory (default: a temporary one)",
-    )
-    add_parallelisms(parser)
-    options = parser.parse_args(argv)
-    try:
-        check_parallelisms(options, "parallelism")
-        if options.output is not None:
-            run(options)
-            return
-        with tempfile.TemporaryDirectory(prefix="backfill") as directory:
-            options.output = Path(directory) / "savepoint"
-            run(options)
-    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
-        parser.error(reason(error))
+    run_bootstrap(parser, argv, run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -11,17 +11,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from command_line import OneLineParser, add_parallelisms, check_parallelisms, local_spark
-from event_files import SPARK_ERRORS, InputError, readable_uri, reason
+from command_line import OneLineParser, local_spark, run_bootstrap
+from event_files import readable_uri
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from keygroups import KeyGroupsError
 from keygroups.savepoint import Savepoint
 from keygroups.spark import KeyedState, MapState, ValueState, write_savepoint
 from keygroups.types import LONG, STRING
@@ -48,24 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         prog="bootstrap_job",
         description="Count flights with Spark, and write the counts as the state of a Flink job.",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where the savepoint goes: a new directory (default: a temporary one)",
-    )
-    add_parallelisms(parser)
-    options = parser.parse_args(argv)
-    try:
-        check_parallelisms(options, "parallelism")
-        if options.output is not None:
-            run(options)
-            return
-        with tempfile.TemporaryDirectory(prefix="bootstrap_job") as directory:
-            options.output = Path(directory) / "savepoint"
-            run(options)
-    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
-        parser.error(reason(error))
+    run_bootstrap(parser, argv, run)
 
 
 def run(options: argparse.Namespace) -> None:

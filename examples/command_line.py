@@ -95,6 +95,33 @@ def run_stream(
         parser.error(reason(error))
 
 
+def run_bootstrap(
+    parser: OneLineParser, argv: Sequence[str] | None, run: Callable[[argparse.Namespace], None]
+) -> None:
+    """Run the command that writes a savepoint; errors end it as they end that of a stream.
+
+    Without an output the savepoint goes to a temporary directory.
+    """
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the savepoint goes: a new directory (default: a temporary one)",
+    )
+    add_parallelisms(parser)
+    options = parser.parse_args(argv)
+    try:
+        check_parallelisms(options, "parallelism")
+        if options.output is not None:
+            run(options)
+            return
+        with tempfile.TemporaryDirectory(prefix=parser.prog) as directory:
+            options.output = Path(directory) / "savepoint"
+            run(options)
+    except (InputError, KeyGroupsError, *SPARK_ERRORS) as error:
+        parser.error(reason(error))
+
+
 def check_stream(options: argparse.Namespace) -> None:
     """Refuse, before Spark starts, what cannot work."""
     check_parallelisms(options, "parallelism")

@@ -64,7 +64,9 @@ _VERSION = 3  # of _metadata, with which no object of Java is needed
 class SavepointWriter(FolderWriter):
     """Writes a savepoint in the canonical format, which Flink 1.17 to 2.3 reads.
 
-    Jobs of 1.17.2, 1.19.3, 1.20.5, 2.1.3 and 2.3.0 have restored what it wrote, entry by entry.
+    Jobs have restored what it wrote, entry by entry: keyed state without timers on 1.17.2, 1.19.3,
+    1.20.5, 2.1.3 and 2.3.0; operator state, timers, windows, the state of SQL jobs and edits on
+    1.20.5, 2.1.3 and 2.3.0.
 
     `path` is a folder that is not there yet, or its URL (extra `savepoint`). It is there, whole,
     when the `with` block ends; if that raises, it never is. The job that restores it has to set

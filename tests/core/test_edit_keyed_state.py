@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from edited_operators import Verbs, edit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
@@ -34,7 +35,6 @@ from keygroups.errors import (
 )
 from keygroups.savepoint import (
     DELETE,
-    EditReport,
     ListStateDescriptor,
     MapStateDescriptor,
     Operator,
@@ -57,13 +57,6 @@ from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING
 
 TIME, LATER = 1_700_000_000_044, 1_700_000_099_000
-Verbs = Callable[[OperatorEditor], object]
-
-
-def edit(old: Savepoint | Path, path: Path, name: str, verbs: Verbs) -> EditReport:
-    with SavepointWriter.from_existing_savepoint(old, path) as writer:
-        verbs(writer.operator(name))
-    return writer.report()
 
 
 def shown(entry: StateEntry) -> str:
@@ -598,9 +591,10 @@ def test_wrong_entries(
 
 
 def test_what_is_no_entry(users: Path) -> None:
-    for result in (iter([None]), (5,)):
-        with pytest.raises(InvalidTypeError, match=r"a StateEntry|LONG must be an"):
-            mapped(users, "count", lambda entry, result=result: result)  # type: ignore[misc]
+    with pytest.raises(InvalidTypeError, match="a StateEntry"):
+        mapped(users, "count", lambda entry: iter([None]))
+    with pytest.raises(InvalidTypeError, match="LONG must be an"):
+        mapped(users, "count", lambda entry: (5,))
     with pytest.raises(InvalidTypeError, match="entries must each be a StateEntry, got 5"):
         mapped(users, "count", lambda entry: [entry, 5])
 
@@ -888,8 +882,9 @@ def test_tasks_are_pickled_and_tried_again(is_twice: bool, users: Path, tmp_path
         editor.map_entries("count", longer)
         editor.delete_keys(["k3", "nobody"])
         rewriter = editor.rewriter(writer._folder, plan.new)
-        writer._plans = [plan._replace(keyed=rewriter)]  # type: ignore[arg-type]
-        writer.operators = [rewriter]  # type: ignore[list-item]
+        # What edits an operator has all of what rewrites it that is used here.
+        writer._plans = [plan._replace(keyed=rewriter)]  # type: ignore[arg-type]  # as said above
+        writer.operators = [rewriter]  # type: ignore[list-item]  # as said above
         for task in rewriter.tasks if is_twice else ():
             pickle.loads(pickle.dumps(task)).run()
         edited = [pickle.loads(pickle.dumps(task)).run() for task in rewriter.tasks]

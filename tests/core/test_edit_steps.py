@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from edited_operators import OddSerializer
 from real_savepoints import point
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
+from keygroups._serializers.base import UnknownSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -47,18 +48,6 @@ def test_delete_is_one_object() -> None:
     """Which a function may return that was pickled for Spark."""
     assert repr(DELETE) == "DELETE"
     assert pickle.loads(pickle.dumps(DELETE)) is copy.deepcopy(DELETE) is DELETE
-
-
-class OddSerializer(Serializer):
-    """Keys of the job of which one cannot be read; the others are a byte."""
-
-    name = "ODD"
-
-    @staticmethod
-    def read(data: bytes, pos: int) -> tuple[Any, int]:
-        if data[pos] == 0x80:
-            raise UnreadableError("of a subclass")
-        return data[pos], pos + 1
 
 
 def test_keys_without_a_writer() -> None:
@@ -242,7 +231,7 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     assert UnsearchedPlace("slow", in_flight) in traces
     assert UnsearchedPlace("in flight in one", in_flight) in traces
     with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
-        editor.traces([5])  # type: ignore[list-item]
+        editor.traces([5])  # type: ignore[list-item]  # as a user may
 
 
 def test_key_groups_of_another_subtask(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from edited_operators import OddSerializer, edit
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
@@ -20,7 +21,7 @@ from large_savepoints import write as write_large
 from real_savepoints import FORMATS, POINTS, point
 
 from keygroups import assign_to_key_group
-from keygroups._serializers.base import Serializer, UnknownSerializer, UnreadableError
+from keygroups._serializers.base import Serializer, UnknownSerializer
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -31,7 +32,6 @@ from keygroups.errors import (
 from keygroups.savepoint import (
     DELETE,
     AggregatingStateDescriptor,
-    EditReport,
     EventTimeSessionWindows,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -57,14 +57,6 @@ from keygroups.state_keys import BYTES, TIME_WINDOW, VOID_NAMESPACE, serializer_
 from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, KeyType
 
 TIME = 1_700_000_000_044
-
-
-def edit(
-    old: Savepoint | Path, path: Path, name: str, verbs: Callable[[OperatorEditor], object]
-) -> EditReport:
-    with SavepointWriter.from_existing_savepoint(old, path) as writer:
-        verbs(writer.operator(name))
-    return writer.report()
 
 
 def shown(entry: StateEntry, key: Any) -> tuple[str, ...]:
@@ -484,18 +476,6 @@ def test_the_function_is_called_once_for_a_run() -> None:
     assert calls == [1, 2, 1]
     step = pickle.loads(pickle.dumps(MapKeys(str, TEXT)))
     assert step == MapKeys(str, TEXT)
-
-
-class OddSerializer(Serializer):
-    """Of the job: 0x80 cannot be read; the others are a byte."""
-
-    name = "ODD"
-
-    @staticmethod
-    def read(data: bytes, pos: int) -> tuple[Any, int]:
-        if data[pos] == 0x80:
-            raise UnreadableError("of a subclass")
-        return data[pos], pos + 1
 
 
 def test_keys_that_cannot_be_read() -> None:

@@ -202,7 +202,10 @@ def test_what_is_changed_in_place_is_changed(tmp_path: Path) -> None:
 
 def test_only_streams_that_change_are_written(tmp_path: Path) -> None:
     old = read_savepoint(made(tmp_path / "old"))
-    change = lambda element: "C" if element.value == "c" else element  # noqa: E731
+
+    def change(element: OperatorStateElement) -> Any:
+        return "C" if element.value == "c" else element
+
     new, _ = edited(tmp_path, ("map_operator_state", "offsets", change), old=old)
     assert [a == b for a, b in zip(handles(old), handles(new))] == [True, False]
     assert [a == b for a, b in zip(names(old), names(new))] == [True, False]

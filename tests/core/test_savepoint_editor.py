@@ -557,9 +557,9 @@ def test_arguments(tmp_path: Path) -> None:
         with pytest.raises(InvalidValueError, match="uid must be one of the job's, and new here"):
             writer.add_operator("b", STRING, COUNTS, 128, 1)
         with pytest.raises(InvalidTypeError, match="new_uid must be a str"):
-            writer.change_operator_identifier("a", 5)  # type: ignore[arg-type]
+            writer.change_operator_identifier("a", 5)  # type: ignore[arg-type]  # as a user may
         with pytest.raises(InvalidTypeError, match="path must be a str or a path"):
-            writer.add_operator_from(5, "a")  # type: ignore[arg-type]
+            writer.add_operator_from(5, "a")  # type: ignore[arg-type]  # as a user may
         with pytest.raises(InvalidValueError, match="the report must be asked for after the with"):
             writer.report()
     assert digests(tmp_path / "new") == digests(old)  # whatever was refused

@@ -136,12 +136,11 @@ def jobs(flink_sql: FlinkSql, tmp_path_factory: pytest.TempPathFactory) -> Jobs:
     everything = JOBS | LOST_TIMERS | {name: job for name, (job, _) in REFUSED.items()}
     task = {
         "folder": tmp_path_factory.mktemp("points").as_uri(),
-        "slots": SLOTS,
         "window": WINDOW,
         "events": timed,
         "jobs": [{"name": name, **job._asdict()} for name, job in everything.items()],
     }
-    return Jobs(timed, flink_sql.savepoints(task))
+    return Jobs(timed, flink_sql.savepoints(SLOTS, task))
 
 
 @pytest.mark.parametrize(("name", "point"), POINTS)

@@ -68,9 +68,13 @@ class KafkaOffsets:
 
     The splits of the readers and the state of the coordinator are written together: the first
     alone are read twice, the second alone are read by nobody. The version of the coordinator's
-    state is 2, which flink-connector-kafka 3.1 to 5.0 reads, by its source; 3.0 refuses it. The
-    state of the older FlinkKafkaConsumer, a union list `topic-partition-offset-states` of Kryo's
-    objects, is not written.
+    state is 2, which flink-connector-kafka 3.1 to 5.0 reads; 3.0 refuses it. The state of the
+    older FlinkKafkaConsumer, a union list `topic-partition-offset-states` of Kryo's objects, is
+    not written.
+
+    The bytes were judged by the connector's source code, and by jobs of Flink 1.20.5, 2.1.3 and
+    2.3.0 that went on with a source of the same bytes and rules: neither the connector's jar nor
+    Kafka was run.
 
     Raises InvalidValueError for no partition, for one that is there twice, for a name that is no
     topic's, an offset out of bounds, a stopping offset of a partition that is not in `offsets`, of

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flink_oracle import flink_version, version_numbers
+
 JAVA_FOLDER = Path(__file__).with_name("java")
 # As in the configuration that Flink comes with: Kryo wants it, and old versions more of it.
 OPENED_PACKAGES = ("java.lang", "java.time", "java.util")
@@ -24,11 +26,21 @@ def jdk_folder() -> Path | None:
     return Path(javac).parent if javac else None
 
 
+def java_sources(lib: Path) -> str:
+    """Return the source path of the programs in `java/`, for the Flink whose jars are in `lib`."""
+    (dist,) = lib.glob("flink-dist*.jar")
+    is_old = version_numbers(flink_version(dist)) < (1, 20)
+    return os.pathsep.join(
+        map(str, (JAVA_FOLDER, JAVA_FOLDER / ("before-1.20" if is_old else "since-1.20")))
+    )
+
+
 class FlinkSql:
     """What Flink's table runtime answers, with the jars in `lib` and files put in `folder`."""
 
     def __init__(self, jdk: Path, lib: Path, folder: Path) -> None:
         self._jdk, self._folder = jdk, folder
+        self._sources = java_sources(lib)
         self._class_path = os.pathsep.join([str(folder), str(lib / "*")])
 
     def row_hashes(self, types: Sequence[str], rows: Iterable[Sequence[object]]) -> list[int]:
@@ -56,17 +68,16 @@ class FlinkSql:
         jobs: list[dict[str, Any]] = json.loads(self._run("ExplainTexts", given=json.dumps(task)))
         return jobs
 
-    def savepoints(self, task: dict[str, object]) -> dict[str, dict[str, Any]]:
+    def savepoints(self, slots: int, task: dict[str, object]) -> dict[str, dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/Savepoints.java` says of each."""
-        jobs: dict[str, dict[str, Any]] = json.loads(
-            self._run("Savepoints", given=json.dumps(task))
-        )
+        said = self._run("Savepoints", str(slots), given=json.dumps(task))
+        jobs: dict[str, dict[str, Any]] = json.loads(said)
         return jobs
 
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
         given = "".join(f"{json.dumps(task)}\n" for task in tasks)
-        return [*map(json.loads, self._run("SqlJobs", given=given).splitlines())]
+        return [*map(json.loads, self._run("SqlJobs", "4", given=given).splitlines())]
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
         """Return what `java/GroupAggregates.java` says of each history."""
@@ -74,9 +85,9 @@ class FlinkSql:
         return self._run("GroupAggregates", given=given).splitlines()
 
     @contextmanager
-    def rest_job(self, task: dict[str, object]) -> Iterator[RestJob]:
+    def rest_job(self, task: dict[str, Any]) -> Iterator[RestJob]:
         """Run the job of `java/RestJob.java` in a cluster whose REST API can be asked."""
-        command = self._java("RestJob")
+        command = self._java("RestJob", str(2 * task["parallelism"]))
         with (
             Path(self._folder, "RestJob.log").open("w", encoding="utf-8") as log,
             subprocess.Popen(
@@ -99,7 +110,7 @@ class FlinkSql:
         """Return the command that runs a program, compiled when it is first needed."""
         if not Path(self._folder, f"{program}.class").exists():
             source = str(JAVA_FOLDER / f"{program}.java")
-            options = ["-sourcepath", str(JAVA_FOLDER), "-d", str(self._folder)]
+            options = ["-sourcepath", self._sources, "-d", str(self._folder)]
             self._execute(self._command("javac", *options, source))
         # No JVM here runs long enough for its second compiler to pay.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
@@ -120,19 +131,19 @@ class FlinkSql:
 class RestJob:
     """A job in a JVM that answers a line with a line."""
 
-    def __init__(self, jvm: subprocess.Popen[str], task: dict[str, object]) -> None:
+    def __init__(self, jvm: subprocess.Popen[str], task: dict[str, Any]) -> None:
         self._jvm = jvm
-        answer = json.loads(self.tell(json.dumps(task)))
+        answer = self.tell(task)
         self.url: str = answer["url"]
         self.job_id: str = answer["job_id"]
 
-    def tell(self, line: str) -> str:
+    def tell(self, line: str | dict[str, Any]) -> Any:
         """Tell it to "cancel" the job, or to "submit" it once more, and return its answer."""
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
-        self._jvm.stdin.write(f"{line}\n")
+        self._jvm.stdin.write(f"{json.dumps(line)}\n")
         self._jvm.stdin.flush()
-        return self._jvm.stdout.readline().strip()
+        return json.loads(self._jvm.stdout.readline())
 
 
 def in_java(text: str) -> str:

@@ -46,9 +46,9 @@ public class KeyFeed implements Source<Tuple2<Integer, byte[]>, KeyFeed.None, Ke
         OFFERED.add(Tuple2.of(WATERMARK, ByteBuffer.allocate(8).putLong(0, timestamp).array()));
     }
 
-    /** Tells whether all that was offered was taken. */
-    public static boolean isEmpty() {
-        return OFFERED.isEmpty();
+    /** Tells how much of what was offered was not taken. */
+    public static int size() {
+        return OFFERED.size();
     }
 
     @Override

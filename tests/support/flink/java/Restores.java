@@ -1,18 +1,10 @@
-import java.io.BufferedReader;
-import java.io.DataInputStream;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.io.UncheckedIOException;
 import java.io.Writer;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -20,7 +12,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import org.apache.flink.api.common.JobID;
-import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -32,21 +23,10 @@ import org.apache.flink.api.java.typeutils.ResultTypeQueryable;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.core.memory.DataInputDeserializer;
-import org.apache.flink.runtime.checkpoint.Checkpoints;
 import org.apache.flink.runtime.checkpoint.OperatorState;
-import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
-import org.apache.flink.runtime.execution.ExecutionState;
-import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
 import org.apache.flink.runtime.executiongraph.AccessExecutionJobVertex;
-import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.minicluster.MiniCluster;
-import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
-import org.apache.flink.runtime.state.CompletedCheckpointStorageLocation;
-import org.apache.flink.runtime.state.filesystem.AbstractFsCheckpointStorageAccess;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.json.JsonWriteFeature;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.JsonMapper;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.SingleOutputStreamOperator;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -81,9 +61,6 @@ public class Restores {
     static final AtomicInteger ENDED = new AtomicInteger();
     static final AtomicInteger CLOSED = new AtomicInteger();
 
-    private static final ObjectMapper JSON =
-            JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
-    private static final Duration PATIENCE = Duration.ofSeconds(300);
     private static final TypeInformation<Tuple2<Integer, byte[]>> SENT =
             Types.TUPLE(Types.INT, Types.PRIMITIVE_ARRAY(Types.BYTE));
     private static final TypeInformation<Tuple2<String, Long>> RECORD =
@@ -107,38 +84,20 @@ public class Restores {
     }
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8.name());
-        System.setOut(System.err); // whatever Flink logs
-        BufferedReader in =
-                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Configuration settings = new Configuration();
-        settings.setString("rest.bind-port", "0");
-        settings.setString("taskmanager.memory.network.min", "256m");
-        settings.setString("taskmanager.memory.network.max", "256m");
-        settings.setString("taskmanager.memory.managed.size", "512m");
-        MiniClusterConfiguration local =
-                new MiniClusterConfiguration.Builder()
-                        .setConfiguration(settings)
-                        .setNumTaskManagers(1)
-                        .setNumSlotsPerTaskManager(Integer.parseInt(arguments[0]))
-                        .build();
-        try (MiniCluster cluster = new MiniCluster(local)) {
-            cluster.start();
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                Object answer;
-                try {
-                    answer = new Restores(cluster, JSON.readTree(line)).run();
-                } catch (Exception error) {
-                    answer = Map.of("error", ExceptionUtils.stringifyException(error));
-                }
-                out.println(JSON.writeValueAsString(answer));
-            }
-        }
+        LocalCluster.answerLines(
+                arguments,
+                (cluster, task) -> {
+                    try {
+                        return new Restores(cluster, task).run();
+                    } catch (Exception error) {
+                        return Map.of("error", ExceptionUtils.stringifyException(error));
+                    }
+                });
     }
 
     static synchronized void write(Map<String, Object> row) {
         try {
-            rows.write(JSON.writeValueAsString(row));
+            rows.write(LocalCluster.JSON.writeValueAsString(row));
             rows.write('\n');
         } catch (IOException error) {
             throw new UncheckedIOException(error);
@@ -221,24 +180,8 @@ public class Restores {
         return refused;
     }
 
-    /** Waits for all tasks to run and a counter to get there; returns why not, or null. */
     private String await(JobID id, AtomicInteger counter, int enough) throws Exception {
-        long deadline = System.nanoTime() + PATIENCE.toNanos();
-        while (System.nanoTime() < deadline) {
-            AccessExecutionGraph graph = cluster.getExecutionGraph(id).get();
-            if (graph.getState() == JobStatus.FAILED) {
-                return graph.getFailureInfo().getExceptionAsString();
-            }
-            boolean isRunning = graph.getState() == JobStatus.RUNNING && counter.get() >= enough;
-            for (AccessExecutionVertex vertex : graph.getAllExecutionVertices()) {
-                isRunning &= vertex.getExecutionState() == ExecutionState.RUNNING;
-            }
-            if (isRunning) {
-                return null;
-            }
-            Thread.sleep(10);
-        }
-        throw new IllegalStateException(counter + " of " + enough + " in " + PATIENCE);
+        return LocalCluster.await(cluster, id, () -> enough - counter.get());
     }
 
     private Map<String, Integer> maxParallelisms(JobID id) throws Exception {
@@ -251,14 +194,10 @@ public class Restores {
     }
 
     private StreamExecutionEnvironment build() throws Exception {
-        Configuration settings = new Configuration();
-        settings.setString("restart-strategy.type", "none");
+        Configuration settings = LocalCluster.settings(task.get("options"));
         settings.setString("execution.checkpointing.tolerable-failed-checkpoints", "1");
-        task.get("options")
-                .fields()
-                .forEachRemaining(one -> settings.setString(one.getKey(), one.getValue().asText()));
         String path = task.get("savepoint").textValue();
-        settings.setString("execution.state-recovery.path", path);
+        settings.setString(FlinkApi.option("execution.state-recovery.path"), path);
         Map<String, OperatorState> saved = operators(path);
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.getExecutionEnvironment(settings);
@@ -338,17 +277,9 @@ public class Restores {
         }
     }
 
-    /** Reads the operators of a savepoint by their ids, with Flink's own classes. */
+    /** Reads the operators of a savepoint by their ids. */
     private static Map<String, OperatorState> operators(String path) throws Exception {
-        CompletedCheckpointStorageLocation location =
-                AbstractFsCheckpointStorageAccess.resolveCheckpointPointer(path);
-        CheckpointMetadata metadata;
-        try (DataInputStream in =
-                new DataInputStream(location.getMetadataHandle().openInputStream())) {
-            metadata =
-                    Checkpoints.loadCheckpointMetadata(in, Restores.class.getClassLoader(), path);
-        }
-        return metadata.getOperatorStates().stream()
+        return LocalCluster.metadata(path).getOperatorStates().stream()
                 .collect(Collectors.toMap(one -> one.getOperatorID().toHexString(), one -> one));
     }
 
@@ -388,7 +319,7 @@ public class Restores {
         @Override
         public Object getKey(Tuple2<Integer, byte[]> sent) throws Exception {
             if (serializer == null) {
-                serializer = StateTypes.serializer(type);
+                serializer = FlinkApi.serializer(type);
             }
             return serializer.deserialize(new DataInputDeserializer(sent.f1));
         }

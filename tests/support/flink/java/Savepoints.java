@@ -1,6 +1,3 @@
-import java.io.DataInputStream;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -10,7 +7,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.flink.api.common.JobID;
-import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.functions.OpenContext;
@@ -28,24 +24,13 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple4;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
-import org.apache.flink.runtime.checkpoint.Checkpoints;
 import org.apache.flink.runtime.checkpoint.OperatorState;
-import org.apache.flink.runtime.checkpoint.metadata.CheckpointMetadata;
-import org.apache.flink.runtime.execution.ExecutionState;
-import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
-import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.minicluster.MiniCluster;
-import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
-import org.apache.flink.runtime.state.CompletedCheckpointStorageLocation;
 import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.runtime.state.KeyedStateHandle;
-import org.apache.flink.runtime.state.filesystem.AbstractFsCheckpointStorageAccess;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.json.JsonWriteFeature;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.JsonMapper;
 import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.datastream.KeyedStream;
@@ -62,7 +47,7 @@ import org.apache.flink.util.Collector;
 /**
  * Runs jobs with state in one local cluster, and takes savepoints and checkpoints of them.
  *
- * <p>Standard input is one JSON object: "folder", "slots", "window" (its length in milliseconds),
+ * <p>Standard input is one JSON object: "folder", "window" (its length in milliseconds),
  * "events" (lists of a string, a long and a time) and "jobs". A job has a "name", "parallelism",
  * "max_parallelism" (or null), "options", "query" (or null: then it is one of DataStreams),
  * "restore" (the job and the point it starts from, or null) and "points" ("canonical", "native" or
@@ -75,10 +60,6 @@ import org.apache.flink.util.Collector;
  */
 public class Savepoints {
 
-    private static final ObjectMapper JSON =
-            JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
-
     /** What the tasks, which run in this JVM, have done since the job began. */
     private static final AtomicInteger DONE = new AtomicInteger();
 
@@ -89,27 +70,17 @@ public class Savepoints {
             Types.TUPLE(Types.STRING, Types.LONG, Types.LONG, Types.BOOLEAN);
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream out = System.out;
-        System.setOut(System.err); // whatever Flink logs
-        JsonNode task = JSON.readTree(System.in);
-        Configuration settings = new Configuration();
-        settings.setString("rest.bind-port", "0");
-        MiniClusterConfiguration local =
-                new MiniClusterConfiguration.Builder()
-                        .setConfiguration(settings)
-                        .setNumTaskManagers(1)
-                        .setNumSlotsPerTaskManager(task.get("slots").intValue())
-                        .build();
-        Map<String, Map<String, Object>> jobs = new LinkedHashMap<>();
+        LocalCluster.answerLines(arguments, Savepoints::runAll);
+    }
+
+    private static Map<String, Object> runAll(MiniCluster cluster, JsonNode task)
+            throws Exception {
+        Map<String, Object> jobs = new LinkedHashMap<>();
         Map<List<String>, String> paths = new LinkedHashMap<>();
-        try (MiniCluster cluster = new MiniCluster(local)) {
-            cluster.start();
-            for (JsonNode job : task.get("jobs")) {
-                jobs.put(job.get("name").textValue(), run(cluster, task, job, paths));
-            }
+        for (JsonNode job : task.get("jobs")) {
+            jobs.put(job.get("name").textValue(), run(cluster, task, job, paths));
         }
-        out.write(JSON.writeValueAsString(jobs).getBytes(StandardCharsets.US_ASCII));
-        out.flush();
+        return jobs;
     }
 
     private static Map<String, Object> run(
@@ -118,16 +89,12 @@ public class Savepoints {
         DONE.set(0);
         REPORTS.clear();
         String folder = task.get("folder").textValue();
-        Configuration settings = new Configuration();
+        Configuration settings = LocalCluster.settings(job.get("options"));
         settings.setString("execution.checkpointing.dir", folder);
         settings.setString("execution.checkpointing.interval", "1 h"); // so only when told to
         settings.setString(
                 "execution.checkpointing.externalized-checkpoint-retention",
                 "RETAIN_ON_CANCELLATION");
-        settings.setString("restart-strategy.type", "none");
-        job.get("options")
-                .fields()
-                .forEachRemaining(one -> settings.setString(one.getKey(), one.getValue().asText()));
         JsonNode restore = job.get("restore");
         if (!restore.isNull()) {
             List<String> from = List.of(restore.get(0).textValue(), restore.get(1).textValue());
@@ -143,7 +110,7 @@ public class Savepoints {
         JobID id =
                 cluster.submitJob(env.getStreamGraph().getJobGraph()).get().getJobID();
         Map<String, Object> said = new LinkedHashMap<>();
-        said.put("refused", awaitRunning(cluster, id, steps));
+        said.put("refused", LocalCluster.await(cluster, id, () -> steps - DONE.get()));
         Map<String, Object> points = new LinkedHashMap<>();
         said.put("points", points);
         if (said.get("refused") == null) {
@@ -211,27 +178,6 @@ public class Savepoints {
                 .sinkTo(new DiscardingSink<>());
     }
 
-    /** Waits until all has been done; returns why it was not, or null. */
-    private static String awaitRunning(MiniCluster cluster, JobID id, int steps)
-            throws Exception {
-        long deadline = System.nanoTime() + PATIENCE.toNanos();
-        while (System.nanoTime() < deadline) {
-            AccessExecutionGraph graph = cluster.getExecutionGraph(id).get();
-            if (graph.getState() == JobStatus.FAILED) {
-                return graph.getFailureInfo().getExceptionAsString();
-            }
-            boolean isRunning = graph.getState() == JobStatus.RUNNING && DONE.get() >= steps;
-            for (AccessExecutionVertex vertex : graph.getAllExecutionVertices()) {
-                isRunning &= vertex.getExecutionState() == ExecutionState.RUNNING;
-            }
-            if (isRunning) {
-                return null;
-            }
-            Thread.sleep(10);
-        }
-        throw new IllegalStateException(DONE.get() + " of " + steps + " steps in " + PATIENCE);
-    }
-
     private static String takePoint(MiniCluster cluster, JobID id, String kind, String folder)
             throws Exception {
         if (kind.equals("checkpoint")) {
@@ -241,19 +187,9 @@ public class Savepoints {
         return cluster.triggerSavepoint(id, folder, false, format).get();
     }
 
-    /** Reads the metadata with Flink's own classes. */
     private static List<Object> operators(String path) throws Exception {
-        CompletedCheckpointStorageLocation location =
-                AbstractFsCheckpointStorageAccess.resolveCheckpointPointer(path);
-        CheckpointMetadata metadata;
-        try (DataInputStream in =
-                new DataInputStream(location.getMetadataHandle().openInputStream())) {
-            metadata =
-                    Checkpoints.loadCheckpointMetadata(
-                            in, Savepoints.class.getClassLoader(), path);
-        }
         List<Object> operators = new ArrayList<>();
-        for (OperatorState state : metadata.getOperatorStates()) {
+        for (OperatorState state : LocalCluster.metadata(path).getOperatorStates()) {
             Map<Integer, List<Integer>> ranges = new TreeMap<>();
             state.getSubtaskStates()
                     .forEach(

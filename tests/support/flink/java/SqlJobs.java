@@ -1,15 +1,9 @@
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.flink.api.common.JobID;
-import org.apache.flink.api.common.JobStatus;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
@@ -17,15 +11,8 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.core.execution.SavepointFormatType;
-import org.apache.flink.runtime.execution.ExecutionState;
-import org.apache.flink.runtime.executiongraph.AccessExecutionGraph;
-import org.apache.flink.runtime.executiongraph.AccessExecutionVertex;
 import org.apache.flink.runtime.minicluster.MiniCluster;
-import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.core.json.JsonWriteFeature;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
-import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.json.JsonMapper;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.table.api.Schema;
@@ -46,9 +33,6 @@ import org.apache.flink.types.Row;
  */
 public class SqlJobs {
 
-    private static final ObjectMapper JSON =
-            JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build();
-    private static final Duration PATIENCE = Duration.ofSeconds(300);
     private static final TypeInformation<Tuple2<Integer, byte[]>> SENT =
             Types.TUPLE(Types.INT, Types.PRIMITIVE_ARRAY(Types.BYTE));
     private static final TypeInformation<Row> ROW =
@@ -59,27 +43,7 @@ public class SqlJobs {
     private static final List<List<String>> CHANGES = new ArrayList<>();
 
     public static void main(String[] arguments) throws Exception {
-        PrintStream out = new PrintStream(System.out, true, StandardCharsets.US_ASCII.name());
-        System.setOut(System.err); // whatever Flink logs
-        BufferedReader in =
-                new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        Configuration settings = new Configuration();
-        settings.setString("rest.bind-port", "0");
-        settings.setString("taskmanager.memory.network.min", "256m");
-        settings.setString("taskmanager.memory.network.max", "256m");
-        settings.setString("taskmanager.memory.managed.size", "512m");
-        MiniClusterConfiguration local =
-                new MiniClusterConfiguration.Builder()
-                        .setConfiguration(settings)
-                        .setNumTaskManagers(1)
-                        .setNumSlotsPerTaskManager(4)
-                        .build();
-        try (MiniCluster cluster = new MiniCluster(local)) {
-            cluster.start();
-            for (String line = in.readLine(); line != null; line = in.readLine()) {
-                out.println(JSON.writeValueAsString(run(cluster, JSON.readTree(line))));
-            }
-        }
+        LocalCluster.answerLines(arguments, SqlJobs::run);
     }
 
     private static Map<String, Object> run(MiniCluster cluster, JsonNode job) throws Exception {
@@ -91,14 +55,14 @@ public class SqlJobs {
             } else if (row.isInt()) {
                 KeyFeed.offerWatermark(1000L * row.intValue());
             } else {
-                byte[] text = JSON.writeValueAsBytes(row);
+                byte[] text = LocalCluster.JSON.writeValueAsBytes(row);
                 KeyFeed.offer(row.get(0).intValue(), text);
             }
         }
         Map<String, Object> answer = new LinkedHashMap<>();
         StreamExecutionEnvironment env = build(job);
         JobID id = cluster.submitJob(env.getStreamGraph().getJobGraph()).get().getJobID();
-        String refused = await(cluster, id);
+        String refused = LocalCluster.await(cluster, id, KeyFeed::size);
         answer.put("refused", refused);
         if (refused == null) {
             // Its barriers come after all that was emitted.
@@ -112,36 +76,13 @@ public class SqlJobs {
         return answer;
     }
 
-    /** Waits for all tasks to run and all rows to be emitted; returns why not, or null. */
-    private static String await(MiniCluster cluster, JobID id) throws Exception {
-        long deadline = System.nanoTime() + PATIENCE.toNanos();
-        while (System.nanoTime() < deadline) {
-            AccessExecutionGraph graph = cluster.getExecutionGraph(id).get();
-            if (graph.getState() == JobStatus.FAILED) {
-                return graph.getFailureInfo().getExceptionAsString();
-            }
-            boolean isRunning = graph.getState() == JobStatus.RUNNING && KeyFeed.isEmpty();
-            for (AccessExecutionVertex vertex : graph.getAllExecutionVertices()) {
-                isRunning &= vertex.getExecutionState() == ExecutionState.RUNNING;
-            }
-            if (isRunning) {
-                return null;
-            }
-            Thread.sleep(10);
-        }
-        throw new IllegalStateException("rows are left after " + PATIENCE);
-    }
-
     private static StreamExecutionEnvironment build(JsonNode job) {
-        Configuration settings = new Configuration();
-        settings.setString("restart-strategy.type", "none");
-        settings.setString("execution.checkpointing.dir", job.get("folder").textValue());
-        job.get("options")
-                .fields()
-                .forEachRemaining(one -> settings.setString(one.getKey(), one.getValue().asText()));
+        Configuration settings = LocalCluster.settings(job.get("options"));
+        settings.setString(
+                FlinkApi.option("execution.checkpointing.dir"), job.get("folder").textValue());
         if (!job.get("savepoint").isNull()) {
             String path = job.get("savepoint").textValue();
-            settings.setString("execution.state-recovery.path", path);
+            settings.setString(FlinkApi.option("execution.state-recovery.path"), path);
         }
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.getExecutionEnvironment(settings);
@@ -187,7 +128,7 @@ public class SqlJobs {
 
         @Override
         public Row map(Tuple2<Integer, byte[]> sent) throws Exception {
-            JsonNode row = JSON.readTree(sent.f1);
+            JsonNode row = LocalCluster.JSON.readTree(sent.f1);
             return Row.of(
                     row.get(1).textValue(),
                     row.get(2).intValue(),
