@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -43,7 +43,6 @@ from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
-from keygroups.spark._columns.portable import Portable
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
 from keygroups.spark._group_by.processor import GroupAggregate
@@ -53,6 +52,7 @@ from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 __all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "state_accesses"]
 __dir__ = __all__.copy
 
+_KEY_GROUP = "_key_group"
 _LANDS_ON = "_lands_on"
 
 
@@ -97,9 +97,13 @@ def group_aggregate(
     types = {field.name: field.dataType for field in df.schema.fields}
     for name in [*names, *processor.columns]:
         type_of("df", name, types)
-    taken = {name.lower() for name in [_LANDS_ON, *processor.result_schema.names]}
+    columns = list(dict.fromkeys([*names, *processor.columns]))
+    for name in columns:
+        if name.lower() in (_KEY_GROUP, _LANDS_ON):
+            raise InvalidValueError(f"df must not have a column {name}, as its state has one")
+    results = {name.lower() for name in processor.result_schema.names}
     for name in names:
-        if name.lower() in taken:
+        if name.lower() in results:
             raise InvalidValueError(f"key must not have the name of a result, got {name}")
     known = infer_key_type(df, key) if key_type is None else key_type
     if contains(known, FLOAT, DOUBLE, UUID):
@@ -109,24 +113,18 @@ def group_aggregate(
         )
     check_session(df, parallelism)
 
-    def subtask_of(backend: Portable, key_group: Column) -> Column:
-        F = backend.F
-        subtask: Column = F.coalesce(
-            backend.operator_index(key_group, max_parallelism, parallelism),
-            F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
-        )
-        return subtask
-
-    subtask = key_group_column(df, key, max_parallelism, known, subtask_of)
-    columns = dict.fromkeys([*names, *processor.columns])
-    key_columns = [F.col(_quoted(name)) for name in names]
-    landing = lands_on(PORTABLE, key_columns, F.col(_LANDS_ON), parallelism)
-    placed = df.select(*map(_quoted, columns), subtask.alias(_LANDS_ON))
+    null = "key is null, on which Flink fails: filter such rows out first"
+    key_group = F.coalesce(
+        key_group_column(df, key, max_parallelism, known), F.raise_error(F.lit(null))
+    )
+    placed = df.select(*map(_quoted, columns), key_group.alias(_KEY_GROUP))
+    subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
+    landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
     placed = placed.withColumn(_LANDS_ON, landing)
-    keys = [T.StructField(name, types[name]) for name in names]
-    changes: DataFrame = placed.groupBy(*map(_quoted, names), _LANDS_ON).transformWithState(
-        processor._with_key(names),
-        T.StructType([*keys, *processor.result_schema.fields]),
+    key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
+    changes: DataFrame = placed.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
+        processor._with_key(key_schema),
+        T.StructType([*key_schema.fields, *processor.result_schema.fields]),
         "Update",
         "ProcessingTime",
     )

@@ -135,10 +135,11 @@ def test_kind_and_order_of_rows() -> None:
     """What only the rows can tell fails the query."""
 
     def run(rows: list[tuple[Any, ...]], **options: Any) -> list[Any]:
-        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(["app"])
+        key = T.StructType([SCHEMA["app"]])
+        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
-        return list(processor.handleInputRows(("maps", 1), iter(made), Clock()))
+        return list(processor.handleInputRows((17, 1), iter(made), Clock()))
 
     kept = ("+I", "maps", 1, 7)
     with pytest.raises(InvalidValueError, match=r"kind must be one of \+I, -U, \+U, -D, got 'I'"):
