@@ -32,13 +32,14 @@ All other rules are those of Flink 2.3.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_class, check_parallelisms, show
+from keygroups._checks import check_choice, check_class, check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
@@ -46,10 +47,17 @@ from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
 from keygroups.spark._group_by.processor import GroupAggregate
+from keygroups.spark._group_by.stored import (
+    keys_of,
+    load_state,
+    load_table,
+    stored_layout,
+    values_of,
+)
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
-__all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "state_accesses"]
+__all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "read_state", "state_accesses"]
 __dir__ = __all__.copy
 
 _KEY_GROUP = "_key_group"
@@ -129,6 +137,62 @@ def group_aggregate(
         "ProcessingTime",
     )
     return changes
+
+
+def read_state(spark: SparkSession, checkpoint: str, result: str | None = None) -> DataFrame:
+    """Read the state that `group_aggregate` keeps in a query's checkpoint, as of its last batch.
+
+    Without a `result` there is a row for each key: `partition_id` of the state store, `key_group`,
+    `key` with the key's columns, the number of its `rows`, `results` with the aggregates, and
+    `expires`, the time from which on the query has forgotten it, null for never. Such a key may be
+    there for some time yet. A key that has only its clean-up timer left has null `results`.
+
+    With the name of a `result` that is "count_distinct", "min" or "max" there is a row for each
+    `value` in its map state, with its `count`, and `expires` with a TTL.
+
+    Raises KeyGroupsError for a checkpoint without such state, as of an older keygroups, and for
+    state of a newer one; InvalidValueError for a `result` without a map state. A damaged page
+    makes the query fail.
+
+    >>> read_state(spark, "/tmp/checkpoint", "users")  # doctest: +SKIP
+    """
+    check_pyspark()
+    kept, (key_names, result_names) = load_table(spark, checkpoint)
+    stored = stored_layout(kept)
+    keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
+    aggregates = dict(zip(result_names, stored.layout.aggregates))
+    fields = [T.StructField("key", T.StructType(keys))]
+    pages = load_state(spark, checkpoint, "keys").select(
+        "partition_id",
+        F.col(f"key.{_KEY_GROUP}").alias("key_group"),
+        F.lit(None).cast("binary").alias("key"),
+        "user_map_value.page",
+    )
+    page = F.col("page")
+    if result is None:
+        results = [T.StructField(name, of.result_type) for name, of in aggregates.items()]
+        fields += [T.StructField("rows", T.LongType())]
+        fields += [T.StructField("results", T.StructType(results))]
+        read, arguments = partial(keys_of, kept), [page]
+    else:
+        with_map = {name: of.map_key for name, of in aggregates.items() if of.map_key is not None}
+        check_choice("result", result, list(with_map))
+        fields += [T.StructField("value", with_map[result])]
+        fields += [T.StructField("count", T.LongType())]
+        of_values = load_state(spark, checkpoint, "values").select(
+            "partition_id",
+            F.col(f"key.{_KEY_GROUP}").alias("key_group"),
+            F.col("user_map_key.key"),
+            F.col("user_map_value.page"),
+        )
+        index = list(aggregates).index(result)
+        of_result = F.col("user_map_key.aggregate") == index
+        pages = pages.unionAll(of_values.where(of_result))
+        read, arguments = partial(values_of, kept, index), [F.col("key"), page]
+    fields.append(T.StructField("expires", T.LongType()))
+    read_page = F.udf(read, T.ArrayType(T.StructType(fields)))
+    rows = pages.select("partition_id", "key_group", F.inline(read_page(*arguments)))
+    return rows.withColumn("expires", F.timestamp_millis("expires"))
 
 
 class StateAccesses(NamedTuple):

@@ -159,7 +159,7 @@ class Extreme(Aggregate):
 
     def _look_again(self, acc: list[Any], view: MapView) -> None:
         is_set = False
-        for value, _ in view.items():
+        for value, _ in view.entries():
             if not is_set or self._beats(value, acc[0]):
                 acc[0], is_set = value, True
         if not is_set:  # the others have expired

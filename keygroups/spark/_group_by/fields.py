@@ -8,7 +8,7 @@ then the values that are not null, in little endian without padding:
 | boolean, tinyint, smallint, int, bigint, double | 1, 1, 2, 4, 8, 8 |
 | date | 4: the days since 1970-01-01 |
 | timestamp, timestamp_ntz | 8: the microseconds since 1970-01-01, of UTC or of the local time |
-| string, decimal, binary | 4 with the length, and as many: UTF-8, the digits, the bytes themselves |
+| string, decimal, binary | 4 with the length, and as many: UTF-8, the digits, the bytes |
 | array | 4 with the length, and a row of its elements |
 | struct | a row of its fields |
 """

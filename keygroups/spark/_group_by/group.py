@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, dropwhile
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import types as T
 
@@ -54,7 +54,8 @@ class Layout:
 class Group:
     """The state of a key at a time, taken from its record.
 
-    `for_pages(index, size)` gives the pages of the aggregate that has this index.
+    `for_pages(index, size)` gives the pages of the aggregate that has this index. `until` is when
+    the key is forgotten, None for never and for a new key before `see`.
     """
 
     def __init__(self, layout: Layout, for_pages: Any, now: int, record: bytes | None) -> None:
@@ -62,15 +63,14 @@ class Group:
         self._now = now
         retention = layout.retention
         ttl = None if retention.ttl is None else now + retention.ttl
-        self._views: list[MapView | None] = [
+        self.views: list[MapView | None] = [
             None
             if fields is None
             else MapView(fields, _of(for_pages, index), now, ttl, retention.touch)
             for index, fields in enumerate(layout.values)
         ]
         self.until: int | None = None
-        """When the key is forgotten; None for never, and before `see`."""
-        self._rows = 0
+        self.rows = 0
         self._accs: list[list[Any]] | None = None  # None for a key without state
         if record is not None:
             try:
@@ -88,13 +88,13 @@ class Group:
             at = _UNTIL.size
         there, at = record[at], at + 1
         if there:
-            (self._rows, *values), at = self._layout.accumulators.decode(record, at)
+            (self.rows, *values), at = self._layout.accumulators.decode(record, at)
             self._accs, start = [], 0
             for aggregate in self._layout.aggregates:
                 end = start + len(aggregate.first)
                 self._accs.append(values[start:end])
                 start = end
-            for view in self._views:
+            for view in self.views:
                 if view is not None:
                     at = view.read(record, at)
         if there > 1 or at != len(record):
@@ -121,13 +121,17 @@ class Group:
             yield from self._fold(bundle)
 
     def record(self) -> bytes | None:
-        """Return the record, and write the values that it has in pages; None where none is left."""
+        """Write the values in pages, and return the record; None where nothing is left."""
         until = b"" if self.until is None else _UNTIL.pack(self.until)
         if self._accs is None:
             return until + b"\0" if until else None
-        encoded = self._layout.accumulators.encode((self._rows, *chain.from_iterable(self._accs)))
-        views = [view.write() for view in self._views if view is not None]
+        encoded = self._layout.accumulators.encode((self.rows, *chain.from_iterable(self._accs)))
+        views = [view.write() for view in self.views if view is not None]
         return b"".join([until, b"\1", encoded, *views])
+
+    def results(self) -> list[Any] | None:
+        """Return the aggregates; None for a key without state."""
+        return None if self._accs is None else self._results(self._accs)
 
     def _fold(self, changes: Iterable[Change]) -> Iterator[Change]:
         """Aggregate changes at once."""
@@ -141,16 +145,17 @@ class Group:
             if first is None:
                 return
             changes = chain([first], left)
-            self._rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
+            self.rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
         before = self._results(accs)
+        views = cast(list[MapView], self.views)  # None is where the aggregate looks at none
         for kind, values in changes:
             retracts = kind in RETRACTS
-            self._rows += -1 if retracts else 1
-            for aggregate, acc, value, view in zip(aggregates, accs, values, self._views):
+            self.rows += -1 if retracts else 1
+            for aggregate, acc, value, view in zip(aggregates, accs, values, views):
                 (aggregate.retract if retracts else aggregate.add)(acc, value, view)
         after = self._results(accs)
         retention = self._layout.retention
-        if self._rows == 0:
+        if self.rows == 0:
             self._clear()
             if not is_new:
                 yield DELETE, before
@@ -167,15 +172,13 @@ class Group:
             yield UPDATE_AFTER, after
 
     def _results(self, accs: Sequence[list[Any]]) -> list[Any]:
-        return [
-            aggregate.result(acc) for aggregate, acc in zip(self._layout.aggregates, accs)
-        ]
+        return [aggregate.result(acc) for aggregate, acc in zip(self._layout.aggregates, accs)]
 
     def _clear(self) -> None:
         self._accs = None
         if self._layout.retention.idle is None:
             self.until = None
-        for view in self._views:
+        for view in self.views:
             if view is not None:
                 view.clear()
 

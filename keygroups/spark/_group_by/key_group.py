@@ -21,8 +21,7 @@ from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups._checks import show
-from keygroups.errors import KeyGroupsError
+from keygroups.errors import KeyGroupsError, printable
 from keygroups.spark._group_by.group import Change, Group, Layout
 from keygroups.spark._group_by.pages import Pages, hash_of, page_of
 
@@ -62,7 +61,8 @@ class KeyGroup:
         ttl = layout.retention.ttl
         self._table = handle.getValueState("table", _TABLE)
         self._keys = handle.getMapState("keys", _KEYS, _PAGE, ttl)
-        self._values = self._due = None
+        self._values: Any = None
+        self._due: Any = None
         if any(layout.values):
             self._values = handle.getMapState("values", _VALUES, _PAGE, ttl)
         if layout.retention.idle is not None:
@@ -83,10 +83,10 @@ class KeyGroup:
                 yield key, change
             pages.put(key, group.record())
         pages.flush()
-        if pages.size != size:
+        if pages.size != size or self._renamed:
             self._table.update((self._kept, self._names, pages.size))
-        if moved:
-            self._set_timer(now, moved)
+        if moved and self._layout.retention.idle is not None:
+            self._set_timer(now + self._layout.retention.idle[1], moved)
 
     def fire(self, time: int, now: int) -> None:
         """Forget the keys that are due: a timer has fired. Flink emits nothing then."""
@@ -103,8 +103,7 @@ class KeyGroup:
         pages.flush()
         self._due.removeKey((time,))
 
-    def _set_timer(self, now: int, moved: Sequence[int]) -> None:
-        time = now + self._layout.retention.idle[1]
+    def _set_timer(self, time: int, moved: Sequence[int]) -> None:
         row = self._due.getValue((time,))  # of a batch at the same millisecond
         known = b"" if row is None else bytes(row[0])
         self._due.updateValue((time,), (known + b"".join(map(_HASH.pack, moved)),))
@@ -113,9 +112,11 @@ class KeyGroup:
     def _size(self) -> int | None:
         """Return the number of pages of keys, None where none of the key group was ever here."""
         row = self._table.get()
+        self._renamed = False
         if row is None:
             return None
-        kept, _, size = row
+        kept, names, size = row
+        self._renamed = names != self._names
         if kept != self._kept:
             raise other_layout(kept, self._kept)
         return int(size)
@@ -146,6 +147,6 @@ def layout_text(key_types: Sequence[T.DataType], layout: Layout) -> str:
 def other_layout(kept: str, ours: str) -> KeyGroupsError:
     """Return the error of a checkpoint with state that is not of this query."""
     return KeyGroupsError(
-        f"the checkpoint has state of {show(kept)}, which is not that of this query, {show(ours)}: "
-        "start a new checkpoint"
+        f"the checkpoint has state of {printable(kept)}, not that of this query, {ours}: "
+        "take a new checkpoint"
     )

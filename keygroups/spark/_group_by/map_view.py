@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from keygroups.spark._group_by.fields import Fields
@@ -15,6 +15,7 @@ _LENGTH = struct.Struct("<I")
 _COUNT = struct.Struct("<q")
 _COUNT_UNTIL = struct.Struct("<qq")
 
+Entry = tuple[int, ...]  # how often a value is there, and with a TTL when it is forgotten
 ForPages = Callable[[int], Pages]  # from a number of pages to the pages of an aggregate of a key
 
 
@@ -33,8 +34,8 @@ class MapView:
         self._fields = fields
         self._for_pages = for_pages
         self._now, self._until, self._touch = now, until, touch
-        self._entry = _COUNT if until is None else _COUNT_UNTIL
-        self._inline: dict[Any, tuple[int, ...]] = {}
+        self._entry = entry_bytes(until is not None)
+        self._inline: dict[Any, Entry] = {}
         self._pages: Pages | None = None
 
     def get(self, value: object) -> int:
@@ -62,20 +63,17 @@ class MapView:
         else:
             self._inline.pop(value, None)
 
-    def items(self) -> Iterator[tuple[Any, int]]:
-        """Yield every value that is there, with how often."""
+    def entries(self) -> Iterator[tuple[Any, Entry]]:
+        """Yield every value that is there, with its entry."""
         if self._pages is None:
-            entries = list(self._inline.items())
+            entries: Iterable[tuple[Any, Entry]] = list(self._inline.items())
         else:
-            entries = [
-                (self._fields.decode(key)[0][0], self._entry.unpack(data))
-                for key, data in self._pages.items()
-            ]
+            entries = read_values(self._fields, self._entry, self._pages.items())
         for value, entry in entries:
             if self._lives(entry):
                 if self._touch:
                     self.put(value, entry[0])
-                yield value, entry[0]
+                yield value, entry
 
     def clear(self) -> None:
         """Remove every entry."""
@@ -117,5 +115,18 @@ class MapView:
         self._pages.flush()
         return _LENGTH.pack(self._pages.size << 1 | 1)
 
-    def _lives(self, entry: tuple[int, ...]) -> bool:
+    def _lives(self, entry: Entry) -> bool:
         return self._until is None or entry[1] > self._now
+
+
+def entry_bytes(forgets: bool) -> struct.Struct:
+    """Return the bytes of entries, with or without a TTL."""
+    return _COUNT_UNTIL if forgets else _COUNT
+
+
+def read_values(
+    fields: Fields, entry: struct.Struct, encoded: Iterable[tuple[bytes, bytes]]
+) -> Iterator[tuple[Any, Entry]]:
+    """Yield the values in pages, with their entries."""
+    for key, data in encoded:
+        yield fields.decode(key)[0][0], entry.unpack(data)

@@ -132,9 +132,9 @@ class Pages:
 
 
 def _too_large(page: dict[bytes, bytes]) -> int:
-    """Return by how many pages a table should grow for this page of it."""
+    """Return by how many pages a table should grow for this page of it: to half full ones."""
     size = sum(min(len(key) + len(value) + 8, _COUNTED) for key, value in page.items())
-    return (size - 1) // _FULL if size else 0
+    return size // (_FULL // 2) - 1 if size > _FULL else 0
 
 
 def encode_page(entries: dict[bytes, bytes]) -> bytes:

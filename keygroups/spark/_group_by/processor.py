@@ -30,7 +30,7 @@ else:
     except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
         StatefulProcessor = object
 
-_MOST_ROWS = 1_000_000  # of a key group in a batch, which are held
+_MOST_ROWS = 500_000  # of a key group in a batch, which are held
 
 
 class GroupAggregate(StatefulProcessor):

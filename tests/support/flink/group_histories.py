@@ -188,12 +188,13 @@ class InMemoryHandle:
         self.now = 0
         self.reads = self.writes = 0
         self.timers: set[int] = set()
+        self._states: dict[str, _Entries] = {}
 
     def getValueState(self, name: str, schema: object, ttl: int | None = None) -> _Entries:
-        return _Entries(self, ttl)
+        return self._states.setdefault(name, _Entries(self, ttl))
 
     def getMapState(self, name: str, key: object, value: object, ttl: int | None = None) -> Any:
-        return _Entries(self, ttl)
+        return self._states.setdefault(name, _Entries(self, ttl))
 
     def registerTimer(self, time: int) -> None:
         self.timers.add(time)
@@ -209,6 +210,9 @@ class _Entries:
         self._handle = handle
         self._ttl = float("inf") if ttl is None else ttl
         self._entries: dict[Any, tuple[Any, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self) -> Any:
         return self.getValue(None)
