@@ -3,7 +3,8 @@
 `GroupAggregate` is a processor for Spark's `transformWithState`, which needs PySpark 4.1 or
 newer, pandas, PyArrow and protobuf (`pip install 'keygroups[state]'`) and the RocksDB state
 store, which Spark has. `group_aggregate` runs it with the state of each key in the partition of
-its Flink subtask.
+its Flink subtask. Spark's groups are the key groups, for it takes some 500 us for each group of a
+batch; the state of many keys is a page of bytes, which `read_state` shows.
 
 What is otherwise than in Flink:
 
@@ -21,7 +22,7 @@ What is otherwise than in Flink:
 - A -U comes with each +U; Flink leaves it out where no later operator needs it.
 - min and max compare strings by their bytes. So does Flink those that came over the network; two
   that are still Java strings it compares by UTF-16, where U+FFFF is behind U+1F600.
-- The values of min and max are always in a map state, as in Flink if its input has retractions.
+- The values of min and max are always kept, as in Flink if its input has retractions.
   Where it has none, Flink keeps the extreme alone, and a TTL forgets it otherwise.
 
 Flink cleaned up idle state by timers until 1.11 (`idle_retention`), but not in mini-batches,
@@ -31,8 +32,10 @@ All other rules are those of Flink 2.3.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -80,8 +83,9 @@ def group_aggregate(
     1 <= parallelism <= max_parallelism <= 32768; `key_type` None takes the type from the schema.
     Write the result in output mode "update".
 
-    In the state store the key has one more column, `_lands_on`, a number computed from the
-    others that makes Spark's hash of them the number of the subtask.
+    In the state store the key is the key group, `_key_group`, and `_lands_on`, a number computed
+    from it that makes Spark's hash of both the number of the subtask. A checkpoint with a
+    group for each key, as an older keygroups made it, is refused, as is one of other aggregates.
 
     Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, as Spark
     Connect's before 4.1, where pandas, PyArrow or protobuf is missing, and where Spark's
@@ -139,7 +143,9 @@ def group_aggregate(
     return changes
 
 
-def read_state(spark: SparkSession, checkpoint: str, result: str | None = None) -> DataFrame:
+def read_state(
+    spark: SparkSession, checkpoint: str | PathLike[str], result: str | None = None
+) -> DataFrame:
     """Read the state that `group_aggregate` keeps in a query's checkpoint, as of its last batch.
 
     Without a `result` there is a row for each key: `partition_id` of the state store, `key_group`,
@@ -157,12 +163,13 @@ def read_state(spark: SparkSession, checkpoint: str, result: str | None = None) 
     >>> read_state(spark, "/tmp/checkpoint", "users")  # doctest: +SKIP
     """
     check_pyspark()
-    kept, (key_names, result_names) = load_table(spark, checkpoint)
+    folder = os.fspath(checkpoint)
+    kept, (key_names, result_names) = load_table(spark, folder)
     stored = stored_layout(kept)
     keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
     aggregates = dict(zip(result_names, stored.layout.aggregates))
     fields = [T.StructField("key", T.StructType(keys))]
-    pages = load_state(spark, checkpoint, "keys").select(
+    pages = load_state(spark, folder, "keys").select(
         "partition_id",
         F.col(f"key.{_KEY_GROUP}").alias("key_group"),
         F.lit(None).cast("binary").alias("key"),
@@ -179,7 +186,7 @@ def read_state(spark: SparkSession, checkpoint: str, result: str | None = None) 
         check_choice("result", result, list(with_map))
         fields += [T.StructField("value", with_map[result])]
         fields += [T.StructField("count", T.LongType())]
-        of_values = load_state(spark, checkpoint, "values").select(
+        of_values = load_state(spark, folder, "values").select(
             "partition_id",
             F.col(f"key.{_KEY_GROUP}").alias("key_group"),
             F.col("user_map_key.key"),

@@ -1,4 +1,4 @@
-"""The processor of a `GROUP BY` over changes, which Spark calls with the rows of each key."""
+"""The processor of a `GROUP BY` over changes, which Spark calls with the rows of a key group."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class GroupAggregate(StatefulProcessor):
 
     The first row of a key gives a +I, a row that changes the result a -U and a +U, and the one
     that takes back the last row a -D, which clears the key's state. A retraction of a key without
-    state is ignored. Distinct values, and those of min and max, are in a map state, one entry a
-    value.
+    state is ignored. Distinct values, and those of min and max, are kept one by one: up to 16 with
+    the accumulators of the key, more of them in pages.
 
     `order_by`, a column or a list of them, says in which order the rows of a key in one batch
     come, for Spark keeps none. Without it a retraction fails the query, as do nulls and ties in
@@ -59,8 +59,11 @@ class GroupAggregate(StatefulProcessor):
     does not offer and its StateTtlConfig does. With either, a -U and a +U come even if the
     result is unchanged, as in Flink.
 
-    `mini_batch=True` folds the rows of a key in a batch and emits changes once; each state is
-    read and written once, however many rows there are (Flink's MiniBatchGroupAggFunction).
+    `mini_batch=True` folds the rows of a key in a batch and emits changes once (Flink's
+    MiniBatchGroupAggFunction). State is read and written once a batch either way.
+
+    The rows of a key group in a batch are held in memory, for Spark gives them key by key in no
+    order: more than 500,000 fail the query.
 
     Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
     that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
