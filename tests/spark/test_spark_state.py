@@ -29,6 +29,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
+try:
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+except ImportError:  # before Spark 4.0
+    StatefulProcessor = object  # type: ignore[assignment, misc]
+
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._group_by import checks
 from keygroups.spark._group_by.landing import lands_on
@@ -437,6 +443,83 @@ def test_spark_counts_the_accesses_of_a_batch(stream: SparkSession, tmp_path: Pa
         accesses.append(state_accesses(query.lastProgress))
     assert accesses[0] == accesses[1] == accesses[2]
     assert all(accesses[1])
+
+
+@pytest.mark.extras
+@needs_api
+def test_state_is_read(stream: SparkSession, tmp_path: Path) -> None:
+    """Of 4 keys, one of which has so many values that they are in pages."""
+    users = {"a": 300, "b": 16, "c": 1, "d": 0}
+    rows = [{"kind": "+I", "app": app, "v": n % count} for app, count in users.items() if count
+            for n in range(400)]  # fmt: skip
+    rows += [{"kind": "+I", "app": "d", "v": None}]
+    put(tmp_path / "in", 0, rows)
+    source = read(stream, tmp_path / "in")
+    aggregates = {"n": ("count", "*"), "users": ("count_distinct", "v"), "most": ("max", "v")}
+    processor = GroupAggregate(source.schema, aggregates, state_ttl=MINUTE * 60, mini_batch=True)
+    run(group_aggregate(source, "app", processor, 128, 3), tmp_path)
+    checkpoint = tmp_path / "checkpoint"
+    found = read_state(stream, checkpoint)
+    assert found.columns == ["partition_id", "key_group", "key", "rows", "results", "expires"]
+    told = {row.key.app: (row.rows, *row.results) for row in found.collect()}
+    assert told == {
+        "a": (400, 400, 300, 299),
+        "b": (400, 400, 16, 15),
+        "c": (400, 400, 1, 0),
+        "d": (1, 1, 0, None),
+    }
+    offsets = (checkpoint / "offsets" / "0").read_text().split("\n")[1]
+    end = json.loads(offsets)["batchTimestampMs"] + 3_600_000
+    for result in (None, "users", "most"):
+        seconds = F.unix_millis("expires")
+        ends = read_state(stream, checkpoint, result).select(seconds).distinct().collect()
+        assert [row[0] for row in ends] == [end]
+    for result in ("users", "most"):
+        counts = read_state(stream, checkpoint, result)
+        found_counts = {(row.key.app, row.value): row["count"] for row in counts.collect()}
+        assert found_counts == {
+            (app, value): len(range(value, 400, count))
+            for app, count in users.items()
+            for value in range(count)
+        }
+    with pytest.raises(InvalidValueError, match="result must be one of users, most, got 'n'"):
+        read_state(stream, checkpoint, "n")
+
+
+class KeptByKey(StatefulProcessor):
+    """Keeps an accumulator for each key, as keygroups did once."""
+
+    def init(self, handle: Any) -> None:
+        self._state = handle.getValueState("accState", "rows bigint")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        self._state.update((len(list(rows)),))
+        yield T.Row(app=key[0])
+
+
+@pytest.mark.extras
+@needs_api
+def test_other_state_is_refused(stream: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
+    source = read(stream, tmp_path / "in")
+    (tmp_path / "old").mkdir()
+    old = source.select("app", "kind", F.lit(1).alias("_lands_on")).groupBy("app", "_lands_on")
+    run(
+        old.transformWithState(KeptByKey(), "app string", "Update", "ProcessingTime"),
+        tmp_path / "old",
+    )
+    changes = [
+        group_aggregate(source, "app", GroupAggregate(source.schema, {"n": made}), 128, 3)
+        for made in (("count", "*"), ("sum", "v"))
+    ]
+    run(changes[0], tmp_path / "new")
+    put(tmp_path / "in", 1, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
+    with pytest.raises(StreamingQueryException, match="_key_group"):
+        run(changes[0], tmp_path / "old")
+    with pytest.raises(StreamingQueryException, match=r"not that of this query.*new checkpoint"):
+        run(changes[1], tmp_path / "new")
+    with pytest.raises(KeyGroupsError, match=r"state of group_aggregate as this.*it has accState"):
+        read_state(stream, tmp_path / "old" / "checkpoint")
 
 
 @needs_api

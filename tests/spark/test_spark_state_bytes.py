@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 import struct
 import zlib
@@ -327,6 +328,12 @@ def test_state_of_another_query_or_version_is_refused() -> None:
     assert newer != kept
     with pytest.raises(KeyGroupsError, match=r"of version 1, which this keygroups reads, got 2"):
         stored_layout(newer)
+    for damaged in (kept[:-1], "[]", "{}", kept.replace('"max"', '"avg"'), "[" * 100_000):
+        with pytest.raises(KeyGroupsError, match="must have a layout that can be read"):
+            stored_layout(damaged)
+    for of_type in ("strin", {"type": "no"}, 7):
+        with pytest.raises(KeyGroupsError, match="must have a layout that can be read"):
+            stored_layout(json.dumps(json.loads(kept) | {"key": [of_type]}))
 
 
 @pytest.mark.parametrize("retention", [FOREVER, IDLE, TTL, TOUCH])

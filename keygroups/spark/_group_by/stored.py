@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups.errors import KeyGroupsError
-from keygroups.spark._group_by.aggregates import AGGREGATES
+from keygroups.spark._group_by.aggregates import AGGREGATES, Aggregate
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Group, Layout
 from keygroups.spark._group_by.key_group import VERSION
@@ -26,7 +27,6 @@ _RETENTIONS = {
     None: Retention(None, None, False),
 }
 _ALWAYS = -(1 << 63)  # before whatever is forgotten
-_LONG = T.LongType()
 
 
 class Stored(NamedTuple):
@@ -40,20 +40,30 @@ class Stored(NamedTuple):
 @lru_cache(maxsize=16)
 def stored_layout(kept: str) -> Stored:
     """Return what a layout says that was written down, or raise KeyGroupsError."""
-    described = json.loads(kept)
-    if described["version"] != VERSION:
+    try:
+        described = json.loads(kept)
+        version = described["version"]
+        if version == VERSION:
+            key_types = [_type(json_type) for json_type in described["key"]]
+            layout = Layout(
+                [_aggregate(name, takes) for name, takes in described["aggregates"]],
+                _RETENTIONS[described["retention"]],
+            )
+            return Stored(Fields(key_types), key_types, layout)
+    except (ValueError, KeyError, TypeError, RecursionError, PySparkException) as error:
         raise KeyGroupsError(
-            f"the state of a checkpoint must be of version {VERSION}, which this keygroups reads, "
-            f"got {show(described['version'])}"
-        )
-    key_types = [_type(json_type) for json_type in described["key"]]
-    aggregates = [
-        AGGREGATES[name](takes, _LONG) if takes == "*" else AGGREGATES[name]("v", _type(takes))
-        for name, takes in described["aggregates"]
-    ]
-    return Stored(
-        Fields(key_types), key_types, Layout(aggregates, _RETENTIONS[described["retention"]])
+            f"the state of a checkpoint must have a layout that can be read, got {show(kept)}"
+        ) from error
+    raise KeyGroupsError(
+        f"the state of a checkpoint must be of version {VERSION}, which this keygroups reads, "
+        f"got {show(version)}"
     )
+
+
+def _aggregate(name: str, takes: Any) -> Aggregate:
+    if takes == "*":
+        return AGGREGATES[name](takes, T.LongType())
+    return AGGREGATES[name]("v", _type(takes))
 
 
 def _type(json_type: Any) -> T.DataType:
@@ -110,7 +120,6 @@ def load_table(spark: SparkSession, checkpoint: str) -> tuple[str, list[list[str
     rows = sorted(table.distinct().collect())
     if not rows:
         raise KeyGroupsError(f"the checkpoint {checkpoint} must have state, which it has not yet")
-    stored_layout(rows[0].layout)
     return rows[0].layout, json.loads(rows[0].names)
 
 
