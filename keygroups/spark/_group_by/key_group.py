@@ -2,7 +2,7 @@
 
 | state | key | value |
 |---|---|---|
-| `table` | | the layout and the names of all that is here, in JSON, and the number of pages of `keys` |
+| `accState` | | the layout and the names of all that is here, in JSON, and the number of pages of `keys` |
 | `keys` | the number of a page | a page of the records of keys, as `group` has them |
 | `values` | a key, the index of an aggregate, the number of a page | a page of values, as `group` has them |
 | `due` | a time | four bytes of the hash of each key whose clean-up timer was set for it |
@@ -26,6 +26,9 @@ from keygroups.spark._group_by.group import Change, Group, Layout
 from keygroups.spark._group_by.pages import Pages, hash_of, page_of
 
 VERSION = 1
+# Named as the accumulators were when Spark's groups were the keys: so Spark refuses a checkpoint
+# of then, for it compares states of one name only, and would begin with others that are empty.
+TABLE = "accState"
 _HASH = struct.Struct("<I")
 _PAGE = T.StructType([T.StructField("page", T.BinaryType())])
 _TABLE = T.StructType(
@@ -59,7 +62,7 @@ class KeyGroup:
         self._layout = layout
         self._kept, self._names = kept, names
         ttl = layout.retention.ttl
-        self._table = handle.getValueState("table", _TABLE)
+        self._table = handle.getValueState(TABLE, _TABLE)
         self._keys = handle.getMapState("keys", _KEYS, _PAGE, ttl)
         self._values: Any = None
         self._due: Any = None

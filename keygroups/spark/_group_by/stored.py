@@ -16,7 +16,7 @@ from keygroups.errors import KeyGroupsError
 from keygroups.spark._group_by.aggregates import AGGREGATES, Aggregate
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Group, Layout
-from keygroups.spark._group_by.key_group import VERSION
+from keygroups.spark._group_by.key_group import TABLE, VERSION
 from keygroups.spark._group_by.map_view import MapView, entry_bytes, read_values
 from keygroups.spark._group_by.pages import Pages, decode_page
 from keygroups.spark._group_by.retention import Retention
@@ -110,13 +110,13 @@ def load_table(spark: SparkSession, checkpoint: str) -> tuple[str, list[list[str
     """Return the layout and the names of the state in a checkpoint."""
     operators = spark.read.format("state-metadata").load(checkpoint).collect()
     variables = [name for row in operators for name in _variables(row)]
-    if "table" not in variables:
+    if "keys" not in variables:
         there = f"has {', '.join(variables)}" if variables else "has none of transformWithState"
         raise KeyGroupsError(
             f"the checkpoint {checkpoint} must have the state of group_aggregate as this "
             f"keygroups keeps it: it {there}"
         )
-    table = load_state(spark, checkpoint, "table").select("value.layout", "value.names")
+    table = load_state(spark, checkpoint, TABLE).select("value.layout", "value.names")
     rows = sorted(table.distinct().collect())
     if not rows:
         raise KeyGroupsError(f"the checkpoint {checkpoint} must have state, which it has not yet")
