@@ -139,6 +139,12 @@ class GroupAggregate(StatefulProcessor):
         kept = layout_text(key_types, layout)
         names = json.dumps([self._key.names, self.result_schema.names[1:]])
         self._key_group = KeyGroup(handle, layout, kept, names)
+        held = [*self._key.names, *self.columns]  # of a row
+        width = len(self._key)
+        self._kind_at = held.index(self._kind, width)
+        self._pick_values = _picker([held.index(column, width) for column in self._columns])
+        if self._order:
+            self._pick_order = _picker([held.index(column, width) for column in self._order])
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """Aggregate the rows of a key group in a batch; Spark calls this."""
@@ -188,9 +194,7 @@ class GroupAggregate(StatefulProcessor):
         return held
 
     def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[Change]:
-        width = len(self._key)
-        kind_at = width + self.columns.index(self._kind)
-        pick = _picker([width + self.columns.index(column) for column in self._columns])
+        kind_at, pick = self._kind_at, self._pick_values
         for row in self._in_order(rows) if self._order else rows:
             kind = row[kind_at]
             if kind not in ROW_KINDS:
@@ -203,9 +207,7 @@ class GroupAggregate(StatefulProcessor):
             yield kind, pick(row)
 
     def _in_order(self, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        width = len(self._key)
-        columns = _picker([width + self.columns.index(column) for column in self._order])
-        ordered = [(columns(row), row) for row in rows]
+        ordered = [(self._pick_order(row), row) for row in rows]
         for values, _ in ordered:
             if None in values:
                 raise InvalidValueError(f"order_by must not be null, got {_shown(values)}")
