@@ -364,3 +364,72 @@ def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
         InvalidValueError, match=r"at most 10 rows of a key group, got more of .* 17"
     ):
         made._hold(17, iter(rows))
+
+
+@pytest.mark.parametrize(
+    ("options", "retention"),
+    [
+        ({"mini_batch": True}, FOREVER),
+        ({"idle_retention": (dt.timedelta(minutes=10), dt.timedelta(minutes=16))}, IDLE),
+    ],
+    ids=["for ever", "idle"],
+)
+def test_key_groups_in_the_tester_of_pyspark(
+    options: dict[str, Any], retention: Retention
+) -> None:
+    """One processor, several key groups, and PySpark's own states and timers without Spark."""
+    tws_tester = pytest.importorskip("pyspark.sql.streaming.tws_tester")  # from 4.2
+    chance = random.Random(19)
+    names = ["count", "sum", "min", "max", "count_distinct"]
+    schema = T.StructType.fromJson(
+        {
+            "type": "struct",
+            "fields": [
+                {"name": name, "type": of, "nullable": True, "metadata": {}}
+                for name, of in [
+                    ("k", "string"),
+                    ("kind", "string"),
+                    ("seq", "long"),
+                    ("v", "long"),
+                ]
+            ],
+        }
+    )
+    made = processor.GroupAggregate(
+        schema, {name: (name, "v") for name in names}, order_by="seq", **options
+    )
+    tester = tws_tester.TwsTester(
+        made._with_key(T.StructType([schema["k"]])), timeMode="ProcessingTime"
+    )
+    times = [0, 1, 10 * MINUTE, 26 * MINUTE - 1, 26 * MINUTE, 50 * MINUTE, 67 * MINUTE]
+    histories = {}
+    for n in range(12):
+        batches = random_history(chance, values("BIGINT"), [0])
+        histories[f"key-{n}"] = [
+            (now, rows) for now, (_, rows) in zip(times, batches) if chance.random() < 0.7
+        ]
+    found: dict[tuple[str, int], list[str]] = {}
+    for now in times:
+        if now:
+            assert tester.setProcessingTime(now) == []
+        for key_group in range(3):
+            rows = [
+                T.Row(_key_group=key_group, k=key, kind=kind, seq=seq, v=value)
+                for n, (key, history) in enumerate(histories.items())
+                for at, changes in history
+                for seq, (kind, value) in enumerate(changes)
+                if at == now and n % 3 == key_group
+            ]
+            chance.shuffle(rows)
+            for row in tester.test(key_group, rows) if rows else []:
+                results = (row.kind, *(row[name] for name in names))
+                found.setdefault((row.k, now), []).append(repr(results))
+    for key, history in histories.items():
+        told = told_by_us(names, "BIGINT", retention, "mini_batch" in options, history)
+        assert [found.pop((key, now), []) for now, _ in history] == told
+    assert not found
+    if retention.idle is not None:
+        assert tester.setProcessingTime(1000 * MINUTE) == []
+        for key_group in range(3):
+            for state in ("keys", "values", "due"):
+                assert tester.peekMapState(state, key_group) == {}
