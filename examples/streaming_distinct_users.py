@@ -5,8 +5,8 @@ Flink SQL keeps for
 
     SELECT app, COUNT(*) AS views, COUNT(DISTINCT user) AS users FROM views GROUP BY app
 
-in mini-batches: an accumulator and a map state with one entry a user, in the partition of
-Spark's state store that has the number of the app's subtask. An app without views for the time
+in mini-batches: an accumulator and the users one by one, in the partition of Spark's state
+store that has the number of the app's subtask. An app without views for the time
 of --idle-retention is forgotten, and starts anew from one view when it comes back, as in Flink
 until 1.11. Run it again, after a crash too, and it goes on where it stopped.
 

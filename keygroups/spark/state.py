@@ -3,7 +3,8 @@
 `GroupAggregate` is a processor for Spark's `transformWithState`, which needs PySpark 4.1 or
 newer, pandas, PyArrow and protobuf (`pip install 'keygroups[state]'`) and the RocksDB state
 store, which Spark has. `group_aggregate` runs it with the state of each key in the partition of
-its Flink subtask.
+its Flink subtask. Spark's groups are the key groups, for it takes some 500 us for each group of a
+batch; the state of many keys is a page of bytes, which `read_state` shows.
 
 What is otherwise than in Flink:
 
@@ -21,7 +22,7 @@ What is otherwise than in Flink:
 - A -U comes with each +U; Flink leaves it out where no later operator needs it.
 - min and max compare strings by their bytes. So does Flink those that came over the network; two
   that are still Java strings it compares by UTF-16, where U+FFFF is behind U+1F600.
-- The values of min and max are always in a map state, as in Flink if its input has retractions.
+- The values of min and max are always kept, as in Flink if its input has retractions.
   Where it has none, Flink keeps the extreme alone, and a TTL forgets it otherwise.
 
 Flink cleaned up idle state by timers until 1.11 (`idle_retention`), but not in mini-batches,
@@ -31,28 +32,38 @@ All other rules are those of Flink 2.3.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_class, check_parallelisms, show
+from keygroups._checks import check_choice, check_class, check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
-from keygroups.spark._columns.portable import Portable
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
 from keygroups.spark._group_by.processor import GroupAggregate
+from keygroups.spark._group_by.stored import (
+    keys_of,
+    load_state,
+    load_table,
+    stored_layout,
+    values_of,
+)
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
-__all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "state_accesses"]
+__all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "read_state", "state_accesses"]
 __dir__ = __all__.copy
 
+_KEY_GROUP = "_key_group"
 _LANDS_ON = "_lands_on"
 
 
@@ -72,8 +83,9 @@ def group_aggregate(
     1 <= parallelism <= max_parallelism <= 32768; `key_type` None takes the type from the schema.
     Write the result in output mode "update".
 
-    In the state store the key has one more column, `_lands_on`, a number computed from the
-    others that makes Spark's hash of them the number of the subtask.
+    In the state store the key is the key group, `_key_group`, and `_lands_on`, a number computed
+    from it that makes Spark's hash of both the number of the subtask. A checkpoint with a
+    group for each key, as an older keygroups made it, is refused, as is one of other aggregates.
 
     Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, as Spark
     Connect's before 4.1, where pandas, PyArrow or protobuf is missing, and where Spark's
@@ -97,9 +109,13 @@ def group_aggregate(
     types = {field.name: field.dataType for field in df.schema.fields}
     for name in [*names, *processor.columns]:
         type_of("df", name, types)
-    taken = {name.lower() for name in [_LANDS_ON, *processor.result_schema.names]}
+    columns = list(dict.fromkeys([*names, *processor.columns]))
+    for name in columns:
+        if name.lower() in (_KEY_GROUP, _LANDS_ON):
+            raise InvalidValueError(f"df must not have a column {name}, as its state has one")
+    results = {name.lower() for name in processor.result_schema.names}
     for name in names:
-        if name.lower() in taken:
+        if name.lower() in results:
             raise InvalidValueError(f"key must not have the name of a result, got {name}")
     known = infer_key_type(df, key) if key_type is None else key_type
     if contains(known, FLOAT, DOUBLE, UUID):
@@ -109,28 +125,81 @@ def group_aggregate(
         )
     check_session(df, parallelism)
 
-    def subtask_of(backend: Portable, key_group: Column) -> Column:
-        F = backend.F
-        subtask: Column = F.coalesce(
-            backend.operator_index(key_group, max_parallelism, parallelism),
-            F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
-        )
-        return subtask
-
-    subtask = key_group_column(df, key, max_parallelism, known, subtask_of)
-    columns = dict.fromkeys([*names, *processor.columns])
-    key_columns = [F.col(_quoted(name)) for name in names]
-    landing = lands_on(PORTABLE, key_columns, F.col(_LANDS_ON), parallelism)
-    placed = df.select(*map(_quoted, columns), subtask.alias(_LANDS_ON))
+    null = "key is null, on which Flink fails: filter such rows out first"
+    key_group = F.coalesce(
+        key_group_column(df, key, max_parallelism, known), F.raise_error(F.lit(null))
+    )
+    placed = df.select(*map(_quoted, columns), key_group.alias(_KEY_GROUP))
+    subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
+    landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
     placed = placed.withColumn(_LANDS_ON, landing)
-    keys = [T.StructField(name, types[name]) for name in names]
-    changes: DataFrame = placed.groupBy(*map(_quoted, names), _LANDS_ON).transformWithState(
-        processor._with_key(names),
-        T.StructType([*keys, *processor.result_schema.fields]),
+    key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
+    changes: DataFrame = placed.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
+        processor._with_key(key_schema),
+        T.StructType([*key_schema.fields, *processor.result_schema.fields]),
         "Update",
         "ProcessingTime",
     )
     return changes
+
+
+def read_state(
+    spark: SparkSession, checkpoint: str | PathLike[str], result: str | None = None
+) -> DataFrame:
+    """Read the state that `group_aggregate` keeps in a query's checkpoint, as of its last batch.
+
+    Without a `result` there is a row for each key: `partition_id` of the state store, `key_group`,
+    `key` with the key's columns, the number of its `rows`, `results` with the aggregates, and
+    `expires`, the time from which on the query has forgotten it, null for never. Such a key may be
+    there for some time yet. A key that has only its clean-up timer left has null `results`.
+
+    With the name of a `result` that is "count_distinct", "min" or "max" there is a row for each
+    `value` in its map state, with its `count`, and `expires` with a TTL.
+
+    Raises KeyGroupsError for a checkpoint without such state, as of an older keygroups, and for
+    state of a newer one; InvalidValueError for a `result` without a map state. A damaged page
+    makes the query fail.
+
+    >>> read_state(spark, "/tmp/checkpoint", "users")  # doctest: +SKIP
+    """
+    check_pyspark()
+    folder = os.fspath(checkpoint)
+    kept, (key_names, result_names) = load_table(spark, folder)
+    stored = stored_layout(kept)
+    keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
+    aggregates = dict(zip(result_names, stored.layout.aggregates))
+    fields = [T.StructField("key", T.StructType(keys))]
+    pages = load_state(spark, folder, "keys").select(
+        "partition_id",
+        F.col(f"key.{_KEY_GROUP}").alias("key_group"),
+        F.lit(None).cast("binary").alias("key"),
+        "user_map_value.page",
+    )
+    page = F.col("page")
+    if result is None:
+        results = [T.StructField(name, of.result_type) for name, of in aggregates.items()]
+        fields += [T.StructField("rows", T.LongType())]
+        fields += [T.StructField("results", T.StructType(results))]
+        read, arguments = partial(keys_of, kept), [page]
+    else:
+        with_map = {name: of.map_key for name, of in aggregates.items() if of.map_key is not None}
+        check_choice("result", result, list(with_map))
+        fields += [T.StructField("value", with_map[result])]
+        fields += [T.StructField("count", T.LongType())]
+        of_values = load_state(spark, folder, "values").select(
+            "partition_id",
+            F.col(f"key.{_KEY_GROUP}").alias("key_group"),
+            F.col("user_map_key.key"),
+            F.col("user_map_value.page"),
+        )
+        index = list(aggregates).index(result)
+        of_result = F.col("user_map_key.aggregate") == index
+        pages = pages.unionAll(of_values.where(of_result))
+        read, arguments = partial(values_of, kept, index), [F.col("key"), page]
+    fields.append(T.StructField("expires", T.LongType()))
+    read_page = F.udf(read, T.ArrayType(T.StructType(fields)))
+    rows = pages.select("partition_id", "key_group", F.inline(read_page(*arguments)))
+    return rows.withColumn("expires", F.timestamp_millis("expires"))
 
 
 class StateAccesses(NamedTuple):

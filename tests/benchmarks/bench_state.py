@@ -1,9 +1,14 @@
-"""A million keys through count and count_distinct in Spark's state store: rate and memory.
+"""Keys through count and count_distinct in Spark's state store: rate, CPU, memory.
 
-`python tests/benchmarks/bench_state.py [KEYS]` with PySpark 4.1, pandas, PyArrow and protobuf.
-Each of ten batches brings a tenth of the keys, all new, with two rows each of one user, and a row
-of each of 1,000 keys that were there before. The memory is that of the JVM with RocksDB in it and
-of the Python workers that have run the processor, after each batch.
+`python tests/benchmarks/bench_state.py [KEYS [NAME ...]]` with PySpark 4.1, pandas, PyArrow and
+protobuf. Each query gets the same batches, one after the other: DENSE of them bring KEYS keys,
+all new, with two rows each of one user, and a row of each of 1,000 keys that were there before;
+SPARSE of them bring 10 rows of 10 keys that were there. Beside `group_aggregate` in mini-batches
+and row by row there are a bare `transformWithState` that gets and updates a value of each key,
+and Spark's own aggregate, which has no distinct count in a stream but a set. CPU is that of
+the JVM and of the Python workers, in microseconds a key of the batch.
+
+To see another version of keygroups beside this one, run the script with PYTHONPATH set to it.
 """
 
 from __future__ import annotations
@@ -12,15 +17,18 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
 
-BATCHES = 10
-BACK = 1000
+DENSE, SPARSE = 3, 3
+BACK, FEW = 1000, 10
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
@@ -37,8 +45,49 @@ SETTINGS = {
 }
 
 
-def main(keys: int) -> None:
-    """Run the query and print a line for each batch."""
+def grouped(source: DataFrame, mini_batch: bool) -> DataFrame:
+    """Return the changes of the keys by keygroups."""
+    aggregates = {"n": ("count", "*"), "users": ("count_distinct", "user")}
+    processor = GroupAggregate(source.schema, aggregates, mini_batch=mini_batch)
+    return group_aggregate(source, "id", processor, 128, 2)
+
+
+class Bare(StatefulProcessor):
+    """Counts the rows of a key, which is the least that `transformWithState` can do."""
+
+    def init(self, handle: Any) -> None:
+        self._count = handle.getValueState("count", "n bigint")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
+        known = self._count.get()
+        count = (known[0] if known else 0) + sum(1 for _ in rows)
+        self._count.update((count,))
+        yield Row(id=key[0], n=count)
+
+
+def bare(source: DataFrame) -> DataFrame:
+    """Return the counts of the keys by a processor that does no more."""
+    counts: DataFrame = source.groupBy("id").transformWithState(
+        Bare(), "id bigint, n bigint", "Update", "ProcessingTime"
+    )
+    return counts
+
+
+def native(source: DataFrame) -> DataFrame:
+    """Return the aggregates of the keys by Spark itself."""
+    return source.groupBy("id").agg(F.count("*"), F.size(F.collect_set("user")))
+
+
+QUERIES: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "mini-batch": lambda source: grouped(source, True),
+    "row": lambda source: grouped(source, False),
+    "bare": bare,
+    "native": native,
+}
+
+
+def main(keys: int, names: list[str]) -> None:
+    """Run the queries and print a line for each batch."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]")
     for name, value in SETTINGS.items():
@@ -46,82 +95,88 @@ def main(keys: int) -> None:
     spark = builder.getOrCreate()
     with tempfile.TemporaryDirectory(prefix="bench_state") as name:
         folder = Path(name)
-        for number in range(BATCHES):
-            first = number * keys // BATCHES
-            new = spark.range(first, (number + 1) * keys // BATCHES)
-            back = spark.range(min(BACK, first))
-            rows = new.unionAll(new).unionAll(back).withColumn("user", F.col("id") * 7)
-            rows = rows.withColumn("kind", F.lit("+I"))
+        for number in range(DENSE + SPARSE):
+            first = number * keys
+            new = spark.range(first, first + keys)
+            rows = new.unionAll(new).unionAll(spark.range(min(BACK, first)))
+            if number >= DENSE:
+                rows = spark.range(number, DENSE * keys, DENSE * keys // FEW).limit(FEW)
+            rows = rows.withColumn("user", F.col("id") * 7).withColumn("kind", F.lit("+I"))
             made = folder / f"made-{number}"
             rows.coalesce(1).write.parquet(str(made))
             (part,) = made.glob("part-*.parquet")
             (folder / "in").mkdir(exist_ok=True)
             part.rename(folder / "in" / f"{number}.parquet")
-        source = spark.readStream.schema("id bigint, user bigint, kind string")
-        changes = group_aggregate(
-            source.option("maxFilesPerTrigger", 1).parquet(str(folder / "in")),
-            "id",
-            GroupAggregate(
-                spark.read.parquet(str(folder / "in")).schema,
-                {"n": ("count", "*"), "users": ("count_distinct", "user")},
-                mini_batch=True,
-            ),
-            128,
-            2,
-        )
-        started = time.monotonic()
-        print("batch  changes     s changes/s  MB of the JVM, of workers", flush=True)
-
-        def count(batch: DataFrame, number: int) -> None:
-            nonlocal started
-            found = batch.count()
-            seconds, started = time.monotonic() - started, time.monotonic()
-            jvm, workers = memory()
-            rate = found / seconds
-            print(
-                f"{number:5}{found:9,}{seconds:6.0f}{rate:10,.0f}{jvm:8.0f}{workers:8.0f}",
-                flush=True,
-            )
-
-        query = (
-            changes.writeStream.foreachBatch(count)
-            .outputMode("update")
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        for batch in query.recentProgress:
-            reads, writes = state_accesses(batch)
-            (operator,) = batch.stateOperators
-            print(
-                f"batch {batch.batchId}: {reads:,} reads, {writes:,} writes, "
-                f"{operator.commitTimeMs / 1000:.1f} s to commit"
-            )
+            os.utime(folder / "in" / f"{number}.parquet", (number, number))
+        for name in names:
+            run(spark, folder, name, keys)
     spark.stop()
+
+
+def run(spark: SparkSession, folder: Path, name: str, keys: int) -> None:
+    """Run a query and print a line for each batch."""
+    source = spark.readStream.schema("id bigint, user bigint, kind string")
+    source = source.option("maxFilesPerTrigger", 1).option("maxFileAge", "99999d")
+    print("query       batch     s   keys/s  us/key  MB of the JVM, of workers", flush=True)
+    started, used = time.monotonic(), processor_seconds()
+
+    def count(batch: DataFrame, number: int) -> None:
+        nonlocal started, used
+        batch.write.format("noop").mode("overwrite").save()
+        seconds, cpu = time.monotonic() - started, processor_seconds() - used
+        there = FEW if number >= DENSE else keys + (BACK if number else 0)
+        jvm, workers = memory()
+        print(
+            f"{name:10}{number:7}{seconds:6.1f}{there / seconds:9,.0f}{cpu / there * 1e6:8,.0f}"
+            f"{jvm:8.0f}{workers:8.0f}",
+            flush=True,
+        )
+        started, used = time.monotonic(), processor_seconds()
+
+    query = (
+        QUERIES[name](source.parquet(str(folder / "in")))
+        .writeStream.foreachBatch(count)
+        .outputMode("update")
+        .option("checkpointLocation", str(folder / f"checkpoint-{name}"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    for batch in query.recentProgress:
+        reads, writes = state_accesses(batch)
+        print(f"batch {batch.batchId}: {reads:,} reads, {writes:,} writes", flush=True)
+
+
+def below() -> dict[int, list[str]]:
+    """Return what /proc says of the processes below this one: their stat from its name on."""
+    stats: dict[int, list[str]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            number, rest = stat.read_text().split(" (", 1)
+        except OSError:  # it has ended
+            continue
+        name, fields = rest.rsplit(") ", 1)
+        stats[int(number)] = [name, *fields.split()]
+    found = {os.getpid()}
+    for _ in range(5):
+        found |= {process for process, fields in stats.items() if int(fields[2]) in found}
+    return {process: stats[process] for process in found - {os.getpid()} if process in stats}
+
+
+def processor_seconds() -> float:
+    """Return what the JVM and the workers have used, those that have ended among them."""
+    ticks = sum(int(number) for fields in below().values() for number in fields[12:16])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory() -> tuple[float, float]:
     """Return the MB that the JVM below this process has, and the Python workers below that."""
-    parents: dict[int, int] = {}
-    resident: dict[int, float] = {}
-    names: dict[int, str] = {}
-    for status in Path("/proc").glob("[0-9]*/status"):
-        try:
-            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines())
-        except OSError:  # it has ended
-            continue
-        process = int(fields["Pid"])
-        parents[process], names[process] = int(fields["PPid"]), fields["Name"]
-        resident[process] = int(fields.get("VmRSS", "0").split()[0]) / 1024
-    below = {os.getpid()}
-    for _ in range(5):
-        below |= {process for process, parent in parents.items() if parent in below}
-    below.discard(os.getpid())
-    jvm = sum(resident[process] for process in below if names[process] == "java")
-    workers = sum(resident[process] for process in below if names[process] != "java")
-    return jvm, workers
+    megabytes = os.sysconf("SC_PAGE_SIZE") / 2**20
+    resident = [(fields[0], int(fields[22]) * megabytes) for fields in below().values()]
+    jvm = sum(size for name, size in resident if name == "java")
+    return jvm, sum(size for name, size in resident) - jvm
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    keys = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    main(keys, sys.argv[2:] or list(QUERIES))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from group_histories import InMemoryHandle, random_history, told_by_us, values
+from group_histories import InMemoryHandle, random_history, told_by_us, told_together, values
 
 import keygroups
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -29,14 +29,18 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.utils import is_remote
 
+try:
+    from pyspark.errors import StreamingQueryException
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+except ImportError:  # before Spark 4.0
+    StatefulProcessor = object  # type: ignore[assignment, misc]
+
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._group_by import checks
-from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import Group
 from keygroups.spark._group_by.landing import lands_on
 from keygroups.spark._group_by.retention import Retention
 from keygroups.spark.dataframe import key_group_column
-from keygroups.spark.state import GroupAggregate, group_aggregate, state_accesses
+from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -135,10 +139,11 @@ def test_kind_and_order_of_rows() -> None:
     """What only the rows can tell fails the query."""
 
     def run(rows: list[tuple[Any, ...]], **options: Any) -> list[Any]:
-        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(["app"])
+        key = T.StructType([SCHEMA["app"]])
+        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
-        return list(processor.handleInputRows(("maps", 1), iter(made), Clock()))
+        return list(processor.handleInputRows((17, 1), iter(made), Clock()))
 
     kept = ("+I", "maps", 1, 7)
     with pytest.raises(InvalidValueError, match=r"kind must be one of \+I, -U, \+U, -D, got 'I'"):
@@ -182,23 +187,19 @@ def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
     assert list(counts) == [0] * 6
 
 
-def test_mini_batch_lowers_accesses_by_the_fold_factor() -> None:
-    """10 rows of a key in a batch, all of one user: a tenth of the reads, and of the writes."""
-    accesses = {}
+def test_a_batch_reads_and_writes_the_state_of_a_key_once() -> None:
+    """10 rows of a key in a batch, row by row too: the table and a page are read, a page written.
+
+    Without retention, with all values in the record.
+    """
     for mini_batch in (False, True):
         handle = InMemoryHandle()
-        made = [
-            AGGREGATES["count"]("*", T.LongType()),
-            AGGREGATES["count_distinct"]("user", T.LongType()),
-        ]
-        group = Group(handle, made, FOREVER, mini_batch)
-        for now in range(20):
-            handle.now = now
-            changes = [("+I", [None, 7])] * 10
-            emitted = list(group.apply(iter(changes), now))
-        assert emitted[-1] == ("+U", [200, 1])
-        accesses[mini_batch] = (handle.reads, handle.writes)
-    assert accesses == {False: (400, 400), True: (40, 40)}
+        history = [(now, [("+I", 7)] * 10) for now in range(20)]
+        (told,) = told_together(
+            ["count(*)", "count_distinct"], "BIGINT", FOREVER, mini_batch, [history], handle
+        )
+        assert told[-1][-1] == repr(("+U", 200, 1))
+        assert (handle.reads, handle.writes) == (40, 21)  # the table is written once
 
 
 def test_state_accesses_wants_a_progress() -> None:
@@ -285,11 +286,11 @@ def test_state_is_in_the_partition_of_its_subtask(stream: SparkSession, tmp_path
 
 
 def assert_placed(spark: SparkSession, place: Path) -> None:
-    store = spark.read.format("statestore").option("path", str(place / "checkpoint"))
-    kept = store.option("stateVarName", "accState").load().collect()
+    kept = read_state(spark, str(place / "checkpoint")).collect()
     for entry in kept:
         subtask = keygroups.assign_key_to_parallel_operator(entry.key.app, 128, 3)
         assert entry.partition_id == subtask
+        assert entry.key_group == keygroups.assign_to_key_group(entry.key.app, 128)
     assert {entry.partition_id for entry in kept} == {0, 1, 2}
 
 
@@ -401,9 +402,11 @@ def test_forgotten_after_a_restart(
         run(changes, tmp_path)
         run_again(changes, tmp_path, number, times[number])
     assert_histories(read_changes(stream, tmp_path), histories, retention, mini_batch, times)
-    store = stream.read.format("statestore").option("path", str(tmp_path / "checkpoint"))
-    kept = store.option("stateVarName", "accState").load().collect()
-    assert [entry.key.app for entry in kept] == ["last"]
+    kept = read_state(stream, str(tmp_path / "checkpoint")).collect()
+    there = [entry.key.app for entry in kept if entry.expires.timestamp() * 1000 > times[-1]]
+    assert there == ["last"]
+    if retention.idle is not None:  # timers remove a key, a TTL a page without a key that lives
+        assert len(kept) == 1
 
 
 def run_again(changes: DataFrame, place: Path, number: int, when: int) -> None:
@@ -423,20 +426,100 @@ def run_again(changes: DataFrame, place: Path, number: int, when: int) -> None:
 
 @pytest.mark.extras
 @needs_api
-def test_spark_counts_the_accesses_of_a_mini_batch(stream: SparkSession, tmp_path: Path) -> None:
-    """10 rows of a key in a batch, all of one user: a tenth of the reads, and of the writes."""
-    rows = [{"kind": "+I", "app": f"app-{n % 20}", "seq": n, "v": 7} for n in range(200)]
+def test_spark_counts_the_accesses_of_a_batch(stream: SparkSession, tmp_path: Path) -> None:
+    """10 rows of a key in a batch, all of one user: as many accesses as for one row."""
     accesses = []
-    for mini_batch in (False, True):
-        place = tmp_path / str(mini_batch)
+    for number, (mini_batch, rows_of_key) in enumerate([(False, 10), (True, 10), (True, 1)]):
+        rows = [
+            {"kind": "+I", "app": f"app-{n % 20}", "seq": n, "v": 7}
+            for n in range(20 * rows_of_key)
+        ]
+        place = tmp_path / str(number)
         put(place / "in", 0, rows)
         source = read(stream, place / "in")
         aggregates = {"n": ("count", "*"), "users": ("count_distinct", "v")}
         processor = GroupAggregate(source.schema, aggregates, mini_batch=mini_batch)
         query = run(group_aggregate(source, "app", processor, 128, 3), place)
         accesses.append(state_accesses(query.lastProgress))
-    assert accesses[0] == tuple(10 * count for count in accesses[1])
+    assert accesses[0] == accesses[1] == accesses[2]
     assert all(accesses[1])
+
+
+@pytest.mark.extras
+@needs_api
+def test_state_is_read(stream: SparkSession, tmp_path: Path) -> None:
+    """Of 4 keys, one of which has so many values that they are in pages."""
+    users = {"a": 300, "b": 16, "c": 1, "d": 0}
+    rows = [{"kind": "+I", "app": app, "v": n % count} for app, count in users.items() if count
+            for n in range(400)]  # fmt: skip
+    rows += [{"kind": "+I", "app": "d", "v": None}]
+    put(tmp_path / "in", 0, rows)
+    source = read(stream, tmp_path / "in")
+    aggregates = {"n": ("count", "*"), "users": ("count_distinct", "v"), "most": ("max", "v")}
+    processor = GroupAggregate(source.schema, aggregates, state_ttl=MINUTE * 60, mini_batch=True)
+    run(group_aggregate(source, "app", processor, 128, 3), tmp_path)
+    checkpoint = tmp_path / "checkpoint"
+    found = read_state(stream, checkpoint)
+    assert found.columns == ["partition_id", "key_group", "key", "rows", "results", "expires"]
+    told = {row.key.app: (row.rows, *row.results) for row in found.collect()}
+    assert told == {
+        "a": (400, 400, 300, 299),
+        "b": (400, 400, 16, 15),
+        "c": (400, 400, 1, 0),
+        "d": (1, 1, 0, None),
+    }
+    offsets = (checkpoint / "offsets" / "0").read_text().split("\n")[1]
+    end = json.loads(offsets)["batchTimestampMs"] + 3_600_000
+    for result in (None, "users", "most"):
+        seconds = F.unix_millis("expires")
+        ends = read_state(stream, checkpoint, result).select(seconds).distinct().collect()
+        assert [row[0] for row in ends] == [end]
+    for result in ("users", "most"):
+        counts = read_state(stream, checkpoint, result)
+        found_counts = {(row.key.app, row.value): row["count"] for row in counts.collect()}
+        assert found_counts == {
+            (app, value): len(range(value, 400, count))
+            for app, count in users.items()
+            for value in range(count)
+        }
+    with pytest.raises(InvalidValueError, match="result must be one of users, most, got 'n'"):
+        read_state(stream, checkpoint, "n")
+
+
+class KeptByKey(StatefulProcessor):
+    """Keeps an accumulator for each key, as keygroups did once."""
+
+    def init(self, handle: Any) -> None:
+        self._state = handle.getValueState("accState", "rows bigint")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
+        self._state.update((len(list(rows)),))
+        yield T.Row(app=key[0])
+
+
+@pytest.mark.extras
+@needs_api
+def test_other_state_is_refused(stream: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path / "in", 0, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
+    source = read(stream, tmp_path / "in")
+    (tmp_path / "old").mkdir()
+    old = source.select("app", "kind", F.lit(1).alias("_lands_on")).groupBy("app", "_lands_on")
+    run(
+        old.transformWithState(KeptByKey(), "app string", "Update", "ProcessingTime"),
+        tmp_path / "old",
+    )
+    changes = [
+        group_aggregate(source, "app", GroupAggregate(source.schema, {"n": made}), 128, 3)
+        for made in (("count", "*"), ("sum", "v"))
+    ]
+    run(changes[0], tmp_path / "new")
+    put(tmp_path / "in", 1, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
+    with pytest.raises(StreamingQueryException, match="SCHEMA_NOT_COMPATIBLE"):
+        run(changes[0], tmp_path / "old")
+    with pytest.raises(StreamingQueryException, match=r"not that of this query.*new checkpoint"):
+        run(changes[1], tmp_path / "new")
+    with pytest.raises(KeyGroupsError, match=r"state of group_aggregate as this.*it has accState"):
+        read_state(stream, tmp_path / "old" / "checkpoint")
 
 
 @needs_api

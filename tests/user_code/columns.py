@@ -116,6 +116,8 @@ def keyed_state(spark: SparkSession) -> None:
     changes = state.group_aggregate(views, "app", users, 128, 24)
     assert_type(changes, DataFrame)
     query = changes.writeStream.outputMode("update").start()
+    assert_type(state.read_state(spark, "checkpoint"), DataFrame)
+    assert_type(state.read_state(spark, Path("checkpoint"), "users"), DataFrame)
     accesses = state.state_accesses(query.lastProgress)
     assert_type(accesses, state.StateAccesses)
     assert_type(accesses.reads, int)

@@ -32,13 +32,18 @@ class Aggregate(ABC):
     """One of the aggregates of a group.
 
     `fields` names and types the accumulator, which starts as `first`; `map_key` is the type of
-    the values in its map state, or None where it needs none.
+    the values in its map state, or None where it needs none. `name` is that of the function, and
+    `takes` the type of its column as Spark's JSON has it, or "*".
     """
 
+    name: str
     fields: dict[str, T.DataType]
     first: tuple[Any, ...]
     result_type: T.DataType = _LONG
     map_key: T.DataType | None = None
+
+    def __init__(self, column: str, value_type: T.DataType) -> None:
+        self.takes = column if column == "*" else value_type.jsonValue()
 
     @abstractmethod
     def add(self, acc: list[Any], value: Any, view: MapView) -> None:
@@ -56,10 +61,12 @@ class Aggregate(ABC):
 class Count(Aggregate):
     """COUNT(*), where `column` is "*", or COUNT(column), which leaves nulls out."""
 
+    name = "count"
     fields = {"count": _LONG}  # noqa: RUF012 (nobody changes it)
     first = (0,)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
+        super().__init__(column, value_type)
         self._nulls = column == "*"
 
     def add(self, acc: list[Any], value: Any, view: MapView) -> None:
@@ -72,9 +79,11 @@ class Count(Aggregate):
 class Sum(Aggregate):
     """SUM(column), of the column's own type: an integer wraps round, as in Java."""
 
+    name = "sum"
     first = (None, 0)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
+        super().__init__(column, value_type)
         self._bits = _BITS.get(type(value_type), 0)
         if not self._bits and not isinstance(value_type, T.DoubleType):
             raise _refused("sum", column, value_type, "an integer type or double")
@@ -110,9 +119,9 @@ class Extreme(Aggregate):
     """
 
     first = (None, 0)
-    name: str
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
+        super().__init__(column, value_type)
         if not isinstance(value_type, _ORDERED):
             raise _refused(self.name, column, value_type, "an integer type, string or date")
         self.map_key = value_type
@@ -150,7 +159,7 @@ class Extreme(Aggregate):
 
     def _look_again(self, acc: list[Any], view: MapView) -> None:
         is_set = False
-        for value in view.values():
+        for value, _ in view.entries():
             if not is_set or self._beats(value, acc[0]):
                 acc[0], is_set = value, True
         if not is_set:  # the others have expired
@@ -178,10 +187,12 @@ class Max(Extreme):
 class CountDistinct(Aggregate):
     """COUNT(DISTINCT column): one entry of a map state for each value, with its multiplicity."""
 
+    name = "count_distinct"
     fields = {"count": _LONG}  # noqa: RUF012 (nobody changes it)
     first = (0,)
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
+        super().__init__(column, value_type)
         if not isinstance(value_type, _ORDERED):
             raise _refused("count_distinct", column, value_type, "an integer type, string or date")
         self.map_key = value_type
@@ -200,11 +211,7 @@ class CountDistinct(Aggregate):
 
 
 AGGREGATES: dict[str, Callable[[str, T.DataType], Aggregate]] = {
-    "count": Count,
-    "sum": Sum,
-    "min": Min,
-    "max": Max,
-    "count_distinct": CountDistinct,
+    aggregate.name: aggregate for aggregate in (Count, Sum, Min, Max, CountDistinct)
 }
 
 

@@ -1,118 +1,187 @@
-"""The aggregates of one key over its changes, as Flink's GroupAggFunction keeps them."""
+"""The aggregates of one key over its changes, as Flink's GroupAggFunction keeps them.
+
+The record of a key is, in little endian,
+
+| bytes | |
+|---|---|
+| 8 | when it is forgotten, in milliseconds since 1970-01-01 UTC; only with a retention |
+| 1 | 1, or 0 for a key that has only its clean-up time left, where that is all |
+| | the number of its rows and the accumulators, as `fields` has them |
+| 4 | for each aggregate with values in a map state: twice their number, or twice the number of their pages and one |
+| | each value, as `fields` has it, its count in 8 bytes, and 8 when it is forgotten; the latter only with a TTL |
+
+A value in a page is the same: the value is the key there, the rest the value.
+"""  # noqa: E501 (a table)
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, dropwhile
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import types as T
 
 from keygroups.spark._group_by.aggregates import Aggregate
-from keygroups.spark._group_by.map_view import MapView
-from keygroups.spark._group_by.retention import CleanUpTimer, Retention
+from keygroups.spark._group_by.fields import Fields
+from keygroups.spark._group_by.map_view import ForPages, MapView
+from keygroups.spark._group_by.pages import damaged
+from keygroups.spark._group_by.retention import Retention
 
 INSERT, UPDATE_BEFORE, UPDATE_AFTER, DELETE = ROW_KINDS = ("+I", "-U", "+U", "-D")
 RETRACTS = (UPDATE_BEFORE, DELETE)
+_UNTIL = struct.Struct("<q")
 
 Change = tuple[str, Sequence[Any]]  # a row's kind, and a value for each aggregate
 
 
-class Group:
-    """State of the key that `handle` is at: an accumulator, a map for some aggregates, a timer.
+class Layout:
+    """What the records of a query are made of."""
 
-    `handle` is Spark's StatefulProcessorHandle, or has its `getValueState`, `getMapState`,
-    `registerTimer` and `deleteTimer`.
+    def __init__(self, aggregates: Sequence[Aggregate], retention: Retention) -> None:
+        self.aggregates = aggregates
+        self.retention = retention
+        types: list[T.DataType] = [T.LongType()]
+        for aggregate in aggregates:
+            types += aggregate.fields.values()
+        self.accumulators = Fields(types)
+        self.values = [
+            None if aggregate.map_key is None else Fields([aggregate.map_key])
+            for aggregate in aggregates
+        ]
+
+
+class Group:
+    """The state of a key at a time, taken from its record.
+
+    `for_pages(index, size)` gives the pages of the aggregate that has this index. `until` is when
+    the key is forgotten, None for never and for a new key before `see`.
     """
 
-    def __init__(
-        self, handle: Any, aggregates: Sequence[Aggregate], retention: Retention, mini_batch: bool
-    ) -> None:
-        self._aggregates = aggregates
-        self._retention = retention
-        self._mini_batch = mini_batch
-        fields = [T.StructField("rows", T.LongType())]
-        for index, aggregate in enumerate(aggregates):
-            for name, spark_type in aggregate.fields.items():
-                fields.append(T.StructField(f"{name}_{index}", spark_type))
-        self._state = handle.getValueState("accState", T.StructType(fields), retention.ttl)
-        self._views = [
-            self._view(handle, index, aggregate) for index, aggregate in enumerate(aggregates)
+    def __init__(self, layout: Layout, for_pages: Any, now: int, record: bytes | None) -> None:
+        self._layout = layout
+        self._now = now
+        retention = layout.retention
+        ttl = None if retention.ttl is None else now + retention.ttl
+        self.views: list[MapView | None] = [
+            None
+            if fields is None
+            else MapView(fields, _of(for_pages, index), now, ttl, retention.touch)
+            for index, fields in enumerate(layout.values)
         ]
-        idle = retention.idle
-        self._timer = None if idle is None else CleanUpTimer(handle, idle)
-
-    def _view(self, handle: Any, index: int, aggregate: Aggregate) -> MapView:
-        if aggregate.map_key is None:
-            return MapView(None, False)
-        key = T.StructType([T.StructField("value", aggregate.map_key)])
-        value = T.StructType([T.StructField("count", T.LongType())])
-        state = handle.getMapState(f"map_{index}", key, value, self._retention.ttl)
-        return MapView(state, self._retention.touch)
-
-    def apply(self, changes: Iterable[Change], now: int) -> Iterator[Change]:
-        """Aggregate changes of the key at a time, and yield the changes of the result."""
-        if self._timer is not None and self._timer.see(now):
+        self.until: int | None = None
+        self.rows = 0
+        self._accs: list[list[Any]] | None = None  # None for a key without state
+        if record is not None:
+            try:
+                self._read(record)
+            except (struct.error, ValueError, OverflowError, IndexError, ArithmeticError) as error:
+                raise damaged(error) from error
+        if self.until is not None and self.until <= now:
             self._clear()
-        for bundle in [changes] if self._mini_batch else ([change] for change in changes):
+            self.until = None
+
+    def _read(self, record: bytes) -> None:
+        at = 0
+        if self._layout.retention.forgets:
+            (self.until,) = _UNTIL.unpack_from(record)
+            at = _UNTIL.size
+        there, at = record[at], at + 1
+        if there:
+            (self.rows, *values), at = self._layout.accumulators.decode(record, at)
+            self._accs, start = [], 0
+            for aggregate in self._layout.aggregates:
+                end = start + len(aggregate.first)
+                self._accs.append(values[start:end])
+                start = end
+            for view in self.views:
+                if view is not None:
+                    at = view.read(record, at)
+        if there > 1 or at != len(record):
+            raise ValueError("a record has other bytes than its layout")
+
+    def see(self) -> bool:
+        """Note that the key has a row; return whether its clean-up timer has moved.
+
+        The clean-up timer is Flink's of CleanupState. It stays when the aggregate ends: until it
+        fires, a key that comes back finds it.
+        """
+        retention = self._layout.retention
+        if retention.idle is None:
+            return False
+        low, high = retention.idle
+        if self.until is not None and self._now + low <= self.until:
+            return False
+        self.until = self._now + high
+        return True
+
+    def apply(self, changes: Iterable[Change], mini_batch: bool) -> Iterator[Change]:
+        """Aggregate changes of the key, and yield the changes of the result."""
+        for bundle in [changes] if mini_batch else ([change] for change in changes):
             yield from self._fold(bundle)
 
-    def fire(self) -> None:
-        """Forget the key: its clean-up timer has fired. Flink emits nothing then."""
-        self._clear()
-        if self._timer is not None:
-            self._timer.forget()
+    def record(self) -> bytes | None:
+        """Write the values in pages, and return the record; None where nothing is left."""
+        until = b"" if self.until is None else _UNTIL.pack(self.until)
+        if self._accs is None:
+            return until + b"\0" if until else None
+        encoded = self._layout.accumulators.encode((self.rows, *chain.from_iterable(self._accs)))
+        views = [view.write() for view in self.views if view is not None]
+        return b"".join([until, b"\1", encoded, *views])
+
+    def results(self) -> list[Any] | None:
+        """Return the aggregates; None for a key without state."""
+        return None if self._accs is None else self._results(self._accs)
 
     def _fold(self, changes: Iterable[Change]) -> Iterator[Change]:
-        """Aggregate changes at once, reading and writing each state once at most."""
-        known = self._state.get()
-        if known is None:
+        """Aggregate changes at once."""
+        aggregates = self._layout.aggregates
+        accs = self._accs
+        is_new = accs is None
+        if accs is None:
             # Nothing to retract from, because the key is new or has been forgotten.
             left = dropwhile(lambda change: change[0] in RETRACTS, changes)
             first = next(left, None)
             if first is None:
                 return
             changes = chain([first], left)
-            rows, accs = 0, [list(aggregate.first) for aggregate in self._aggregates]
-        else:
-            rows, accs = self._unpack(known)
+            self.rows, accs = 0, [list(aggregate.first) for aggregate in aggregates]
         before = self._results(accs)
+        views = cast(list[MapView], self.views)  # None is where the aggregate looks at none
         for kind, values in changes:
             retracts = kind in RETRACTS
-            rows += -1 if retracts else 1
-            for aggregate, acc, value, view in zip(self._aggregates, accs, values, self._views):
+            self.rows += -1 if retracts else 1
+            for aggregate, acc, value, view in zip(aggregates, accs, values, views):
                 (aggregate.retract if retracts else aggregate.add)(acc, value, view)
         after = self._results(accs)
-        if rows == 0:
+        retention = self._layout.retention
+        if self.rows == 0:
             self._clear()
-            if known is not None:
+            if not is_new:
                 yield DELETE, before
             return
-        self._state.update((rows, *chain.from_iterable(accs)))
-        for aggregate, view in zip(self._aggregates, self._views):
-            if aggregate.map_key is not None:
-                view.flush()
-        if known is None:
+        self._accs = accs
+        if retention.ttl is not None:
+            self.until = self._now + retention.ttl
+        if is_new:
             yield INSERT, after
         # One by one, since lists of one and the same NaN are equal: NaN is not, in Flink either.
-        elif self._retention.forgets or any(old != new for old, new in zip(before, after)):
+        elif retention.forgets or any(old != new for old, new in zip(before, after)):
             # With retention even if nothing changed, or what reads this would forget too early.
             yield UPDATE_BEFORE, before
             yield UPDATE_AFTER, after
 
-    def _unpack(self, known: Sequence[Any]) -> tuple[int, list[list[Any]]]:
-        accs, start = [], 1
-        for aggregate in self._aggregates:
-            end = start + len(aggregate.first)
-            accs.append(list(known[start:end]))
-            start = end
-        return known[0], accs
-
     def _results(self, accs: Sequence[list[Any]]) -> list[Any]:
-        return [aggregate.result(acc) for aggregate, acc in zip(self._aggregates, accs)]
+        return [aggregate.result(acc) for aggregate, acc in zip(self._layout.aggregates, accs)]
 
     def _clear(self) -> None:
-        self._state.clear()
-        for aggregate, view in zip(self._aggregates, self._views):
-            if aggregate.map_key is not None:
+        self._accs = None
+        if self._layout.retention.idle is None:
+            self.until = None
+        for view in self.views:
+            if view is not None:
                 view.clear()
+
+
+def _of(for_pages: Any, index: int) -> ForPages:
+    return lambda size: for_pages(index, size)

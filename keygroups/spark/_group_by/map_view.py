@@ -2,65 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+
+from keygroups.spark._group_by.fields import Fields
+from keygroups.spark._group_by.pages import Pages
+
+_MOST_INLINE = 16  # values beside the accumulators, and bytes of them: more are in pages
+_MOST_BYTES = 1024
+_LENGTH = struct.Struct("<I")
+_COUNT = struct.Struct("<q")
+_COUNT_UNTIL = struct.Struct("<qq")
+
+Entry = tuple[int, ...]  # how often a value is there, and with a TTL when it is forgotten
+ForPages = Callable[[int], Pages]  # from a number of pages to the pages of an aggregate of a key
 
 
 class MapView:
-    """Reads each entry of Spark's MapState once and writes it once, until it is flushed.
+    """The values of one aggregate of a key at a time, `now`.
 
-    With `touch` an entry that is read is written again, which renews its TTL: Spark renews it on
-    a write only, Flink's OnReadAndWrite on a read too.
+    They are in the record of the key, `inline`, or where they are many in pages. `until` is when
+    an entry that is written now is forgotten, None for never. With `touch` an entry that is read
+    is written again, which renews that: Spark renews a TTL on a write only, Flink's
+    OnReadAndWrite on a read too.
     """
 
-    def __init__(self, state: Any, touch: bool) -> None:
-        self._state = state
-        self._touch = touch
-        self._counts: dict[object, int | None] = {}
-        self._to_write: set[object] = set()
+    def __init__(
+        self, fields: Fields, for_pages: ForPages, now: int, until: int | None, touch: bool
+    ) -> None:
+        self._fields = fields
+        self._for_pages = for_pages
+        self._now, self._until, self._touch = now, until, touch
+        self._entry = entry_bytes(until is not None)
+        self._inline: dict[Any, Entry] = {}
+        self._pages: Pages | None = None
 
     def get(self, value: object) -> int:
         """Return how often a value is there, 0 where it is not."""
-        if value not in self._counts:
-            entry = self._state.getValue((value,))
-            self._keep(value, None if entry is None else entry[0])
-        return self._counts[value] or 0
+        if self._pages is None:
+            entry = self._inline.get(value)
+        else:
+            data = self._pages.get(self._fields.encode((value,)))
+            entry = None if data is None else self._entry.unpack(data)
+        if entry is None or not self._lives(entry):
+            return 0
+        if self._touch:
+            self.put(value, entry[0])
+        return entry[0]
 
     def put(self, value: object, count: int) -> None:
         """Note down how often it is there; 0 removes it."""
-        self._counts[value] = count or None
-        self._to_write.add(value)
+        entry = (count,) if self._until is None else (count, self._until)
+        if self._pages is not None:
+            self._pages.put(
+                self._fields.encode((value,)), self._entry.pack(*entry) if count else None
+            )
+        elif count:
+            self._inline[value] = entry
+        else:
+            self._inline.pop(value, None)
 
-    def values(self) -> Iterator[Any]:
-        """Yield every value that is there."""
-        for (value,), (count,) in self._state.iterator():
-            if value not in self._counts:
-                if not self._touch:
-                    yield value
-                    continue
-                self._keep(value, count)
-        yield from [value for value, count in self._counts.items() if count is not None]
-
-    def flush(self) -> None:
-        """Write what has changed."""
-        for value in self._to_write:
-            count = self._counts[value]
-            if count is None:
-                self._state.removeKey((value,))
-            else:
-                self._state.updateValue((value,), (count,))
-        self._forget()
+    def entries(self) -> Iterator[tuple[Any, Entry]]:
+        """Yield every value that is there, with its entry."""
+        if self._pages is None:
+            entries: Iterable[tuple[Any, Entry]] = list(self._inline.items())
+        else:
+            entries = read_values(self._fields, self._entry, self._pages.items())
+        for value, entry in entries:
+            if self._lives(entry):
+                if self._touch:
+                    self.put(value, entry[0])
+                yield value, entry
 
     def clear(self) -> None:
         """Remove every entry."""
-        self._state.clear()
-        self._forget()
+        self._inline.clear()
+        if self._pages is not None:
+            self._pages.clear()
+            self._pages = None
 
-    def _keep(self, value: object, count: int | None) -> None:
-        self._counts[value] = count
-        if self._touch and count is not None:
-            self._to_write.add(value)
+    def read(self, data: bytes, at: int) -> int:
+        """Take the values of a record from where they start, and return where they end."""
+        (number,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size
+        if number & 1:
+            self._pages = self._for_pages(number >> 1)
+            return at
+        for _ in range(number >> 1):
+            (value,), at = self._fields.decode(data, at)
+            entry = self._entry.unpack_from(data, at)
+            at += self._entry.size
+            if self._lives(entry):
+                self._inline[value] = entry
+        return at
 
-    def _forget(self) -> None:
-        self._counts.clear()
-        self._to_write.clear()
+    def write(self) -> bytes:
+        """Write the pages that have changed, and return what is for the record."""
+        if self._pages is None:
+            encoded = [
+                self._fields.encode((value,)) + self._entry.pack(*entry)
+                for value, entry in self._inline.items()
+            ]
+            body = b"".join(encoded)
+            if len(encoded) <= _MOST_INLINE and len(body) <= _MOST_BYTES:
+                return _LENGTH.pack(len(encoded) << 1) + body
+            self._pages = self._for_pages(1)
+            end = -self._entry.size
+            for entry in encoded:
+                self._pages.put(entry[:end], entry[end:])
+            self._inline.clear()
+        self._pages.flush()
+        return _LENGTH.pack(self._pages.size << 1 | 1)
+
+    def _lives(self, entry: Entry) -> bool:
+        return self._until is None or entry[1] > self._now
+
+
+def entry_bytes(forgets: bool) -> struct.Struct:
+    """Return the bytes of entries, with or without a TTL."""
+    return _COUNT_UNTIL if forgets else _COUNT
+
+
+def read_values(
+    fields: Fields, entry: struct.Struct, encoded: Iterable[tuple[bytes, bytes]]
+) -> Iterator[tuple[Any, Entry]]:
+    """Yield the values in pages, with their entries."""
+    for key, data in encoded:
+        yield fields.decode(key)[0][0], entry.unpack(data)

@@ -1,9 +1,11 @@
-"""The processor of a `GROUP BY` over changes, which Spark calls with the rows of each key."""
+"""The processor of a `GROUP BY` over changes, which Spark calls with the rows of a key group."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,9 @@ from keygroups._checks import check_choice, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.checks import check_pyspark, type_of
-from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Group
+from keygroups.spark._group_by.fields import Fields
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout
+from keygroups.spark._group_by.key_group import KeyGroup, layout_text
 from keygroups.spark._group_by.retention import check_retention
 
 if TYPE_CHECKING:
@@ -25,6 +29,8 @@ else:
         from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
         StatefulProcessor = object
+
+_MOST_ROWS = 500_000  # of a key group in a batch, which are held
 
 
 class GroupAggregate(StatefulProcessor):
@@ -38,8 +44,8 @@ class GroupAggregate(StatefulProcessor):
 
     The first row of a key gives a +I, a row that changes the result a -U and a +U, and the one
     that takes back the last row a -D, which clears the key's state. A retraction of a key without
-    state is ignored. Distinct values, and those of min and max, are in a map state, one entry a
-    value.
+    state is ignored. Distinct values, and those of min and max, are kept one by one: up to 16 with
+    the accumulators of the key, more of them in pages.
 
     `order_by`, a column or a list of them, says in which order the rows of a key in one batch
     come, for Spark keeps none. Without it a retraction fails the query, as do nulls and ties in
@@ -53,8 +59,11 @@ class GroupAggregate(StatefulProcessor):
     does not offer and its StateTtlConfig does. With either, a -U and a +U come even if the
     result is unchanged, as in Flink.
 
-    `mini_batch=True` folds the rows of a key in a batch and emits changes once; each state is
-    read and written once, however many rows there are (Flink's MiniBatchGroupAggFunction).
+    `mini_batch=True` folds the rows of a key in a batch and emits changes once (Flink's
+    MiniBatchGroupAggFunction). State is read and written once a batch either way.
+
+    The rows of a key group in a batch are held in memory, for Spark gives them key by key in no
+    order: more than 500,000 fail the query.
 
     Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
     that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
@@ -118,56 +127,105 @@ class GroupAggregate(StatefulProcessor):
         self.columns = list(dict.fromkeys([kind, *listed, *self._columns]))
         """The columns that it reads."""
 
-    _row: Row  # the columns of the result, set with those of the key
+    # Set with the key's columns.
+    _key: T.StructType
+    _row: Row  # the columns of the result
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
-        self._group = Group(handle, self._aggregates, self._retention, self._mini_batch)
+        layout = Layout(self._aggregates, self._retention)
+        key_types = [field.dataType for field in self._key.fields]
+        self._fields = Fields(key_types)
+        kept = layout_text(key_types, layout)
+        names = json.dumps([self._key.names, self.result_schema.names[1:]])
+        self._key_group = KeyGroup(handle, layout, kept, names)
+        held = [*self._key.names, *self.columns]  # of a row
+        width = len(self._key)
+        self._kind_at = held.index(self._kind, width)
+        self._pick_values = _picker([held.index(column, width) for column in self._columns])
+        if self._order:
+            self._pick_order = _picker([held.index(column, width) for column in self._order])
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
-        """Aggregate the rows of a key in a batch; Spark calls this."""
+        """Aggregate the rows of a key group in a batch; Spark calls this."""
         now = timerValues.getCurrentProcessingTimeInMs()
-        for kind, results in self._group.apply(self._changes(rows), now):
-            yield self._row(*key[:-1], kind, *results)
+        held = self._hold(key[0], rows)
+        changes = {encoded: self._changes(of_key) for encoded, of_key in held.items()}
+        first = {encoded: of_key[0][: len(self._key)] for encoded, of_key in held.items()}
+        for encoded, (kind, results) in self._key_group.apply(changes, now, self._mini_batch):
+            yield self._row(*first[encoded], kind, *results)
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
     ) -> Iterator[Row]:
-        """Forget a key that was idle; Spark calls this."""
-        self._group.fire()
+        """Forget keys that were idle; Spark calls this."""
+        now = timerValues.getCurrentProcessingTimeInMs()
+        self._key_group.fire(expiredTimerInfo.getExpiryTimeInMs(), now)
         return iter(())
 
     def close(self) -> None:
         """End; Spark calls this."""
 
-    def _with_key(self, names: Sequence[str]) -> GroupAggregate:
+    def _with_key(self, key: T.StructType) -> GroupAggregate:
         """Return the processor of a query with this key."""
         made = copy(self)
-        made._row = Row(*names, *self.result_schema.names)
+        made._key = key
+        made._row = Row(*key.names, *self.result_schema.names)
         return made
 
-    def _changes(self, rows: Iterator[Any]) -> Iterator[Change]:
-        if self._order:
-            rows = self._in_order(rows)
-        for row in rows:
-            kind = check_choice(self._kind, row[self._kind], ROW_KINDS)
+    def _hold(self, key_group: int, rows: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
+        """Return the rows of each key: its columns, those of `columns` behind them."""
+        held: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
+        width = len(self._key)
+        encode = self._fields.encode
+        pick: Any = None
+        for number, row in enumerate(rows):
+            if number == _MOST_ROWS:
+                raise InvalidValueError(
+                    f"a batch must have at most {_MOST_ROWS:,} rows of a key group, got more of "
+                    f"key group {key_group}: let the source give fewer a batch, such as by "
+                    "maxFilesPerTrigger or maxOffsetsPerTrigger"
+                )
+            if pick is None:
+                names = list(row.__fields__)
+                pick = _picker([names.index(name) for name in [*self._key.names, *self.columns]])
+            values = pick(tuple(row))
+            held[encode(values[:width])].append(values)
+        return held
+
+    def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[Change]:
+        kind_at, pick = self._kind_at, self._pick_values
+        for row in self._in_order(rows) if self._order else rows:
+            kind = row[kind_at]
+            if kind not in ROW_KINDS:
+                check_choice(self._kind, kind, ROW_KINDS)
             if kind in RETRACTS and not self._order:
                 raise InvalidValueError(
                     f"order_by must be given where rows retract, got a {kind} without it: Spark "
                     "keeps no order among the rows of a batch"
                 )
-            yield kind, [row[column] for column in self._columns]
+            yield kind, pick(row)
 
-    def _in_order(self, rows: Iterator[Any]) -> Iterator[Any]:
-        columns = itemgetter(*self._order)
-        ordered = [(columns(row), row) for row in rows]
-        for values, row in ordered:
-            if None in (row[column] for column in self._order):
-                raise InvalidValueError(f"order_by must not be null, got {show(values)}")
+    def _in_order(self, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        ordered = [(self._pick_order(row), row) for row in rows]
+        for values, _ in ordered:
+            if None in values:
+                raise InvalidValueError(f"order_by must not be null, got {_shown(values)}")
         ordered.sort(key=itemgetter(0))
         for (values, row), (following, _) in zip(ordered, [*ordered[1:], (None, None)]):
             if values == following:
                 raise InvalidValueError(
-                    f"order_by must differ among the rows of a key, got {show(values)} twice"
+                    f"order_by must differ among the rows of a key, got {_shown(values)} twice"
                 )
             yield row
+
+
+def _picker(indexes: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    if len(indexes) > 1:
+        return itemgetter(*indexes)
+    (index,) = indexes
+    return lambda values: (values[index],)
+
+
+def _shown(values: tuple[Any, ...]) -> str:
+    return show(values if len(values) > 1 else values[0])

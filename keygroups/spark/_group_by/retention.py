@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
-
-from pyspark.sql import types as T
 
 from keygroups._checks import check_choice, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
@@ -71,37 +68,3 @@ def _milliseconds(name: str, duration: object) -> int:
     if rest:
         raise InvalidValueError(f"{name} must be whole milliseconds, got {show(duration)}")
     return milliseconds
-
-
-class CleanUpTimer:
-    """The clean-up timer of a key, as Flink's CleanupState moves it; `handle` is Spark's.
-
-    The time for which it is registered is a value state, which the end of the aggregate does not
-    clear: until it fires, a key that comes back finds its timer.
-    """
-
-    def __init__(self, handle: Any, idle: tuple[int, int]) -> None:
-        self._handle = handle
-        self._low, self._high = idle
-        self._time = handle.getValueState(
-            "cleanupTime", T.StructType([T.StructField("time", T.LongType())])
-        )
-
-    def see(self, now: int) -> bool:
-        """Note that the key is not idle; return whether the timer should have fired before.
-
-        Spark handles the rows of a batch before its timers, Flink whatever is due first.
-        """
-        row = self._time.get()
-        registered = None if row is None else row[0]
-        fired = registered is not None and registered <= now
-        if fired or registered is None or now + self._low > registered:
-            self._handle.registerTimer(now + self._high)
-            if registered is not None:
-                self._handle.deleteTimer(registered)
-            self._time.update((now + self._high,))
-        return fired
-
-    def forget(self) -> None:
-        """Note that it has fired."""
-        self._time.clear()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import json
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pyspark.sql import types as T
 
 from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import Group
+from keygroups.spark._group_by.group import Layout
+from keygroups.spark._group_by.key_group import KeyGroup
 from keygroups.spark._group_by.retention import Retention
 
 Batch = tuple[int, list[tuple[str, Any]]]  # when, and the kind and value of each row
@@ -129,25 +131,53 @@ def told_by_us(
     history: list[Batch],
 ) -> list[Any]:
     """Return what our group aggregate answers, in the same form."""
-    handle = InMemoryHandle()
+    (answers,) = told_together(names, flink_type, retention, mini_batch, [history])
+    return answers
+
+
+def told_together(
+    names: Sequence[str],
+    flink_type: str,
+    retention: Retention,
+    mini_batch: bool,
+    histories: Sequence[list[Batch]],
+    handle: InMemoryHandle | None = None,
+) -> list[list[Any]]:
+    """Return what our group aggregate answers to histories of as many keys of a key group."""
+    handle = InMemoryHandle() if handle is None else handle
     spark_type = SPARK_TYPES[flink_type]
     made = [
         AGGREGATES[name.removesuffix("(*)")]("*" if name.endswith("(*)") else "v", spark_type)
         for name in names
     ]
-    group = Group(handle, made, retention, mini_batch)
-    answers = []
-    for now, rows in history:
-        handle.now = now
-        changes = [(kind, [value] * len(names)) for kind, value in rows]
-        answers.append(
-            [repr((kind, *results)) for kind, results in group.apply(iter(changes), now)]
-        )
-        # As Spark does: after the rows, and again only with the next batch.
-        for timer in sorted(handle.timers):
-            if timer <= now:
-                group.fire()
-                handle.deleteTimer(timer)
+    key_group = KeyGroup(handle, Layout(made, retention), "a layout", "names")
+    answers: list[list[Any]] = [[None] * len(history) for history in histories]
+    batches: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for index, history in enumerate(histories):
+        for number, (now, _) in enumerate(history):
+            batches[now].append((index, number))
+    for now in sorted(batches):
+        # A history may have several batches at one time, and a batch of Spark one of each key.
+        rounds: dict[int, dict[bytes, tuple[int, int]]] = defaultdict(dict)
+        for index, number in batches[now]:
+            turn = sum(b"%d" % index in others for others in rounds.values())
+            rounds[turn][b"%d" % index] = index, number
+        for asked in rounds.values():
+            handle.now = now
+            changes = {
+                key: [(kind, [value] * len(names)) for kind, value in histories[index][number][1]]
+                for key, (index, number) in asked.items()
+            }
+            for index, number in asked.values():
+                answers[index][number] = []
+            for key, (kind, results) in key_group.apply(changes, now, mini_batch):
+                index, number = asked[key]
+                answers[index][number].append(repr((kind, *results)))
+            # As Spark does: after the rows, and again only with the next batch.
+            for timer in sorted(handle.timers):
+                if timer <= now:
+                    key_group.fire(timer, now)
+                    handle.deleteTimer(timer)
     return answers
 
 
@@ -158,12 +188,13 @@ class InMemoryHandle:
         self.now = 0
         self.reads = self.writes = 0
         self.timers: set[int] = set()
+        self._states: dict[str, _Entries] = {}
 
     def getValueState(self, name: str, schema: object, ttl: int | None = None) -> _Entries:
-        return _Entries(self, ttl)
+        return self._states.setdefault(name, _Entries(self, ttl))
 
     def getMapState(self, name: str, key: object, value: object, ttl: int | None = None) -> Any:
-        return _Entries(self, ttl)
+        return self._states.setdefault(name, _Entries(self, ttl))
 
     def registerTimer(self, time: int) -> None:
         self.timers.add(time)
@@ -179,6 +210,9 @@ class _Entries:
         self._handle = handle
         self._ttl = float("inf") if ttl is None else ttl
         self._entries: dict[Any, tuple[Any, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self) -> Any:
         return self.getValue(None)

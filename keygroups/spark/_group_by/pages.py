@@ -1,0 +1,174 @@
+"""Bytes to bytes in a map state of Spark, many entries a page, so that a call moves many.
+
+The pages have the numbers from 0 on. An entry lies in the page that linear hashing gives (Litwin,
+"Linear Hashing: A New Tool for File and Table Addressing", VLDB 1980): by the low bits of its
+key's hash, murmur3_x86_32 of seed 0, one bit more where that page has been split. A page that has
+become too large makes the table grow by splitting the next page in turn, each in two.
+
+A page is
+
+| bytes | |
+|---|---|
+| 1 | the version, 1 |
+| 4 | the CRC-32 of what follows, in little endian |
+| | the entries: the lengths of key and value, 4 bytes each in little endian; key; value |
+
+There is none where no entry is left.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mmh3
+
+from keygroups.errors import KeyGroupsError
+
+VERSION = 1
+_HEAD = struct.Struct("<BI")
+_LENGTHS = struct.Struct("<II")
+_FULL = 4096  # bytes of entries in a page that is not split yet
+_COUNTED = _FULL // 8  # of one entry: large ones do not make the table grow by themselves
+
+
+def hash_of(key: bytes) -> int:
+    """Return the hash of a key."""
+    return mmh3.hash(key, signed=False)
+
+
+def page_of(key_hash: int, pages: int) -> int:
+    """Return the number of the page where a key lies that has this hash.
+
+    >>> [page_of(key_hash, 6) for key_hash in range(8)]
+    [0, 1, 2, 3, 4, 5, 2, 3]
+    """
+    level = 1 << pages.bit_length() - 1
+    page = key_hash & 2 * level - 1
+    return page if page < pages else page - level
+
+
+class Pages:
+    """The entries of a map state at what its handle is at.
+
+    `key_of` gives the user key of a page in the state. `size`, the number of pages, is to be
+    kept by the caller after `flush`.
+    """
+
+    def __init__(self, state: Any, key_of: Callable[[int], tuple[Any, ...]], size: int) -> None:
+        self._state = state
+        self._key_of = key_of
+        self.size = size
+        self._held: dict[int, dict[bytes, bytes]] = {}
+        self._changed: set[int] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, None where there is none."""
+        return self._page(page_of(hash_of(key), self.size)).get(key)
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Note down the value of a key; None removes it."""
+        number = page_of(hash_of(key), self.size)
+        page = self._page(number)
+        if value is not None:
+            page[key] = value
+        elif page.pop(key, None) is None:
+            return
+        self._changed.add(number)
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yield every entry; they may be put meanwhile."""
+        for number in range(self.size):
+            yield from list(self._page(number).items())
+
+    def entries_of(self, numbers: set[int]) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the entries of some pages; they may be put meanwhile."""
+        for number in sorted(numbers):
+            yield from list(self._page(number).items())
+
+    def flush(self) -> None:
+        """Split what is too large, and write what has changed."""
+        for _ in range(sum(_too_large(self._held[number]) for number in self._changed)):
+            self._split()
+        for number in sorted(self._changed):
+            entries = self._held[number]
+            if entries:
+                self._state.updateValue(self._key_of(number), (encode_page(entries),))
+            else:
+                self._state.removeKey(self._key_of(number))
+        self._held.clear()
+        self._changed.clear()
+
+    def clear(self) -> None:
+        """Remove every entry at once."""
+        for number in range(self.size):
+            self._state.removeKey(self._key_of(number))
+        self._held.clear()
+        self._changed.clear()
+        self.size = 1
+
+    def _page(self, number: int) -> dict[bytes, bytes]:
+        page = self._held.get(number)
+        if page is None:
+            row = self._state.getValue(self._key_of(number))
+            page = self._held[number] = {} if row is None else decode_page(bytes(row[0]))
+        return page
+
+    def _split(self) -> None:
+        made = self.size
+        number = made - (1 << made.bit_length() - 1)
+        page = self._page(number)
+        self.size += 1
+        moved = {
+            key: value for key, value in page.items() if page_of(hash_of(key), self.size) == made
+        }
+        for key in moved:
+            del page[key]
+        self._held[made] = moved
+        if moved:
+            self._changed |= {number, made}
+
+
+def _too_large(page: dict[bytes, bytes]) -> int:
+    """Return by how many pages a table should grow for this page of it: to half full ones."""
+    size = sum(min(len(key) + len(value) + 8, _COUNTED) for key, value in page.items())
+    return size // (_FULL // 2) - 1 if size > _FULL else 0
+
+
+def encode_page(entries: dict[bytes, bytes]) -> bytes:
+    """Return the bytes of a page."""
+    made = []
+    for key, value in entries.items():
+        made += [_LENGTHS.pack(len(key), len(value)), key, value]
+    body = b"".join(made)
+    return _HEAD.pack(VERSION, zlib.crc32(body)) + body
+
+
+def decode_page(data: bytes) -> dict[bytes, bytes]:
+    """Return the entries of a page, or raise KeyGroupsError for what is none."""
+    if data[:1] != bytes([VERSION]):
+        raise KeyGroupsError(
+            f"a page of state must be of version {VERSION}, which this keygroups reads, got "
+            f"{data[0] if data else 'no bytes'}"
+        )
+    end, at = len(data), _HEAD.size
+    if end < at or _HEAD.unpack_from(data)[1] != zlib.crc32(memoryview(data)[at:]):
+        raise damaged("its checksum is another")
+    entries = {}
+    unpack_from = _LENGTHS.unpack_from
+    while at + 8 <= end:
+        key_length, value_length = unpack_from(data, at)
+        at += 8
+        middle = at + key_length
+        entries[data[at:middle]] = data[middle : middle + value_length]
+        at = middle + value_length
+    if at != end:
+        raise damaged("an entry goes beyond it")
+    return entries
+
+
+def damaged(why: object) -> KeyGroupsError:
+    """Return the error of state that is not what was written."""
+    return KeyGroupsError(f"a page of state in the checkpoint is damaged: {why}")
