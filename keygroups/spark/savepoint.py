@@ -49,7 +49,6 @@ from keygroups.spark._savepoint.new_states import (
 )
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import named_column, rows_of
 from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
 
@@ -503,6 +502,8 @@ def _plan(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,
     )
+    from keygroups.spark._savepoint.row_encoder import RowEncoder  # which needs NumPy
+
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
