@@ -268,7 +268,7 @@ def write_savepoint(
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
-    need keygroups and PyArrow.
+    need keygroups and its extra `arrays`.
 
     `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
     operators, the bytes of their types and what is left out of max parallelism and parallelism.
@@ -289,9 +289,10 @@ def write_savepoint(
     Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
 
     Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError and ParallelismError for
-    an argument, also a column that does not hold its type, before a job starts. Those that come
-    out only then are the same errors: a null key, a VALUE or user key that a key has twice, a null
-    where Flink writes none. SavepointError where the folder cannot be written.
+    an argument, also a column that does not hold its type, and a key that is not deterministic,
+    such as rand() or a UDF marked so, before a job starts. Those that come out only then are the
+    same errors: a null key, a VALUE or user key that a key has twice, a null where Flink writes
+    none. SavepointError where the folder cannot be written.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.types import LONG, STRING
@@ -432,7 +433,7 @@ def change_max_parallelism(
 
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`,
     the others and what is raised those of `keygroups.savepoint.change_max_parallelism`. The
-    executors reach both folders, and need keygroups, its extra `savepoint`, PyArrow and the
+    executors reach both folders, and need keygroups, its extras `arrays` and `savepoint`, and the
     modules of the serializers. Entries are moved once, to the task that writes the file of their
     new subtask, and sorted there by Spark.
 
@@ -514,5 +515,7 @@ def _plan(
 
 
 def _check_arrow(function: str) -> None:
-    if find_spec("pyarrow") is None:
-        raise ModuleNotFoundError(f"{function} needs PyArrow: pip install 'keygroups[arrays]'")
+    if find_spec("numpy") is None or find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            f"{function} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"
+        )

@@ -199,7 +199,8 @@ def _write_bytes(array: pa.Array) -> pa.Array:
 
 
 def _write_dates(array: pa.Array) -> pa.Array:
-    return fixed(_dates(array.to_numpy()))
+    days = array.view(pa.int32()).to_numpy().astype(np.int64)
+    return fixed(_dates(days.view("M8[D]")))
 
 
 def _dates(days: NDArray[np.datetime64]) -> NDArray[np.void]:
