@@ -23,11 +23,12 @@ from keygroups.savepoint import (
     OperatorWriter,
     SavepointWriter,
     Serializer,
+    StateDescriptor,
     ValueStateDescriptor,
 )
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.new_states import NewState
-from keygroups.state_keys import serializer_of
+from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -57,12 +58,18 @@ from keygroups._serializers.jvm.time import (  # noqa: E402
     SqlTimestampSerializer,
 )
 from keygroups._serializers.scalars import BYTES, SQL_STRING  # noqa: E402
-from keygroups.spark._savepoint import column_encoder, row_encoder  # noqa: E402
+from keygroups.spark._savepoint import (  # noqa: E402
+    column_encoder,
+    entry_row_encoder,
+    row_encoder,
+)
 from keygroups.spark._savepoint.column_writers import (  # noqa: E402
     UnwrittenError,
     column_writer,
 )
 from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch  # noqa: E402
+from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder  # noqa: E402
+from keygroups.spark._savepoint.entry_rows import Place  # noqa: E402
 from keygroups.spark._savepoint.row_encoder import RowEncoder  # noqa: E402
 from keygroups.spark._savepoint.state_columns import StateColumns  # noqa: E402
 
@@ -479,3 +486,71 @@ def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
     entries = [ENTRIES[0]._replace(key_group=9), ENTRIES[1]]
     with pytest.raises(InvalidValueError, match="come in order, got 5 after 9"):
         written(tmp_path / "s", by_file_writer(entries, [], frozenset()))
+
+
+# --- rows as read_keyed_state gives them --------------------------------------------------
+
+
+def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[EntryRowEncoder, Any]:
+    """Return an encoder of a state's rows, and a batch of them."""
+    names = pa.array([state.name] * len(arrays["key"]))
+    places = {name: Place(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"}
+    encode = EntryRowEncoder((state,), 129, False, ("state", *arrays), {state.name: places})
+    return encode, pa.RecordBatch.from_arrays([names, *arrays.values()], ["state", *arrays])
+
+
+@pytest.mark.parametrize(
+    "of", first_by_default(2, [of for of in VALUES if "ROW" not in str(of)]), ids=str
+)
+def test_rows_that_were_read_make_the_same_entries(
+    monkeypatch: pytest.MonkeyPatch, of: Type
+) -> None:
+    """Of each type as a key, a value, an element and a user key."""
+    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    values, key = pa.array(VALUES[of], arrow_type(of)), serializer
+    keys = values
+    if serializer.key_type is None:
+        key, keys = serializer_of(LONG), pa.array(range(len(values)))
+    lists = pa.array([[value] * 2 for value in VALUES[of]], pa.list_(arrow_type(of)))
+    times = pa.array([1_700_000_000_000] * len(values))
+    for kind, has_ttl, arrays in (
+        ("VALUE", False, {"value": values}),
+        ("REDUCING", True, {"value": values, "last_access": times}),
+        ("LIST", False, {"value": lists}),
+        ("MAP", True, {"user_key": values, "value": values, "last_access": times}),
+    ):
+        user_key = serializer if kind == "MAP" else None
+        state = StateDescriptor("s", kind, key, VOID_NAMESPACE, serializer, user_key, has_ttl)
+        encode, batch = rows_of_state(state, key=keys, **arrays)
+        with monkeypatch.context() as patch:
+            patch.setattr(entry_row_encoder, "entry_batch", None)  # which is not called
+            by_columns = outcome(encode, batch)
+        with monkeypatch.context() as patch:
+            patch.setattr(column_encoder, "column_writer", lambda _: None)
+            by_rows = outcome(encode, batch)
+        assert by_columns == by_rows
+        assert len(by_columns) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrays", "message"),
+    [
+        ("VALUE", {"value": [1, None]}, "'b': value of VALUE state 's' must not be None"),
+        ("LIST", {"value": [[1], []]}, "'b': value of LIST state 's' must have elements"),
+        ("MAP", {"user_key": [1, None], "value": [1, None]}, "'b': .* must not be None"),
+    ],
+)
+def test_a_row_that_was_read_and_is_no_entry_is_refused(
+    kind: str, arrays: dict[str, Any], message: str
+) -> None:
+    """Where the rows of a DataFrame of the user's may be without one."""
+    longs = serializer_of(LONG)
+    user_key = longs if kind == "MAP" else None
+    key = serializer_of(STRING)
+    state = StateDescriptor("s", kind, key, VOID_NAMESPACE, longs, user_key)
+    of = pa.list_(pa.int64()) if kind == "LIST" else pa.int64()
+    encode, batch = rows_of_state(
+        state, key=pa.array(["a", "b"]), **{name: pa.array(v, of) for name, v in arrays.items()}
+    )
+    with pytest.raises(InvalidValueError, match=message):
+        list(encode([batch]))

@@ -36,8 +36,8 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
 from keygroups.spark import read_keyed_state, write_savepoint
 from keygroups.spark._savepoint.batches import TYPED, batches, layout_of
+from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
 from keygroups.spark._savepoint.entry_rows import (
-    EntryRowEncoder,
     Place,
     check_states_of_rows,
     entry_rows,

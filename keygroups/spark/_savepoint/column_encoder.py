@@ -27,7 +27,7 @@ from keygroups.spark._savepoint.column_writers import (
     with_others,
     write_elements,
 )
-from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns
+from keygroups.spark._savepoint.state_columns import KEY_GROUP, LAST_ACCESS, StateColumns
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
@@ -35,36 +35,39 @@ _VOID, _NULL, _NOT_NULL = (pa.scalar(constant, BYTES) for constant in (VOID, NUL
 
 
 class KeyColumn:
-    """The column of keys of a type: their bytes, and which key groups they are of."""
+    """The keys of an operator, whose column is that of a type: their bytes and key groups.
 
-    def __init__(self, key_type: KeyType, serializer: Serializer, max_parallelism: int) -> None:
-        self._key_type = key_type
+    Both raise UnwrittenError where keys have to be looked at one by one.
+    """
+
+    def __init__(
+        self, given: KeyType | Serializer, serializer: Serializer, max_parallelism: int
+    ) -> None:
+        self._writer = _writer_as(serializer, given)
+        self._key_type = serializer.key_type
         self._max_parallelism = max_parallelism
-        self._writer = _writer_as(serializer, key_type)
 
-    def encoded(self, batch: pa.RecordBatch) -> pa.Array:
-        """Return the bytes of the keys; raises UnwrittenError."""
-        keys = batch.column(KEY)
+    def encoded(self, keys: pa.Array) -> pa.Array:
+        """Return the bytes of keys."""
         if self._writer is None or keys.null_count:
             raise UnwrittenError
         return self._writer.write(keys)
 
-    def first_of_another_group(self, batch: pa.RecordBatch) -> int | None:
-        """Return the first row whose key is not of its key group; raises UnwrittenError."""
+    def key_groups(self, keys: pa.Array) -> NDArray[np.int32]:
+        """Return the key groups of keys."""
         if self._writer is None:
             raise UnwrittenError
         try:
-            computed = arrays.assign_to_key_group(
-                batch.column(KEY), self._max_parallelism, self._key_type
-            )
+            return arrays.assign_to_key_group(keys, self._max_parallelism, self._key_type)
         except KeyGroupsError:
             raise UnwrittenError from None
-        is_other = computed != batch.column(KEY_GROUP).to_numpy()
-        return int(np.argmax(is_other)) if is_other.any() else None
 
 
 class StateEncoder:
-    """Makes entries of one state, which is the operator's of that number."""
+    """Makes entries of one state, which is the operator's of that number.
+
+    `state` says which columns of a batch are its own, beside those of every row.
+    """
 
     def __init__(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
@@ -102,11 +103,14 @@ class _Keys:
             raise InvalidValueError(
                 f"{self._name} is null, on which Flink fails: filter such rows out first"
             )
-        try:
-            row = key_column.first_of_another_group(self._batch)
-        except UnwrittenError:
-            row = 0
-        if row is None or not self.values:
+        row = 0
+        with suppress(UnwrittenError):
+            computed_of_all = key_column.key_groups(self._batch.column(KEY))
+            is_other = computed_of_all != self._batch.column(KEY_GROUP).to_numpy()
+            if not is_other.any():
+                return
+            row = int(is_other.argmax())
+        if not self.values:
             return
         key, key_group = self.values[row], self.key_groups[row]
         computed = self._encoder.key_group(key)
@@ -119,7 +123,7 @@ class _Keys:
     def encoded(self, key_column: KeyColumn) -> Any:
         """Return the bytes of the keys, with which those of the entries' keys start."""
         try:
-            return key_column.encoded(self._batch)
+            return key_column.encoded(self._batch.column(KEY))
         except UnwrittenError:
             return bytes_array(map(self._encode, self.values))
 
