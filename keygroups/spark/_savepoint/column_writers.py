@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from keygroups._serializers import collections, compounds, scalars, value_types
+from keygroups._serializers import big_numbers, collections, compounds, scalars, value_types
 from keygroups._serializers.jvm import time as java_time
 from keygroups.savepoint import Serializer
 from keygroups.state_keys import serializer_of
@@ -56,19 +56,20 @@ class ColumnWriter(NamedTuple):
 def column_writer(given: KeyType | Serializer) -> ColumnWriter | None:
     """Return the writer of the column that state of a type is written from, if there is one."""
     if isinstance(given, Serializer):
-        return _writer_of(given, has_row_kinds=True)
-    return _writer_of(serializer_of(given), has_row_kinds=False)
+        return _writer_of(given, is_of_key_type=False)
+    return _writer_of(serializer_of(given), is_of_key_type=True)
 
 
-def _writer_of(serializer: Serializer, has_row_kinds: bool) -> ColumnWriter | None:
-    """Return a writer; the columns of rows have their kinds, or all are +I."""
-    if isinstance(serializer, compounds.RowSerializer) and has_row_kinds:
+def _writer_of(serializer: Serializer, is_of_key_type: bool) -> ColumnWriter | None:
+    """Return a writer; the column of a key type may be another than that of its serializer."""
+    cls = type(serializer)
+    if cls in _OF_KEY_TYPES and not is_of_key_type:
         return None
-    write = _WRITERS.get(type(serializer))
-    if write is None and type(serializer) in _COMPOUND:
-        parts = [_writer_of(part, has_row_kinds) for part in serializer.parts]
+    write = _WRITERS.get(cls)
+    if write is None and cls in _COMPOUND:
+        parts = [_writer_of(part, is_of_key_type) for part in serializer.parts]
         if None not in parts:
-            write = _COMPOUND[type(serializer)]([part for part in parts if part is not None])
+            write = _COMPOUND[cls]([part for part in parts if part is not None])
     if write is None or serializer.write is None:
         return None
     return ColumnWriter(write, serializer.write(None) if serializer.takes_null else None)
@@ -198,6 +199,29 @@ def _write_bytes(array: pa.Array) -> pa.Array:
     return joined(fixed(np.diff(bounds).astype(">i4")), _of_octets(data, bounds))
 
 
+def _write_decimals(array: pa.Array) -> pa.Array:
+    """Write decimals of one scale as BigDecSerializer does, if a long holds each without it."""
+    _, data = array.buffers()
+    numbers = np.frombuffer(data, "<i8")[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = numbers.reshape(-1, 2).T
+    sign = low >> 63
+    if (high != sign).any():
+        raise UnwrittenError
+    sizes = np.ones(len(low), np.int64)
+    for bits in range(7, 63, 8):
+        sizes += (low ^ sign) >> bits > 0
+    codes = sizes + 4
+    for code, number in enumerate((0, 1, 10), 1):
+        is_short = low == number
+        codes[is_short], sizes[is_short] = code, 0
+    octets = low.astype(">i8").view(np.uint8).reshape(-1, 8)
+    bounds = np.zeros(len(low) + 1, np.int64)
+    np.cumsum(sizes, out=bounds[1:])
+    digits = _of_octets(octets[np.arange(8) >= 8 - sizes[:, None]], bounds)
+    scale = pa.scalar(array.type.scale.to_bytes(4, "big"), BYTES)
+    return joined(fixed(codes.astype(">i4")), digits, scale)
+
+
 def _write_dates(array: pa.Array) -> pa.Array:
     days = array.view(pa.int32()).to_numpy().astype(np.int64)
     return fixed(_dates(days.view("M8[D]")))
@@ -303,6 +327,7 @@ _WRITERS: dict[type[Serializer], WriteArray] = {
     scalars.StringDataSerializer: _write_sql_strings,
     scalars.BytePrimitiveArraySerializer: _write_bytes,
     scalars.ByteArrayWrapperSerializer: _write_bytes,
+    big_numbers.BigDecSerializer: _write_decimals,
     java_time.LocalDateSerializer: _write_dates,
     java_time.LocalDateTimeSerializer: _write_local_date_times,
     java_time.InstantSerializer: _moments(
@@ -327,3 +352,5 @@ _COMPOUND: dict[type[Serializer], Callable[[Sequence[ColumnWriter]], WriteArray]
     collections.ArrayListSerializer: _lists,
 }
 """What makes the writer of those of parts."""
+_OF_KEY_TYPES = (big_numbers.BigDecSerializer, compounds.RowSerializer)
+"""Whose columns are decimals and structs without a row_kind where a key type is given."""
