@@ -28,7 +28,7 @@ from keygroups.savepoint import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, joined_lists
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
@@ -470,7 +470,7 @@ def test_batches_of_entries_make_the_same_file(tmp_path: Path, seed: int) -> Non
         sizes.append(rng.choice([1, 2, 9, 99]))
     alone = written(
         tmp_path / "alone",
-        lambda operator: operator.task(0).write(entries, elements_of),
+        lambda operator: operator.task(0).write(joined_lists(entries, elements_of)),
         groups,
     )
     batches = by_file_writer(entries, sizes, elements_of)
