@@ -85,7 +85,7 @@ def joined(*parts: pa.Array | pa.Scalar) -> pa.Array:
 
 def joined_runs(elements: pa.Array, offsets: Numbers, separator: bytes) -> pa.Array:
     """Return the bytes of elements from each offset to the next with a separator between."""
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets), elements)
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), elements)
     return pc.binary_join(lists, pa.scalar(separator, BYTES))
 
 
@@ -109,7 +109,8 @@ def fixed(values: NDArray[Any]) -> pa.Array:
 
 
 def _of_octets(data: NDArray[Any], offsets: Numbers) -> pa.Array:
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))]
+    starts = np.ascontiguousarray(offsets, np.int64)  # which NumPy's own integers may not be
+    buffers = [None, pa.py_buffer(starts), pa.py_buffer(np.ascontiguousarray(data))]
     return pa.Array.from_buffers(BYTES, len(offsets) - 1, buffers)
 
 
