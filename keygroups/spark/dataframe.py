@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -247,6 +248,31 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     )
     tree: KeyTree = map_key(key, lambda _: next(named))
     return tree
+
+
+def check_deterministic(df: DataFrame, key: KeyTree) -> None:
+    """Refuse a key that is another each time it is asked for, if Spark's analysis tells that.
+
+    It is told of functions such as rand(), and of the user's own if they are marked so. Spark
+    allows none of them within an aggregate function, classic and over Connect.
+    """
+    try:
+        _ = df.select(
+            F.count(F.struct(*_columns(key)))
+        ).schema  # which Connect asks the server for
+    except AnalysisException as error:
+        condition = getattr(error, "getCondition", error.getErrorClass)()  # from PySpark 4.0
+        if condition == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
+            raise InvalidValueError(
+                "key must be the same each time, got one that is not deterministic: save the "
+                "DataFrame with it as a column first"
+            ) from None
+
+
+def _columns(key: KeyTree) -> list[Column]:
+    if isinstance(key, KeyColumn):
+        return [key.column]
+    return [column for field in key for column in _columns(field)]
 
 
 def _refuse_columns(df: DataFrame, *names: str) -> None:

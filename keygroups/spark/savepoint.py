@@ -49,7 +49,6 @@ from keygroups.spark._savepoint.new_states import (
 )
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import named_column, rows_of
 from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
 
@@ -269,7 +268,7 @@ def write_savepoint(
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
     that fails leaves none, and tasks that are tried again, or twice, no second file. Executors
-    need keygroups and PyArrow.
+    need keygroups and its extra `arrays`.
 
     `template` is that of `SavepointWriter`: a savepoint of the job, from which come the ids of
     operators, the bytes of their types and what is left out of max parallelism and parallelism.
@@ -290,9 +289,10 @@ def write_savepoint(
     Returns what `read_savepoint` finds, whose `str()` says what the job has to set.
 
     Raises InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError and ParallelismError for
-    an argument, also a column that does not hold its type, before a job starts. Those that come
-    out only then are the same errors: a null key, a VALUE or user key that a key has twice, a null
-    where Flink writes none. SavepointError where the folder cannot be written.
+    an argument, also a column that does not hold its type, and a key that is not deterministic,
+    such as rand() or a UDF marked so, before a job starts. Those that come out only then are the
+    same errors: a null key, a VALUE or user key that a key has twice, a null where Flink writes
+    none. SavepointError where the folder cannot be written.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.types import LONG, STRING
@@ -433,7 +433,7 @@ def change_max_parallelism(
 
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`,
     the others and what is raised those of `keygroups.savepoint.change_max_parallelism`. The
-    executors reach both folders, and need keygroups, its extra `savepoint`, PyArrow and the
+    executors reach both folders, and need keygroups, its extras `arrays` and `savepoint`, and the
     modules of the serializers. Entries are moved once, to the task that writes the file of their
     new subtask, and sorted there by Spark.
 
@@ -503,6 +503,8 @@ def _plan(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,
     )
+    from keygroups.spark._savepoint.row_encoder import RowEncoder  # which needs NumPy
+
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
@@ -513,5 +515,7 @@ def _plan(
 
 
 def _check_arrow(function: str) -> None:
-    if find_spec("pyarrow") is None:
-        raise ModuleNotFoundError(f"{function} needs PyArrow: pip install 'keygroups[arrays]'")
+    if find_spec("numpy") is None or find_spec("pyarrow") is None:
+        raise ModuleNotFoundError(
+            f"{function} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"
+        )

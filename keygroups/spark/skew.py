@@ -18,7 +18,12 @@ from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import contains, key_fields
-from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
+from keygroups.spark.dataframe import (
+    check_deterministic,
+    infer_key_type,
+    key_group_column,
+    key_tree,
+)
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["skew_report"]
@@ -68,7 +73,8 @@ def skew_report(
     null keys before it, `df` is read once more.
 
     Raises what `with_routing` raises, InvalidValueError or InvalidTypeError for the arguments
-    after it, before any job is run, and InvalidValueError if a key is null.
+    after it and InvalidValueError for a key that is not deterministic, such as rand(), before any
+    job is run, and InvalidValueError if a key is null.
 
     >>> df = spark.range(0, 100, 1, 2).selectExpr("if(id < 60, 'A', string(id)) as letter")
     >>> report = skew_report(df, "letter", 128, 3, top=1, batch_size=10)
@@ -89,6 +95,7 @@ def skew_report(
     key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
     tree = key_tree(df, key)
+    check_deterministic(df, tree)
     same = _same(tree, key_type).alias("key")
 
     null_keys = 0

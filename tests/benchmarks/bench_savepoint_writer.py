@@ -4,7 +4,9 @@ Run `python tests/benchmarks/bench_savepoint_writer.py`. Both sides write the sa
 to Long: one computes the key groups, sorts by them and writes; the other does the same from a
 DataFrame. They run in turn, round by round; the best wall-clock times and their ratio are printed,
 then CPU seconds of all processes, and the ratio that two cores without other work would give, as
-such work spoils the first. With `--memory` it prints the most memory that the driver and the
+such work spoils the first. With `--python` it prints the CPU time of Spark's Python workers for an
+entry, which is measured without Spark: for rows that become entries, and entries that become a
+file. With `--memory` it prints the most memory that the driver and the
 Python workers have while Spark writes, of ten times the entries too.
 """
 
@@ -18,6 +20,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
 
 sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
@@ -26,14 +31,19 @@ from flink_oracle import local_session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from keygroups import arrays
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
 from keygroups.spark import KeyedState, ValueState, write_savepoint
+from keygroups.spark._savepoint.entry_files import FileWriter
+from keygroups.spark._savepoint.row_encoder import RowEncoder
+from keygroups.spark._savepoint.state_columns import StateColumns
 from keygroups.types import LONG, STRING
 
 ROUNDS, CORES, ENTRIES = 3, 2, 1_000_000
 LIMIT, GOAL = 100_000, 1.6
 SMALL, LARGE = 1_000_000, 10_000_000
 KEY_GROUPS, PARALLELISM = 128, 4
+BATCH = 10_000  # rows that Spark sends at once
 COUNTS = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 
@@ -88,6 +98,38 @@ def compare(spark: SparkSession, folder: str) -> None:
     )
 
 
+def python_halves(folder: str) -> None:
+    """Print what the two functions that Spark calls take for an entry."""
+    keys = pa.array([f"user-{number:09d}" for number in range(ENTRIES)])
+    key_groups = pa.array(arrays.assign_to_key_group(keys, KEY_GROUPS, STRING))
+    columns = [key_groups, keys, pa.nulls(ENTRIES, pa.int64()), pa.array(range(ENTRIES))]
+    rows = pa.RecordBatch.from_arrays(columns, [f"c{number}" for number in range(4)])
+    with SavepointWriter(Path(folder, "alone")) as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        operator = writer.add_operator("by-user", STRING, states, KEY_GROUPS, 1)
+        encode = RowEncoder(
+            *("by-user", operator.task(0), STRING, False), (StateColumns("count", 3, LONG),)
+        )
+        batches = [rows.slice(start, BATCH) for start in range(0, ENTRIES, BATCH)]
+        entries, encoding = timed(lambda: list(encode(batches)))
+        order = [("key_group", "ascending"), ("key", "ascending")]
+        in_order = pa.Table.from_batches(entries).sort_by(order).combine_chunks()
+        write = FileWriter((operator.task(0),), frozenset())
+        sorted_batches = in_order.to_batches(max_chunksize=BATCH)
+        _, writing = timed(lambda: list(write(sorted_batches)))
+    print(f"CPU of Python for an entry: {encoding:.2f} us encoded, {writing:.2f} us written")
+
+
+def timed(side: Callable[[], Any]) -> tuple[Any, float]:
+    """Return a result, and the least CPU time that it took, in microseconds an entry."""
+    took = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        result = side()
+        took.append(time.process_time() - start)
+    return result, min(took) / ENTRIES * 1e6
+
+
 class Watch(threading.Thread):
     """Looks at the memory of this process and of Spark's Python workers until it is over."""
 
@@ -127,6 +169,10 @@ def memory(spark: SparkSession, folder: str) -> None:
 
 def main() -> None:
     """Print the lines of what is asked for."""
+    if "--python" in sys.argv:
+        with TemporaryDirectory() as folder:
+            python_halves(folder)
+        return
     spark = local_session()
     print(f"Spark {spark.version}, Python {sys.version.split()[0]}")
     with TemporaryDirectory() as folder:

@@ -17,7 +17,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, joined_lists
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.types import INT, LONG, STRING, TUPLE
 
@@ -60,7 +60,7 @@ def written(folder: Path, lists: list[EncodedEntry]) -> list[StateEntry]:
         task = operator.task(0)
         encoder = task.encoder()
         others = [encoder.encode(0, KEY, 7), encoder.encode(1, KEY, 7, "Rome", 1_700_000_000_000)]
-        operator.add(task.write([*others, *lists], {2}))
+        operator.add(task.write(joined_lists([*others, *lists], {2})))
     return list(read_savepoint(folder).operator("by-key").entries())
 
 
@@ -83,4 +83,4 @@ def test_entries_of_other_states_still_come_once(tmp_path: Path) -> None:
         with pytest.raises(
             InvalidValueError, match=r"got key \('ann', 5\) in state 'count' twice"
         ):
-            task.write([entry, entry], {2})
+            task.write(joined_lists([entry, entry], {2}))

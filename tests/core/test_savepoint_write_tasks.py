@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import struct
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +143,47 @@ def test_order(tmp_path: Path) -> None:
         beyond = low._replace(key_group=128)
         with pytest.raises(InvalidValueError, match="got 128 after none"):
             first.write([beyond])
+
+
+def test_entries_that_are_framed_already(tmp_path: Path) -> None:
+    """In pieces of any size: the same file, and the same order is asked for."""
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        states = [ValueStateDescriptor(name, LONG) for name in "ab"]
+        operator = writer.add_operator("by-string", STRING, states, 128, 1)
+        task = operator.task(0)
+        entries = sorted(
+            EncodedEntry(key_group, state, bytes([key, 0]), bytes(size))
+            for key_group in (0, 5, 127)
+            for state in range(2)
+            for key, size in enumerate((0, 3, 700)[: key_group % 4 + 1])
+        )
+        whole = task.write(entries)
+        for most in (1, 2, 9):
+            with task.open() as file:
+                for (key_group, state), of in groupby(entries, itemgetter(0, 1)):
+                    same = [*of]
+                    frames = [
+                        struct.pack(">iB", len(key) + 1, key_group | (last << 7))
+                        + key
+                        + struct.pack(">i", len(value))
+                        + value
+                        for last, (_, _, key, value) in zip([0] * (len(same) - 1) + [1], same)
+                    ]
+                    for start in range(0, len(frames), most):
+                        piece = frames[start : start + most]
+                        file.add_framed(key_group, state, len(piece), memoryview(b"".join(piece)))
+            framed = task.written(file)
+            assert framed.handle.offsets == whole.handle.offsets
+            assert (framed.entries, framed.bytes) == (whole.entries, whole.bytes)
+            operator.written.clear()
+            operator.add(framed)
+            paths = [*tmp_path.rglob(framed.handle.stream.path)]
+            paths += tmp_path.rglob(whole.handle.stream.path)
+            assert paths[0].read_bytes() == paths[1].read_bytes()
+        with task.open() as file:
+            file.add_framed(127, 0, 1, b"")
+            with pytest.raises(InvalidValueError, match="come in order, got 5 after 127"):
+                file.add_framed(5, 0, 1, b"")
 
 
 def test_what_is_added(tmp_path: Path) -> None:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 from killed_writers import (
+    KEYS,
+    SPARK_ATTEMPTS,
     SPARK_EDITOR,
     SPARK_WRITER,
+    UID,
     WRITER,
     check_whole,
     kill,
@@ -17,6 +20,8 @@ from killed_writers import (
     run_time,
     start,
 )
+
+from keygroups.savepoint import read_savepoint
 
 MOMENTS = 10
 
@@ -43,3 +48,36 @@ def test_it_leaves_a_whole_savepoint_or_none(tmp_path: Path, program: str) -> No
         if path.exists():
             check_whole(path)
     assert killed >= MOMENTS / 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("KEYGROUPS_TEST_REMOTE" in os.environ, reason="it starts a Spark of its own")
+@pytest.mark.parametrize(
+    ("master", "seconds"),
+    [("local[2,4]", "0.5"), ("local-cluster[2,8,1024]", "600")],
+    ids=["tried again", "speculative"],
+)
+def test_tasks_that_are_tried_again_write_each_entry_once(
+    tmp_path: Path, master: str, seconds: str
+) -> None:
+    """Half of the first attempts are killed, the others stand still with their file open."""
+    path, attempts = tmp_path / "new" / "savepoint", tmp_path / "attempts"
+    for folder in (path.parent, attempts):
+        folder.mkdir()
+    run_time(SPARK_ATTEMPTS, path, attempts, master, seconds)
+    entries = [*read_savepoint(path).operator(UID).entries()]
+    assert sorted((entry.state, entry.key) for entry in entries) == sorted(
+        (state, f"user-{number}") for state in ("count", "list") for number in range(KEYS)
+    )
+    for entry in entries:
+        number = int(entry.key[5:])
+        assert entry.value == (number if entry.state == "count" else [number])
+    assert len([*path.iterdir()]) == 5 + 1  # and _metadata
+    assert [*path.parent.iterdir()] == [path]
+    tried = {attempt.name for attempt in attempts.iterdir()}
+    again = {name for name in tried if name.endswith("-1")}
+    went_on = {name for name in tried if name.endswith("-went-on")}
+    assert len(again) >= 5  # of eleven tasks, five are killed
+    if master.startswith("local-cluster"):  # elsewhere nothing is speculative
+        assert not went_on
+        assert len(again) >= 11

@@ -352,7 +352,7 @@ TRIED_ELSEWHERE = [
     ),
     ("spark/savepoint", "{} must be left out {}, got {}"),
     ("spark/_savepoint/row_encoder", " is null, on which Flink fails: filter such rows out first"),
-    ("spark/savepoint", "{} needs PyArrow: pip install 'keygroups[arrays]'"),
+    ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
     ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
     ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),
     (

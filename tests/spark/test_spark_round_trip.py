@@ -36,8 +36,8 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
 from keygroups.spark import read_keyed_state, write_savepoint
 from keygroups.spark._savepoint.batches import TYPED, batches, layout_of
+from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
 from keygroups.spark._savepoint.entry_rows import (
-    EntryRowEncoder,
     Place,
     check_states_of_rows,
     entry_rows,
@@ -207,7 +207,8 @@ def test_columns_of_jobs_are_the_bytes_that_were_there(name: str) -> None:
             assert ours == framed(operator, [state.name]), state
             written += ours.total()
     assert written > 20
-    assert all("is nothing that a column of Spark holds" in text for text in refused)
+    reasons = ("is nothing that a column of Spark holds", "which Flink writes in two ways")
+    assert all(any(reason in text for reason in reasons) for text in refused)
 
 
 def is_held(operator: Operator, state: StateDescriptor) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -461,6 +462,27 @@ def test_bad_arguments(
     df = spark.range(1).select(F.raise_error(F.lit("a job was run")).cast("bigint").alias("id"))
     with pytest.raises(error, match=says):
         skew_report(df, **{**right, **arguments})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        lambda: F.rand(),
+        lambda: F.concat("word", F.expr("uuid()")),
+        lambda: ["word", F.udf(lambda text: text, "string").asNondeterministic()("word")],
+    ],
+    ids=["rand", "uuid", "udf"],
+)
+def test_a_key_that_is_another_each_time_is_refused(
+    spark: SparkSession, collected: list[int], key: Callable[[], Any]
+) -> None:
+    df = spark.createDataFrame([("hello",)], "word string")
+    collected.clear()
+    with pytest.raises(InvalidValueError, match="key must be the same each time"):
+        skew_report(df, key(), 128, 3)
+    assert collected == []
+    same = F.udf(lambda text: text, "string")
+    assert skew_report(df.withColumn("x", F.rand()), same("word"), 128, 3).records == 1
 
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ from keygroups.spark import (
     ValueState,
     write_savepoint,
 )
+from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.row_encoder import RowEncoder
@@ -53,6 +54,7 @@ from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     CHAR,
+    DOUBLE,
     INT,
     LIST,
     LOCAL_DATE,
@@ -96,6 +98,10 @@ EITHER, UNION = EitherSerializer(INTS, INTS), UnionSerializer(INTS, INTS)
 TRY = TrySerializer(INTS, KryoSerializer("java.lang.Throwable"))
 ROW_OF_INT = serializer_of(ROW(INT))
 COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
+
+
+def other_each_time(column: str) -> list[KF.ColumnOrName]:
+    return [F.udf(lambda text: text, "string").asNondeterministic()(column)]
 
 
 REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {
@@ -168,6 +174,23 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         UnsupportedKeyTypeError,
         "PyFlink's state is written by its own coders",
         lambda: KeyedState(None, "user", PYFLINK(STRING), {"count": ValueState("n", LONG)}),
+    ),
+    "key of rand()": (
+        InvalidValueError,
+        "key must be the same each time, got one that is not deterministic",
+        lambda: KeyedState(None, F.rand(), DOUBLE, {"count": ValueState("n", LONG)}),
+    ),
+    "key of uuid()": (
+        InvalidValueError,
+        "key must be the same each time",
+        lambda: KeyedState(None, F.expr("uuid()"), STRING, {"count": ValueState("n", LONG)}),
+    ),
+    "key of a function that is marked": (
+        InvalidValueError,
+        "key must be the same each time",
+        lambda: KeyedState(
+            None, other_each_time("user"), TUPLE(STRING), {"count": ValueState("n", LONG)}
+        ),
     ),
     "no states": (
         InvalidValueError,
@@ -444,7 +467,8 @@ def test_a_key_that_is_another_each_time_is_refused(tmp_path: Path) -> None:
     names = ["c0", "c1", "c2", "c3"]
     rows = {"c0": [104, 104], "c1": ["A", "B"], "c2": [None, None], "c3": [1, 2]}
     batch = pa.RecordBatch.from_pydict({name: rows[name] for name in names})
-    assert next(encode([batch])).num_rows == 2  # only the first key is looked at
     message = "key of operator 'by-key' must be the same each time, got key group 104 and then 'B'"
-    with pytest.raises(InvalidValueError, match=f"{message} of key group 17"):
-        next(encode([batch.slice(1)]))
+    for some in (batch, batch.slice(1)):
+        with pytest.raises(InvalidValueError, match=f"{message} of key group 17"):
+            next(encode([some]))
+    assert next(encode([batch.slice(0, 1)])).num_rows == 1

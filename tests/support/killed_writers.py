@@ -48,7 +48,7 @@ with SavepointWriter.from_existing_savepoint(sys.argv[2], sys.argv[1]) as writer
     writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
     writer.add_operator_from(sys.argv[2], "{UID}", "again")
 """
-_SPARK = """
+_BUILDER = """
 import sys
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -56,6 +56,8 @@ from pyspark.sql import functions as F
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
 for name in ("spark.driver.bindAddress", "spark.driver.host"):
     builder = builder.config(name, "127.0.0.1")
+"""
+_SPARK = f"""{_BUILDER}
 spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
 """
 SPARK_WRITER = f"""{_SPARK}
@@ -77,8 +79,60 @@ with edit_savepoint(spark, sys.argv[2], sys.argv[1]) as writer:
     writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
 """
 
+# The first attempt of each task is killed half-way, or stands still until another one is done.
+SPARK_ATTEMPTS = f"""{_BUILDER}
+import os, signal, time
+from pathlib import Path
+from pyspark import TaskContext
+from keygroups.spark import savepoint as spark_savepoint
+from keygroups.spark._savepoint import arrow_map, entry_files
+from keygroups.spark.savepoint import KeyedState, ListState, ValueState, write_savepoint
+from keygroups.types import LONG, STRING
 
-def start(program: str, *arguments: Path) -> subprocess.Popen[str]:
+path, attempts, master, seconds = sys.argv[1:]
+
+class Killed:
+    def __init__(self, function):
+        self.function = function
+
+    def __call__(self, batches):
+        return self.function(self.killed(batches))
+
+    def killed(self, batches):
+        task = TaskContext.get()
+        where = f"{{task.stageId()}}-{{task.partitionId()}}"
+        Path(attempts, f"{{where}}-{{task.attemptNumber()}}").touch()
+        for number, batch in enumerate(batches):
+            if number == 3 and task.attemptNumber() == 0:
+                if task.partitionId() % 2:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(float(seconds))
+                Path(attempts, f"{{where}}-went-on").touch()
+            yield batch
+
+def killed_map(df, function, schema):
+    return arrow_map.map_in_arrow(df, Killed(function), schema)
+
+spark_savepoint.map_in_arrow = entry_files.map_in_arrow = killed_map
+for name, value in {{
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.multiplier": "1.5",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+}}.items():
+    builder = builder.config(name, value)
+spark = builder.master(master).getOrCreate()
+print("{READY}", flush=True)
+rows = spark.range(0, {KEYS}, 1, 6)
+users = rows.select(F.concat(F.lit("user-"), F.col("id")).alias("user"), "id")
+states = {{"count": ValueState("id", LONG), "list": ListState("id", LONG)}}
+counts = KeyedState(users, "user", STRING, states)
+write_savepoint(None, path, {{"{UID}": counts}}, {MAX_PARALLELISM}, parallelism=5)
+spark.stop()
+"""
+
+
+def start(program: str, *arguments: Path | str) -> subprocess.Popen[str]:
     """Start a program, and return when it begins to write."""
     started = subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
@@ -92,7 +146,7 @@ def start(program: str, *arguments: Path) -> subprocess.Popen[str]:
     return started
 
 
-def run_time(program: str, *arguments: Path) -> float:
+def run_time(program: str, *arguments: Path | str) -> float:
     """Return how many seconds a program takes that nobody kills."""
     with start(program, *arguments) as started:
         begin = time.perf_counter()

@@ -45,16 +45,16 @@ class KeyedStateFile:
         self._max_parallelism = max_parallelism
         self._key_groups = key_groups
         self._name_entry = name_entry
-        self._pending: list[bytes] = []
+        self._pending: list[bytes | memoryview] = []
         self._buffered = 0
         self._key_group = -1
         self._prefix = self._last_prefix = b""
         self._state = -1
-        self._key = self._value = b""  # of the entry that is held back, if the state is not -1
+        self._key = self._value = b""  # of the entry that is held back; no key has no bytes
         self._write(header)
 
     def add(self, entry: EncodedEntry) -> None:
-        """Write an entry.
+        """Write an entry; a file takes entries by this method, or all by `add_framed`.
 
         Raises InvalidValueError where key groups do not come in order or are not the subtask's,
         and where the same key comes twice in a row.
@@ -68,12 +68,33 @@ class KeyedStateFile:
             self._write_entry(self._last_prefix)
             self._write(u16(state))
         elif key == self._key:
-            raise InvalidValueError(
-                f"each key must come once, got {self._name_entry(entry)} twice"
-            )
+            raise self.twice(entry)
         else:
             self._write_entry(self._prefix)
         self._state, self._key, self._value = state, key, value
+
+    def add_framed(
+        self, key_group: int, state: int, entries: int, data: bytes | memoryview
+    ) -> None:
+        """Write so many entries of a state and key group as they stand in the file.
+
+        Those of one state may come in several pieces; the last of them has its mark. Raises
+        InvalidValueError where key groups do not come in order or are not the subtask's.
+        """
+        if key_group != self._key_group:
+            self._end_key_group()
+            self._start_key_group(key_group)
+            self._write(u16(state))
+        elif state != self._state:
+            self._write(u16(state))
+        self._state = state
+        self.entries[state] += entries
+        self.bytes[state] += len(data)
+        self._write(data)
+
+    def twice(self, entry: EncodedEntry) -> InvalidValueError:
+        """Build the error for an entry whose key comes twice."""
+        return InvalidValueError(f"each key must come once, got {self._name_entry(entry)} twice")
 
     def finish(self) -> None:
         """Write what is held back."""
@@ -93,7 +114,8 @@ class KeyedStateFile:
 
     def _end_key_group(self) -> None:
         if self._state >= 0:
-            self._write_entry(self._last_prefix)
+            if self._key:
+                self._write_entry(self._last_prefix)
             self._write(_END)
             self._state = -1
 
@@ -104,7 +126,7 @@ class KeyedStateFile:
         self.bytes[self._state] += len(data)
         self._write(data)
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         self._pending.append(data)
         self.size += len(data)
         self._buffered += len(data)

@@ -32,9 +32,9 @@ entry's key, all after the key group, and of its value."""
 
 SEPARATOR = b","  # between the elements of a LIST; Flink: ListDelimitedSerializer.DELIMITER
 _SEPARATOR = SEPARATOR[0]
-_VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSerializer
+VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSerializer
 # Before a value in a MAP. Flink: RocksDBMapState.serializeValueNullSensitive, MapSerializer.
-_NOT_NULL, _NULL = b"\0", b"\1"
+NOT_NULL, NULL = b"\0", b"\1"
 
 
 class Layout(ABC):
@@ -223,7 +223,7 @@ class ValueLayout(Layout):
 
             def write_void(key: bytes, namespace: Any) -> bytes:
                 _check_none("namespace", namespace, name)
-                return key + _VOID
+                return key + VOID
 
             return write_void
         join = composite_key_joiner(self.state.key_serializer, namespace_serializer)
@@ -374,7 +374,7 @@ class MapLayout(ValueLayout):
         def read_item(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
             _, middle = read_user_key(data, pos)
             if data[middle]:
-                return (data[pos:middle], _NULL), middle + 1
+                return (data[pos:middle], NULL), middle + 1
             _, end = read_value(data, middle + 1)
             return (data[pos:middle], data[middle:end]), end
 
@@ -418,7 +418,7 @@ class MapLayout(ValueLayout):
             # Flink's heap backend writes a null too, so that one has to be possible.
             written = write(value, last_access)
             is_null = value is None and not has_time and not none_is_value
-            return _NULL if is_null else _NOT_NULL + written
+            return NULL if is_null else NOT_NULL + written
 
         return write_value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,12 +13,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
-from keygroups.savepoint._state.entry_encoder import (
-    EncodedEntry,
-    EntryEncoder,
-    joined_lists,
-    name_of,
-)
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, name_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 
@@ -53,19 +48,14 @@ class WriteTask:
         """Return an encoder of the operator's entries."""
         return EntryEncoder(self.states, self.max_parallelism, self.allow_any_last_access)
 
-    def write(
-        self, entries: Iterable[EncodedEntry], elements_of: Collection[int] = ()
-    ) -> WrittenFile:
+    def write(self, entries: Iterable[EncodedEntry]) -> WrittenFile:
         """Write entries that come ordered by key group and state, and of a state by key.
-
-        `elements_of` are the numbers of LIST states of which each entry is a part of a list: the
-        parts of a key become one list, in the order in which they come.
 
         Raises InvalidValueError where one comes twice, or a key group is not the subtask's or
         not in order, SavepointError where the file cannot be written.
         """
         with self.open() as file:
-            for entry in joined_lists(entries, elements_of) if elements_of else entries:
+            for entry in entries:
                 file.add(entry)
         return self.written(file)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, starmap
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,6 +15,7 @@ from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.results import RESULT, collect_results, result_batch
 from keygroups.spark.placement import repartition_by_key_group
+from keygroups.state_keys import key_group_prefix
 
 ENTRIES = "key_group int, state int, key binary, value binary"
 """The schema of entries, whose fields are those of an EncodedEntry."""
@@ -58,18 +59,19 @@ class FileWriter:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield what was written, pickled; nothing if there are no entries."""
-        entries = chain.from_iterable(map(_entries, batches))
-        first = next(entries, None)
+        # Only the executors need NumPy.
+        from keygroups.spark._savepoint.entry_frames import EntryFrames
+
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
         if first is None:
             return
-        subtasks = len(self.tasks)
-        task = self.tasks[
-            compute_operator_index_for_key_group(
-                self.tasks[0].max_parallelism, subtasks, first.key_group
-            )
-        ]
-        yield result_batch(task.write(chain([first], entries), self.elements_of))
-
-
-def _entries(batch: Any) -> Iterator[EncodedEntry]:
-    return starmap(EncodedEntry, zip(*(column.to_pylist() for column in batch.columns)))
+        groups = self.tasks[0].max_parallelism
+        key_group = first.column(0)[0].as_py()
+        task = self.tasks[compute_operator_index_for_key_group(groups, len(self.tasks), key_group)]
+        with task.open() as file:
+            frames = EntryFrames(file, len(key_group_prefix(0, groups)), self.elements_of)
+            for batch in chain([first], filled):
+                frames.add(batch)
+            frames.finish()
+        yield result_batch(task.written(file))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import repeat
 from typing import Any
 
@@ -12,7 +14,9 @@ from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.spark._savepoint.arrow_values import values
+from keygroups.spark._savepoint.column_encoder import KeyColumn, StateEncoder
 from keygroups.spark._savepoint.column_types import column_of_key_type
+from keygroups.spark._savepoint.column_writers import UnwrittenError, bytes_array
 from keygroups.spark._savepoint.columns import array_of
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import (
@@ -44,50 +48,90 @@ class RowEncoder:
         Raises InvalidValueError where a key is null, and InvalidTypeError or InvalidValueError
         for what is no entry.
         """
-        encoder = self.task.encoder()
-        name = f"key of operator {self.uid!r}"
-        key_column = column_of_key_type(self.key_type)
-        readers = [(_user_key_reader(state), _value_reader(state)) for state in self.states]
+        task, encoder = self.task, self.task.encoder()
+        key_column = KeyColumn(self.key_type, task.states[0].key_serializer, task.max_parallelism)
+        by_column = [
+            StateEncoder(number, *state, task.allow_any_last_access)
+            for number, state in enumerate(zip(self.states, task.states))
+        ]
+        by_row = [(_user_key_reader(state), _value_reader(state)) for state in self.states]
         for batch in batches:
-            key_groups = batch.column(KEY_GROUP).to_pylist()
-            if None in key_groups:
-                raise InvalidValueError(
-                    f"{name} is null, on which Flink fails: filter such rows out first"
-                )
-            keys = values(name, batch.column(KEY), key_column)
-            _check_first(encoder, name, keys, key_groups)
-            starts = list(_starts(encoder, name, keys))
-            times = batch.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
-            for number, (state, read) in enumerate(zip(self.states, readers)):
-                rows = zip(key_groups, keys, starts, times, *(of(batch) for of in read))
-                entries = list(_entries(encoder, number, state, rows))
-                if entries:
-                    yield entry_batch(entries)
+            keys = _Keys(f"key of operator {self.uid!r}", self.key_type, encoder, batch)
+            keys.check(key_column)
+            encoded_keys = keys.encoded(key_column)
+            for number, (state, read) in enumerate(zip(self.states, by_row)):
+                try:
+                    encoded = by_column[number].entries(batch, encoded_keys)
+                    if encoded.num_rows:
+                        yield encoded
+                except UnwrittenError:
+                    times = batch.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
+                    of_keys = (keys.key_groups, keys.values, encoded_keys.to_pylist(), times)
+                    rows = zip(*of_keys, *(of(batch) for of in read))
+                    entries = list(_entries(encoder, number, state, rows))
+                    if entries:
+                        yield entry_batch(entries)
 
 
-def _check_first(
-    encoder: EntryEncoder, name: str, keys: Sequence[Any], key_groups: Sequence[int]
-) -> None:
-    """Compare what Spark found for the first key of a batch with what it is.
+class _Keys:
+    """The keys of a batch of rows, by column or else one by one; `name` is what errors say."""
 
-    All would take as long as the rest. A key that is another each time it is asked for is found.
-    """
-    for key, key_group in zip(keys[:1], key_groups):
-        computed = encoder.key_group(key)
+    def __init__(self, name: str, key_type: KeyType, encoder: EntryEncoder, batch: Any) -> None:
+        self._name = name
+        self._column = column_of_key_type(key_type)
+        self._encoder = encoder
+        self._batch = batch
+
+    @cached_property
+    def key_groups(self) -> list[int]:
+        """The key groups, as Spark computed them."""
+        key_groups: list[int] = self._batch.column(KEY_GROUP).to_pylist()
+        return key_groups
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """The keys."""
+        return values(self._name, self._batch.column(KEY), self._column)
+
+    def check(self, key_column: KeyColumn) -> None:
+        """Refuse nulls, and keys that are others each time that they are asked for.
+
+        What Spark computed of the keys is compared with what they are: of those that are hashed
+        one by one with the first, as all would take as long as the rest.
+        """
+        if self._batch.column(KEY_GROUP).null_count:
+            raise InvalidValueError(
+                f"{self._name} is null, on which Flink fails: filter such rows out first"
+            )
+        row = 0
+        with suppress(UnwrittenError):
+            computed_of_all = key_column.key_groups(self._batch.column(KEY))
+            is_other = computed_of_all != self._batch.column(KEY_GROUP).to_numpy()
+            if not is_other.any():
+                return
+            row = int(is_other.argmax())
+        if not self.values:
+            return
+        key, key_group = self.values[row], self.key_groups[row]
+        computed = self._encoder.key_group(key)
         if computed != key_group:
             raise InvalidValueError(
-                f"{name} must be the same each time, got key group {key_group} and then "
+                f"{self._name} must be the same each time, got key group {key_group} and then "
                 f"{show(key)} of key group {computed}: save the DataFrame first"
             )
 
-
-def _starts(encoder: EntryEncoder, name: str, keys: Sequence[Any]) -> Iterator[bytes]:
-    """Yield the bytes of the keys, with which those of the entries' keys start."""
-    for key in keys:
+    def encoded(self, key_column: KeyColumn) -> Any:
+        """Return the bytes of the keys, with which those of the entries' keys start."""
         try:
-            yield encoder.encode_key(key)
+            return key_column.encoded(self._batch.column(KEY))
+        except UnwrittenError:
+            return bytes_array(map(self._encode, self.values))
+
+    def _encode(self, key: Any) -> bytes:
+        try:
+            return self._encoder.encode_key(key)
         except KeyGroupsError as error:
-            raise type(error)(f"{name}, {show(key)}: {error}") from None
+            raise type(error)(f"{self._name}, {show(key)}: {error}") from None
 
 
 def _user_key_reader(state: StateColumns) -> Callable[[Any], Iterable[Any]]:

@@ -29,7 +29,7 @@ from keygroups.spark._savepoint.column_types import (
 )
 from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
-from keygroups.spark.dataframe import key_group_column, key_tree
+from keygroups.spark.dataframe import check_deterministic, key_group_column, key_tree
 from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
 
@@ -63,9 +63,11 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
     """Return the columns that the states of an operator are made from.
 
     Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError where a column does not
-    hold its type.
+    hold its type, or the key is not deterministic.
     """
-    key = _key_column(key_tree(df, keyed.key), keyed.key_type)
+    tree = key_tree(df, keyed.key)
+    key = _key_column(tree, keyed.key_type)
+    check_deterministic(df, tree)
     key_group = key_group_column(df, keyed.key, max_parallelism, keyed.key_type)
     last_access = F.lit(None).cast("bigint") if keyed.ttl is None else _millis(df, keyed.ttl)
     columns = [key_group, key, last_access]

@@ -1,0 +1,575 @@
+"""Entries made of whole columns, against those made one by one; no Spark runs.
+
+What is made one by one has the bytes of Flink: its serializers are held to those.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selections import first_by_default
+
+from keygroups import InvalidValueError, KeyGroupsError, assign_to_key_group
+from keygroups.savepoint import (
+    ListStateDescriptor,
+    MapStateDescriptor,
+    OperatorWriter,
+    SavepointWriter,
+    Serializer,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from keygroups.savepoint._state.entry_encoder import EncodedEntry, joined_lists
+from keygroups.savepoint._state.new_states import NewState
+from keygroups.state_keys import VOID_NAMESPACE, serializer_of
+from keygroups.types import (
+    BIG_DEC,
+    BOOLEAN,
+    BYTE,
+    CHAR,
+    DOUBLE,
+    FLOAT,
+    INSTANT,
+    INT,
+    LIST,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LONG,
+    ROW,
+    SHORT,
+    STRING,
+    TUPLE,
+    KeyType,
+)
+
+pa: Any = pytest.importorskip("pyarrow")
+pytest.importorskip("pyspark")
+
+from keygroups._serializers import value_types  # noqa: E402
+from keygroups._serializers.jvm.time import (  # noqa: E402
+    DateSerializer,
+    SqlTimestampSerializer,
+)
+from keygroups._serializers.scalars import BYTES, SQL_STRING  # noqa: E402
+from keygroups.spark._savepoint import (  # noqa: E402
+    column_encoder,
+    entry_row_encoder,
+    row_encoder,
+)
+from keygroups.spark._savepoint.column_writers import (  # noqa: E402
+    UnwrittenError,
+    column_writer,
+)
+from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch  # noqa: E402
+from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder  # noqa: E402
+from keygroups.spark._savepoint.entry_rows import Place  # noqa: E402
+from keygroups.spark._savepoint.row_encoder import RowEncoder  # noqa: E402
+from keygroups.spark._savepoint.state_columns import StateColumns  # noqa: E402
+
+Type = KeyType | Serializer
+EPOCH = dt.datetime(1970, 1, 1)
+UTC = dt.timezone.utc
+TEXTS = [
+    *("", "a", "ann", "\0", "\x7f", "\x80", "\u00e9", "\u07ff\u0800", "\u3fff\u4000", "\uffff"),
+    *("\U0001f600", "x\U0010ffff\u6771y", "x" * 126, "x" * 127, "\u00e9" * 126, "y" * 16_383),
+]
+NAN = float("nan")
+
+
+def arrow_type(of: Type) -> Any:
+    """Return the type in which Spark sends the values of a type."""
+    if isinstance(of, (TUPLE, ROW)):
+        return pa.struct([(f"f{n}", arrow_type(field)) for n, field in enumerate(of.fields)])
+    if isinstance(of, LIST):
+        return pa.list_(arrow_type(of.element))
+    return ARROW[of]
+
+
+ARROW: dict[Type, Any] = {
+    BOOLEAN: pa.bool_(),
+    BYTE: pa.int8(),
+    SHORT: pa.int16(),
+    INT: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    STRING: pa.string(),
+    LOCAL_DATE: pa.date32(),
+    LOCAL_DATE_TIME: pa.timestamp("us"),
+    INSTANT: pa.timestamp("us", tz="America/Los_Angeles"),
+    BIG_DEC: pa.decimal128(38, 2),
+    BYTES: pa.binary(),
+    SQL_STRING: pa.string(),
+    DateSerializer(): pa.timestamp("us", tz="UTC"),
+    SqlTimestampSerializer(): pa.timestamp("us", tz="UTC"),
+    value_types.LongValueSerializer(): pa.int64(),
+    value_types.DoubleValueSerializer(): pa.float64(),
+}
+MOMENTS = [
+    EPOCH,
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    dt.datetime(1, 1, 3),
+    dt.datetime(9999, 12, 29, 23, 59, 59, 999_999),
+    dt.datetime(2024, 2, 29, 12, 34, 56, 789_012),
+]
+INSTANTS = [moment.replace(tzinfo=UTC) for moment in MOMENTS]
+VALUES: dict[Type, list[Any]] = {
+    BOOLEAN: [False, True],
+    BYTE: [0, 1, -1, 127, -128],
+    SHORT: [0, 1, -1, 2**15 - 1, -(2**15)],
+    INT: [0, 1, -1, 2**31 - 1, -(2**31)],
+    LONG: [0, 1, -1, 2**31, 2**63 - 1, -(2**63)],
+    FLOAT: [0.0, -0.0, 1.5, float("inf"), NAN, 2.0**-149, -(2.0**127)],
+    DOUBLE: [0.0, -0.0, 0.1, float("-inf"), NAN, 5e-324, -1e300],
+    STRING: TEXTS,
+    LOCAL_DATE: [moment.date() for moment in MOMENTS],
+    LOCAL_DATE_TIME: MOMENTS,
+    INSTANT: INSTANTS,
+    BIG_DEC: [
+        Decimal(sign * number).scaleb(-2)
+        for power in (0, 7, 8, 15, 16, 31, 32, 55, 56, 62, 63)
+        for number in (2**power - 1, 2**power, 10)
+        for sign in (1, -1)
+        if sign * number < 2**63
+    ],
+    BYTES: [b"", b"\xff", bytes(300)],
+    SQL_STRING: TEXTS,
+    DateSerializer(): [
+        one.replace(microsecond=one.microsecond // 1000 * 1000) for one in INSTANTS
+    ],
+    SqlTimestampSerializer(): INSTANTS,
+    value_types.LongValueSerializer(): [0, -(2**63)],
+    value_types.DoubleValueSerializer(): [-0.0, NAN],
+    TUPLE(STRING, LONG): [(None, 0), *((text, len(text)) for text in TEXTS)],
+    TUPLE(BIG_DEC, STRING): [(None, "a"), (Decimal("-1.50"), None)],
+    TUPLE(LOCAL_DATE, LOCAL_DATE_TIME, INSTANT): [
+        (None, None, None),
+        *((moment.date(), moment, moment.replace(tzinfo=UTC)) for moment in MOMENTS),
+    ],
+    TUPLE(TUPLE(INT, ROW(STRING)), BOOLEAN): [((7, ("x",)), True), ((-7, (None,)), False)],
+    ROW(INT, STRING, DOUBLE): [(1, "a", 0.5), (None, "\u00e9", None), (None, None, None)],
+    ROW(*[INT] * 13): [
+        tuple(None if n % 3 == rest else n for n in range(13)) for rest in range(4)
+    ],
+    LIST(STRING): [[], TEXTS, ["a"]],
+    LIST(LIST(TUPLE(INT, STRING))): [[[], [(1, None), (2, "b")]], []],
+}
+
+
+@pytest.mark.parametrize("of", VALUES, ids=str)
+def test_a_column_has_the_bytes_of_its_values(of: Type) -> None:
+    """As they are, with others before and behind, and none at all."""
+    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    assert serializer.write is not None
+    values = VALUES[of]
+    expected = [serializer.write(value) for value in values]
+    writer = column_writer(of)
+    assert writer is not None
+    array = pa.array(values, arrow_type(of))
+    assert writer.write(array).to_pylist() == expected
+    assert writer.write(array.slice(1)).to_pylist() == expected[1:]
+    assert writer.write(array.slice(0, 1)).to_pylist() == expected[:1]
+    assert writer.write(array.slice(0, 0)).to_pylist() == []
+
+
+LEFT: dict[str, tuple[Type, Any]] = {
+    "text that begins within a character": (
+        STRING,
+        pa.array([b"\xc3", b"\xa9"], pa.binary()),
+    ),
+    "no UTF-8": (STRING, pa.array([b"a\xff"], pa.binary())),
+    "half of a surrogate pair": (STRING, pa.array([b"\xed\xa0\x80"], pa.binary())),
+    "no UTF-8 in text of SQL": (SQL_STRING, pa.array([b"\xff"], pa.binary())),
+    "a year before 1": (LOCAL_DATE, pa.array([-719_163], pa.int32()).cast(pa.date32())),
+    "a year after 9999": (LOCAL_DATE, pa.array([2_932_897], pa.int32()).cast(pa.date32())),
+    "a moment after the year 9999": (INSTANT, pa.array([2**62], pa.timestamp("us", tz="UTC"))),
+    "a part of a millisecond": (DateSerializer(), pa.array([1], pa.timestamp("us", tz="UTC"))),
+    "a decimal that takes more than a long": (
+        BIG_DEC,
+        pa.array([Decimal(2**63), Decimal(-(2**63) - 1)], pa.decimal128(38, 0)),
+    ),
+    "a null element": (LIST(STRING), pa.array([["a", None]])),
+    "a null field": (
+        TUPLE(INT),
+        pa.array([(None,)], pa.struct([("f0", pa.int32())])),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_what_is_refused_is_left_to_the_serializer(case: str) -> None:
+    of, array = LEFT[case]
+    writer = column_writer(of)
+    assert writer is not None
+    with pytest.raises(UnwrittenError):
+        writer.write(array)
+
+
+@pytest.mark.parametrize(
+    "of", [serializer_of(BIG_DEC), CHAR, TUPLE(INT, CHAR), serializer_of(ROW(INT))], ids=str
+)
+def test_a_type_without_a_writer(of: Type) -> None:
+    assert column_writer(of) is None
+
+
+# --- rows -------------------------------------------------------------------------------
+
+
+def operator_of(
+    folder: Path,
+    key_type: KeyType,
+    states: list[NewState],
+    parallelism: int = 1,
+    groups: int = 128,
+) -> OperatorWriter:
+    writer = SavepointWriter(folder / "s")
+    return writer.add_operator("by-key", key_type, states, groups, parallelism)
+
+
+def batch_of(
+    key_type: KeyType, keys: list[Any], groups: int, *columns: Any, last_access: Any = None
+) -> Any:
+    key_groups = [None if k is None else assign_to_key_group(k, groups, key_type) for k in keys]
+    times = pa.nulls(len(keys), pa.int64()) if last_access is None else last_access
+    arrays = [pa.array(key_groups, pa.int32()), pa.array(keys, arrow_type(key_type)), times]
+    arrays += columns
+    return pa.RecordBatch.from_arrays(arrays, [f"c{n}" for n in range(len(arrays))])
+
+
+def outcome(encode: Callable[[Iterable[Any]], Iterator[Any]], batch: Any) -> Any:
+    """Return the entries of a batch, or why there are none."""
+    try:
+        return [
+            EncodedEntry(*row)
+            for entries in encode([batch])
+            for row in zip(*(column.to_pylist() for column in entries.columns))
+        ]
+    except KeyGroupsError as error:
+        return type(error), str(error)
+
+
+def both(
+    monkeypatch: pytest.MonkeyPatch, encode: RowEncoder, batch: Any, *, is_column_wise: bool = True
+) -> tuple[Any, Any]:
+    """Return what comes of a batch by columns, and what row by row."""
+    rows = []
+    entries = row_encoder._entries
+
+    def counted(*arguments: Any) -> Iterator[EncodedEntry]:
+        for entry in entries(*arguments):
+            rows.append(entry)
+            yield entry
+
+    def refuse(*_: object) -> None:
+        raise UnwrittenError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(row_encoder, "_entries", counted)
+        by_columns = outcome(encode, batch)
+        assert not (is_column_wise and rows)
+        patch.setattr(column_encoder, "column_writer", lambda _: None)
+        by_rows = outcome(encode, batch)
+        assert rows or not isinstance(by_rows, list)
+    return by_columns, by_rows
+
+
+@pytest.mark.parametrize(
+    "key_type",
+    first_by_default(2, [key for key in reversed(VALUES) if isinstance(key, KeyType)]),
+    ids=repr,
+)
+def test_rows_make_the_same_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key_type: KeyType
+) -> None:
+    """Of each type as a key, a value, an element, a list and a user key, with nulls between."""
+    values = VALUES[key_type]
+    keys = [value for value in values for _ in range(3)]
+    some = [value if n % 3 else None for n, value in enumerate(keys)]
+    lists = [[value] * (n % 3) if n % 4 else None for n, value in enumerate(keys)]
+    array, optional = pa.array(keys, arrow_type(key_type)), pa.array(some, arrow_type(key_type))
+    listed = pa.array(lists, pa.list_(arrow_type(key_type)))
+    states = {
+        "value": ValueStateDescriptor("value", key_type),
+        "list": ListStateDescriptor("list", key_type),
+        "element": ListStateDescriptor("element", key_type),
+        "map": MapStateDescriptor("map", key_type, key_type),
+        "sparse map": MapStateDescriptor("sparse map", key_type, STRING),
+    }
+    columns = (
+        StateColumns("value", 4, key_type),
+        StateColumns("list", 5, key_type, is_array=True),
+        StateColumns("element", 4, key_type, is_element=True),
+        StateColumns("map", 3, key_type, 3, key_type),
+        StateColumns("sparse map", 6, STRING, 4, key_type),
+    )
+    operator = operator_of(tmp_path, key_type, [*states.values()], groups=200)
+    encode = RowEncoder("by-key", operator.task(0), key_type, False, columns)
+    names = pa.array([None if n % 3 != 1 else "x" for n in range(len(keys))])
+    batch = batch_of(key_type, keys, 200, array, optional, listed, names)
+    by_columns, by_rows = both(monkeypatch, encode, batch)
+    assert by_columns == by_rows
+    assert {entry.state for entry in by_columns} == set(range(5))
+
+
+@pytest.mark.parametrize("allow", [False, True])
+def test_rows_with_times_make_the_same_entries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allow: bool
+) -> None:
+    states = [
+        ValueStateDescriptor("value", LONG, has_ttl=True),
+        ListStateDescriptor("list", STRING, has_ttl=True),
+        ListStateDescriptor("element", STRING, has_ttl=True),
+        MapStateDescriptor("map", STRING, LONG, has_ttl=True),
+    ]
+    columns = (
+        StateColumns("value", 3, LONG),
+        StateColumns("list", 5, STRING, is_array=True),
+        StateColumns("element", 4, STRING, is_element=True),
+        StateColumns("map", 3, LONG, 4, STRING),
+    )
+    writer = SavepointWriter(tmp_path / "s")
+    operator = writer.add_operator("by-key", STRING, states, 128, 1, allow_any_last_access=allow)
+    encode = RowEncoder("by-key", operator.task(0), STRING, True, columns)
+    start = -5 if allow else 1_700_000_000_000
+    batch = batch_of(
+        *(STRING, TEXTS, 128, pa.array(range(len(TEXTS))), pa.array(TEXTS)),
+        pa.array([[text, "b"] for text in TEXTS]),
+        last_access=pa.array(range(start, start + len(TEXTS))),
+    )
+    by_columns, by_rows = both(monkeypatch, encode, batch)
+    assert by_columns == by_rows
+    assert len(by_columns) == 4 * len(TEXTS)
+
+
+def refused_batches() -> dict[str, tuple[bool, Any]]:
+    """Return batches with something to refuse, and whether they have times."""
+    keys, last = ["a", "b"], pa.array([1_700_000_000_000] * 2)
+    text = pa.array(["x", "y"])
+    numbers = pa.array([1, 2])
+
+    def batch(**changed: Any) -> Any:
+        of = {"keys": keys, "value": text, "user_key": numbers, "listed": pa.array([["x"]] * 2)}
+        of |= changed
+        last_access = of.pop("last_access", last)
+        keys_of = of.pop("keys")
+        return batch_of(STRING, keys_of, 128, *of.values(), last_access=last_access)
+
+    other = batch()
+    return {
+        "null key": (False, batch(keys=["a", None])),
+        "key of another key group": (
+            False,
+            other.set_column(0, "c0", pa.array([other.column(0)[0].as_py(), 5], pa.int32())),
+        ),
+        "no UTF-8": (False, batch(value=pa.array([b"x", b"\xff"]).view(pa.string()))),
+        "no UTF-8 in a user key": (False, batch(value=pa.array([b"\xff"] * 2).view(pa.string()))),
+        "null user key": (False, batch(user_key=pa.array([1, None]))),
+        "null element": (False, batch(listed=pa.array([["x", None], ["y"]]))),
+        "no last access": (True, batch(last_access=pa.array([1_700_000_000_000, None]))),
+        "seconds": (True, batch(last_access=pa.array([1_700_000_000_000, 1_700_000_000]))),
+        "microseconds": (True, batch(last_access=pa.array([1_700_000_000_000, 2**60]))),
+        "null value in a map": (True, batch(value=pa.array(["x", None]))),
+    }
+
+
+@pytest.mark.parametrize("case", refused_batches())
+def test_rows_that_are_refused_are_refused_in_the_same_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    has_ttl, batch = refused_batches()[case]
+    states: list[NewState] = [
+        MapStateDescriptor("map", LONG, STRING, has_ttl=has_ttl),
+        ListStateDescriptor("list", STRING, has_ttl=has_ttl),
+    ]
+    columns = (
+        StateColumns("map", 3, STRING, 4, LONG),
+        StateColumns("list", 5, STRING, is_array=True),
+    )
+    operator = operator_of(tmp_path, STRING, states)
+    encode = RowEncoder("by-key", operator.task(0), STRING, has_ttl, columns)
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: 1_800_000_000.0)
+        by_columns = outcome(encode, batch)
+        patch.setattr(column_encoder, "column_writer", lambda _: None)
+        by_rows = outcome(encode, batch)
+    if case == "key of another key group":  # which is not looked for row by row
+        assert by_columns[1].startswith("key of operator 'by-key' must be the same each time")
+    else:
+        assert by_columns == by_rows
+        assert by_columns[0] is InvalidValueError or "null value in a map" in case
+
+
+# --- files ------------------------------------------------------------------------------
+
+
+def batches_of(entries: Sequence[EncodedEntry], sizes: Iterable[int]) -> Iterator[Any]:
+    rest = iter(entries)
+    for size in [*sizes, len(entries)]:
+        if batch := list(islice(rest, size)):
+            yield entry_batch(batch)
+
+
+def written(
+    folder: Path, write: Callable[[OperatorWriter], Any], groups: int = 128
+) -> tuple[Any, ...]:
+    """Return key groups, offsets, bytes and counts of the file that a function writes."""
+    states: list[NewState] = [ValueStateDescriptor("n", LONG)]
+    states += [ListStateDescriptor(name, LONG) for name in ("a", "b")]
+    folder.mkdir()
+    with SavepointWriter(folder / "s") as writer:
+        operator = writer.add_operator("by-key", STRING, states, groups, 1)
+        file = write(operator)
+        operator.add(file)
+    handle = file.handle
+    data = (folder / "s" / handle.stream.path).read_bytes()
+    return handle.key_groups, handle.offsets, data, dict(file.entries), dict(file.bytes)
+
+
+def by_file_writer(
+    entries: Sequence[EncodedEntry], sizes: Iterable[int], elements_of: frozenset[int]
+) -> Callable[[OperatorWriter], Any]:
+    def write(operator: OperatorWriter) -> Any:
+        empty = pa.RecordBatch.from_arrays([[]] * 4, EncodedEntry._fields)
+        [result] = FileWriter((operator.task(0),), elements_of)(
+            [empty, *batches_of(entries, sizes)]
+        )
+        return pickle.loads(result.column(0)[0].as_py())
+
+    return write
+
+
+def random_entries(rng: random.Random, groups: int) -> list[EncodedEntry]:
+    """Return sorted entries: of the LIST states 1 and 2, some keys have several."""
+    entries = []
+    for _ in range(rng.randrange(1, 60)):
+        key = bytes(rng.choices(b"\0\1ab\xff", k=rng.randrange(1, 4)))
+        key_group, state = rng.choice([0, groups // 2, groups - 1]), rng.randrange(3)
+        for _ in range(rng.choice([1, 1, 2, 40]) if state else 1):
+            entries.append(EncodedEntry(key_group, state, key, rng.randbytes(rng.randrange(9))))
+    unique = {entry[:3]: entry for entry in entries if not entry.state}
+    return sorted([*unique.values(), *(entry for entry in entries if entry.state)])
+
+
+@pytest.mark.parametrize("seed", first_by_default(4, range(500)))
+def test_batches_of_entries_make_the_same_file(tmp_path: Path, seed: int) -> None:
+    """However they are cut: keys and lists go on over the ends of batches."""
+    rng = random.Random(seed)
+    groups = (128, 129, 2, 32768)[seed % 4]
+    entries, elements_of = random_entries(rng, groups), frozenset({1, 2})
+    sizes: list[int] = []
+    while sum(sizes) < len(entries):
+        sizes.append(rng.choice([1, 2, 9, 99]))
+    alone = written(
+        tmp_path / "alone",
+        lambda operator: operator.task(0).write(joined_lists(entries, elements_of)),
+        groups,
+    )
+    batches = by_file_writer(entries, sizes, elements_of)
+    assert written(tmp_path / "batches", batches, groups) == alone
+
+
+ENTRIES = [EncodedEntry(5, 0, b"\2a\0", bytes(8)), EncodedEntry(5, 0, b"\2b\0", bytes(8))]
+
+
+@pytest.mark.parametrize("sizes", [[], [1, 1], [2], [3]])
+def test_a_key_that_comes_twice_is_named(tmp_path: Path, sizes: list[int]) -> None:
+    entries = [*ENTRIES, EncodedEntry(5, 0, b"\2b\0", b"another.")]
+    with pytest.raises(InvalidValueError, match="once, got key 'b' in state 'n' twice"):
+        written(tmp_path / "s", by_file_writer(entries, sizes, frozenset({1})))
+
+
+def test_the_same_key_in_another_state_or_key_group_is_another(tmp_path: Path) -> None:
+    entries = [
+        EncodedEntry(key_group, state, b"\2a\0", bytes(8))
+        for key_group in (5, 6)
+        for state in range(3)
+    ]
+    alone = written(tmp_path / "alone", lambda operator: operator.task(0).write(entries))
+    for sizes in ([], [1] * 6, [2, 2]):
+        path = tmp_path / f"{len(sizes)}"
+        assert written(path, by_file_writer(entries, sizes, frozenset({1}))) == alone
+
+
+def test_entries_out_of_order_are_refused(tmp_path: Path) -> None:
+    entries = [ENTRIES[0]._replace(key_group=9), ENTRIES[1]]
+    with pytest.raises(InvalidValueError, match="come in order, got 5 after 9"):
+        written(tmp_path / "s", by_file_writer(entries, [], frozenset()))
+
+
+# --- rows as read_keyed_state gives them --------------------------------------------------
+
+
+def rows_of_state(state: StateDescriptor, **arrays: Any) -> tuple[EntryRowEncoder, Any]:
+    """Return an encoder of a state's rows, and a batch of them."""
+    names = pa.array([state.name] * len(arrays["key"]))
+    places = {name: Place(n, None) for n, name in enumerate(arrays, 1) if name != "last_access"}
+    encode = EntryRowEncoder((state,), 129, False, ("state", *arrays), {state.name: places})
+    return encode, pa.RecordBatch.from_arrays([names, *arrays.values()], ["state", *arrays])
+
+
+@pytest.mark.parametrize(
+    "of",
+    first_by_default(2, [of for of in VALUES if not re.search("ROW|BIG_DEC", str(of))]),
+    ids=str,
+)
+def test_rows_that_were_read_make_the_same_entries(
+    monkeypatch: pytest.MonkeyPatch, of: Type
+) -> None:
+    """Of each type as a key, a value, an element and a user key."""
+    serializer = of if isinstance(of, Serializer) else serializer_of(of)
+    values, key = pa.array(VALUES[of], arrow_type(of)), serializer
+    keys = values
+    if serializer.key_type is None:
+        key, keys = serializer_of(LONG), pa.array(range(len(values)))
+    lists = pa.array([[value] * 2 for value in VALUES[of]], pa.list_(arrow_type(of)))
+    times = pa.array([1_700_000_000_000] * len(values))
+    for kind, has_ttl, arrays in (
+        ("VALUE", False, {"value": values}),
+        ("REDUCING", True, {"value": values, "last_access": times}),
+        ("LIST", False, {"value": lists}),
+        ("MAP", True, {"user_key": values, "value": values, "last_access": times}),
+    ):
+        user_key = serializer if kind == "MAP" else None
+        state = StateDescriptor("s", kind, key, VOID_NAMESPACE, serializer, user_key, has_ttl)
+        encode, batch = rows_of_state(state, key=keys, **arrays)
+        with monkeypatch.context() as patch:
+            patch.setattr(entry_row_encoder, "entry_batch", None)  # which is not called
+            by_columns = outcome(encode, batch)
+        with monkeypatch.context() as patch:
+            patch.setattr(column_encoder, "column_writer", lambda _: None)
+            by_rows = outcome(encode, batch)
+        assert by_columns == by_rows
+        assert len(by_columns) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arrays", "message"),
+    [
+        ("VALUE", {"value": [1, None]}, "'b': value of VALUE state 's' must not be None"),
+        ("LIST", {"value": [[1], []]}, "'b': value of LIST state 's' must have elements"),
+        ("MAP", {"user_key": [1, None], "value": [1, None]}, "'b': .* must not be None"),
+    ],
+)
+def test_a_row_that_was_read_and_is_no_entry_is_refused(
+    kind: str, arrays: dict[str, Any], message: str
+) -> None:
+    """Where the rows of a DataFrame of the user's may be without one."""
+    longs = serializer_of(LONG)
+    user_key = longs if kind == "MAP" else None
+    key = serializer_of(STRING)
+    state = StateDescriptor("s", kind, key, VOID_NAMESPACE, longs, user_key)
+    of = pa.list_(pa.int64()) if kind == "LIST" else pa.int64()
+    encode, batch = rows_of_state(
+        state, key=pa.array(["a", "b"]), **{name: pa.array(v, of) for name, v in arrays.items()}
+    )
+    with pytest.raises(InvalidValueError, match=message):
+        list(encode([batch]))
