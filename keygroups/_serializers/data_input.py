@@ -82,7 +82,8 @@ class Cursor:
 
     def u8(self) -> int:
         """Read one byte."""
-        return self.data[self.skip(1)]
+        start = self.skip(1)  # before `data`, which may only then be there
+        return self.data[start]
 
     def bool(self) -> bool:
         """Read a byte that is 0 or 1."""
@@ -94,15 +95,18 @@ class Cursor:
 
     def u16(self) -> int:
         """Read an unsigned short."""
-        return int(_u16(self.data, self.skip(2))[0])
+        start = self.skip(2)
+        return int(_u16(self.data, start)[0])
 
     def i32(self) -> int:
         """Read an int."""
-        return int(_i32(self.data, self.skip(4))[0])
+        start = self.skip(4)
+        return int(_i32(self.data, start)[0])
 
     def i64(self) -> int:
         """Read a long."""
-        return int(_i64(self.data, self.skip(8))[0])
+        start = self.skip(8)
+        return int(_i64(self.data, start)[0])
 
     def longs(self, count: int) -> tuple[int, ...]:
         """Read so many longs."""

@@ -458,7 +458,9 @@ def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str
                 for key_group in (start, end - 1)
             )
             # The first key group of each subtask behind the first one.
-            bounds = [-(-subtask * groups // parallelism) for subtask in range(first + 1, last + 1)]
+            bounds = [
+                -(-subtask * groups // parallelism) for subtask in range(first + 1, last + 1)
+            ]
             for subtask, (low, high) in enumerate(pairwise([start, *bounds, end]), first):
                 per_subtask[subtask] += sum(sizes[low - start : high - start])
         in_use += len(used)

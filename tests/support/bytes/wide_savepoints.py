@@ -23,7 +23,7 @@ from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import STRING
 
 STATES = ("visits", "count", "label", "_timer_state/event_user-timers")
-_COUNT = (1).to_bytes(2, "big")  # the number of that state
+_COUNT = 1  # the number of that state
 
 
 class Shape(NamedTuple):
@@ -56,12 +56,12 @@ def key_groups(form: str, max_parallelism: int) -> list[bytes]:
         text = bytes([len(key) + 1]) + key.encode()
         if form == "native":
             empty = [sb.i16(number) + sb.i32(0) for number in range(len(STATES))]
-            empty[1] = _COUNT + sb.i32(1) + b"\0" + text + sb.i64(5)
+            empty[_COUNT] = sb.i16(_COUNT) + sb.i32(1) + b"\0" + text + sb.i64(5)
             made.append(sb.i32(key_group) + b"".join(empty))
         else:
             prefix = key_group_prefix(key_group, max_parallelism)
             entry = prefix + text + b"\0", sb.i64(5)
-            made.append(_COUNT + sb.canonical_key_group([(1, [entry])]))
+            made.append(sb.canonical_key_group([(_COUNT, [entry])]))
     return made
 
 
@@ -98,7 +98,10 @@ def _subtasks(folder: Path, shape: Shape, operator: int) -> Iterator[bytes]:
         name = f"{operator:03d}-{index:05d}"
         if shape.form == "rocksdb":
             tables = [
-                (f"{number:06d}.sst", sb.absolute(f"s3://bucket/job/shared/{name}-{number}", 10**6))
+                (
+                    f"{number:06d}.sst",
+                    sb.absolute(f"s3://bucket/job/shared/{name}-{number}", 10**6),
+                )
                 for number in range(shape.files)
             ]
             yield sb.subtask(
