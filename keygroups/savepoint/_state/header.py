@@ -102,7 +102,7 @@ class KeyedHeader:
 
 
 class _HeaderBytes(NamedTuple):
-    """What a header is read from. Which of several files with the same bytes makes no difference."""
+    """What a header is read from; which of several files with the same bytes is no difference."""
 
     data: bytes
     context: ReadingContext

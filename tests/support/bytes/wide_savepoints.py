@@ -48,7 +48,7 @@ def header() -> bytes:
     return fewer_states(content(written, handle.stream)[: header_size(handle)], STATES)
 
 
-@lru_cache(1)
+@lru_cache(4)
 def key_groups(form: str, max_parallelism: int) -> list[bytes]:
     """The bytes of each key group."""
     made = []
@@ -97,11 +97,9 @@ def _subtasks(folder: Path, shape: Shape, operator: int) -> Iterator[bytes]:
         first, count = groups.start_key_group, len(groups)
         name = f"{operator:03d}-{index:05d}"
         if shape.form == "rocksdb":
+            path = f"s3://bucket/job/shared/{name}"
             tables = [
-                (
-                    f"{number:06d}.sst",
-                    sb.absolute(f"s3://bucket/job/shared/{name}-{number}", 10**6),
-                )
+                (f"{number:06d}.sst", sb.absolute(f"{path}-{number}", 1_000_000))
                 for number in range(shape.files)
             ]
             yield sb.subtask(
@@ -125,6 +123,6 @@ def _subtasks(folder: Path, shape: Shape, operator: int) -> Iterator[bytes]:
 
 
 def _operator_state(name: str) -> bytes:
-    """A list, a union and a broadcast state with a few elements each, of which there is no file."""
+    """A list, a union and a broadcast state, of which there is no file."""
     states = [("list", 0, range(100, 132)), ("union", 1, range(200, 232)), ("rules", 2, [300])]
     return sb.operator_state(states, sb.relative(name, 1_000))
