@@ -47,13 +47,13 @@ def show(folder: Path) -> str:
     return str(read(folder))
 
 
-def key_group_bytes(folder: Path) -> list[object]:
-    return [operator.key_group_bytes() for operator in read(folder).operators]
+def key_group_bytes(folder: Path) -> float:
+    return sum(operator.key_group_bytes().total for operator in read(folder).operators)
 
 
-def per_subtask(folder: Path) -> list[object]:
+def per_subtask(folder: Path) -> list[float]:
     return [
-        operator.key_group_bytes().per_subtask(operator.parallelism)
+        max(operator.key_group_bytes().per_subtask(operator.parallelism))
         for operator in read(folder).operators
     ]
 
@@ -90,7 +90,8 @@ def report(folder: Path) -> list[str]:
 def change_plan(folder: Path) -> object:
     savepoint = read(folder)
     groups = min(operator.max_parallelism for operator in savepoint.operators)
-    return SavepointRewriter(savepoint, f"{folder}-new", groups // 2 or 1, parallelism=1)
+    parallelism = max(operator.parallelism for operator in savepoint.operators)
+    return SavepointRewriter(savepoint, f"{folder}-new", max(groups // 2, parallelism))
 
 
 def run_command(folder: Path) -> int:

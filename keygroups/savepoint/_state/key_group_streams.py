@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
+from itertools import compress, islice
 from operator import sub
 from typing import ClassVar
 
@@ -48,11 +48,10 @@ def key_group_spans(handle: KeyGroupsHandle) -> Iterator[tuple[int, int, int]]:
     Flink: FullSnapshotAsyncWriter.writeKVStateData,
     KeyedStateCheckpointOutputStream.NO_OFFSET_SET.
     """
-    nothing, offsets = _nothing(handle), handle.offsets
-    starts = [offset for offset in offsets if offset != nothing]
-    key_groups = (
-        key_group for key_group, offset in zip(handle.key_groups, offsets) if offset != nothing
-    )
+    offsets = handle.offsets
+    has_bytes = _nothing(handle).__ne__
+    starts = [*filter(has_bytes, offsets)]
+    key_groups = compress(handle.key_groups, map(has_bytes, offsets))
     return zip(key_groups, starts, [*starts[1:], handle.stream.size])
 
 
@@ -63,10 +62,8 @@ def _nothing(handle: KeyGroupsHandle) -> int:
 
 def header_size(handle: KeyGroupsHandle) -> int:
     """Return how many bytes there are for the header: those before the first key group."""
-    nothing = _nothing(handle)
-    return min(
-        (offset for offset in handle.offsets if offset != nothing), default=handle.stream.size
-    )
+    starts = filter(_nothing(handle).__ne__, handle.offsets)
+    return min(starts, default=handle.stream.size)
 
 
 class NotFramedError(SavepointError):
@@ -97,7 +94,7 @@ class OffsetFormat(Format):
         offsets, nothing = self._handle.offsets, _nothing(self._handle)
         starts = offsets
         if nothing in offsets:
-            starts = tuple(offset for offset in offsets if offset != nothing)
+            starts = tuple(filter(nothing.__ne__, offsets))
         if not starts:
             return
         empty = 0
