@@ -57,6 +57,9 @@ class KeyGroupRange:
 
     def __post_init__(self) -> None:
         last = UPPER_BOUND_MAX_PARALLELISM - 1
+        start, end = self.start_key_group, self.end_key_group
+        if type(start) is type(end) is int and 0 <= start <= end <= last:
+            return  # as almost always, and it is made for every subtask of a savepoint
         start = check_int("start_key_group", self.start_key_group, 0, last)
         end = check_int("end_key_group", self.end_key_group, start, last)
         object.__setattr__(self, "start_key_group", start)

@@ -24,7 +24,7 @@ from keygroups._checks import (
 from keygroups._show.plots import plot_bars, plot_heaviest
 from keygroups._show.tables import data_frame, html_table
 from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.key_group_range import subtask_starts
+from keygroups.key_group_range import KeyGroupRange, subtask_starts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -132,20 +132,17 @@ class KeyGroupLoad:
         if isinstance(weights, Mapping):
             weights = _in_order(groups, weights)
         # One more than there should be tells of too many, which may be endless.
-        given = zip(range(groups + 1), iterate("weights", "numbers", weights))
-        checked = tuple(
-            [
-                weight if type(weight) is int and weight >= 0 else _check_weight(group, weight)
-                for group, weight in given
-            ]
-        )
+        checked = tuple(islice(iterate("weights", "numbers", weights), groups + 1))
+        is_int = set(map(type, checked)) == {int}
+        if not is_int or min(checked) < 0:
+            checked = tuple(_check_weight(group, weight) for group, weight in enumerate(checked))
+            is_int = set(map(type, checked)) == {int}
         if len(checked) != groups:
             got = len(checked) if len(checked) < groups else f"more than {groups}"
             raise InvalidValueError(
                 f"weights must be {groups} numbers, one per key group of max_parallelism, "
                 f"got {got}"
             )
-        is_int = set(map(type, checked)) == {int}
         scale, units = 1, checked
         if not is_int:
             # The denominators are powers of two, so the largest is a multiple of each.
@@ -205,6 +202,8 @@ class KeyGroupLoad:
         6
         """
         last = self.max_parallelism - 1
+        if isinstance(key_groups, KeyGroupRange) and key_groups.end_key_group <= last:
+            return self._weight_of([key_groups])
         groups: set[int] = set()
         for key_group in iterate("key_groups", "ints", key_groups):
             group = check_int("key group", key_group, 0, last)
@@ -212,6 +211,13 @@ class KeyGroupLoad:
                 raise InvalidValueError(f"key_groups must differ, got {group} twice")
             groups.add(group)
         return self._value(sum(self._sums[group + 1] - self._sums[group] for group in groups))
+
+    def _weight_of(self, ranges: Iterable[KeyGroupRange]) -> float:
+        """Return the weight of ranges of which each is within the load, and none in two."""
+        sums = self._sums
+        return self._value(
+            sum(sums[held.end_key_group + 1] - sums[held.start_key_group] for held in ranges)
+        )
 
     def per_subtask(self, parallelism: int) -> list[float]:
         """Return the weight that each subtask gets, from subtask 0.

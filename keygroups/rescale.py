@@ -142,7 +142,7 @@ class RescalePlan:
     @property
     def moved_share(self) -> float:
         """The share of the key groups that moves, 0.0 to 1.0."""
-        return len(self.moved_key_groups) / self.max_parallelism
+        return sum(map(len, self._moved())) / self.max_parallelism
 
     def moved_weight(self, load: KeyGroupLoad) -> float:
         """Return the weight of the key groups that move: records, bytes, whatever it counts.
@@ -160,7 +160,7 @@ class RescalePlan:
                 f"load must have max_parallelism {self.max_parallelism}, that of the plan, "
                 f"got {load.max_parallelism}"
             )
-        return load.weight_of(self.moved_key_groups)
+        return load._weight_of(self._moved())
 
     def compare_with_modulo(
         self,
@@ -243,7 +243,7 @@ class RescalePlan:
         return "\n".join([*lines, *table])
 
     def _title(self) -> str:
-        groups, moved = self.max_parallelism, len(self.moved_key_groups)
+        groups, moved = self.max_parallelism, sum(map(len, self._moved()))
         change = f"parallelism {self.old_parallelism} -> {self.new_parallelism}"
         moves = f"{moved} move ({moved / groups:.1%}), {groups - moved} stay"
         return f"{groups} key groups, {change}: {moves}"
@@ -270,6 +270,9 @@ class RescalePlan:
         bands = [(first, last + 1, moves) for _, _, first, last, moves in map(_cells, self)]
         sizes = (self.max_parallelism, self.old_parallelism, self.new_parallelism)
         return plot_bands(bands, *sizes, self._title(), weights, ax)
+
+    def _moved(self) -> Iterator[KeyGroupRange]:
+        return (piece.key_group_range for piece in self if piece.moves)
 
     def __iter__(self) -> Iterator[RescalePiece]:
         groups, old, new = self.max_parallelism, self.old_parallelism, self.new_parallelism

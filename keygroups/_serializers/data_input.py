@@ -57,16 +57,21 @@ class Cursor:
 
     def take(self, count: int) -> bytes:
         """Read so many bytes."""
-        if not 0 <= count <= self.left:
+        start = self.skip(count)
+        return self.data[start : self.pos]
+
+    def skip(self, count: int) -> int:
+        """Pass over so many bytes, and return where they start in `data`."""
+        start = self.pos
+        end = start + count
+        if not start <= end <= self._end:
             raise self.error(f"{count} bytes were to follow, and {self.left} are left")
-        self.pos += count
-        return self.data[self.pos - count : self.pos]
+        self.pos = end
+        return start
 
     def frame(self) -> Cursor:
         """Read past what is framed by its length, and return a cursor in it, on the same bytes."""
-        size = self.i32()
-        start = self.pos
-        self.take(size)
+        start = self.skip(self.i32())
         return self.within(start, self.pos)
 
     def within(self, start: int, end: int) -> Cursor:
@@ -77,7 +82,8 @@ class Cursor:
 
     def u8(self) -> int:
         """Read one byte."""
-        return self.take(1)[0]
+        start = self.skip(1)  # before `data`, which may only then be there
+        return self.data[start]
 
     def bool(self) -> bool:
         """Read a byte that is 0 or 1."""
@@ -89,19 +95,23 @@ class Cursor:
 
     def u16(self) -> int:
         """Read an unsigned short."""
-        return int(_u16(self.take(2))[0])
+        start = self.skip(2)
+        return int(_u16(self.data, start)[0])
 
     def i32(self) -> int:
         """Read an int."""
-        return int(_i32(self.take(4))[0])
+        start = self.skip(4)
+        return int(_i32(self.data, start)[0])
 
     def i64(self) -> int:
         """Read a long."""
-        return int(_i64(self.take(8))[0])
+        start = self.skip(8)
+        return int(_i64(self.data, start)[0])
 
     def longs(self, count: int) -> tuple[int, ...]:
         """Read so many longs."""
-        return struct.unpack(f">{count}q", self.take(8 * count if count >= 0 else count))
+        start = self.skip(8 * count if count >= 0 else count)
+        return struct.unpack_from(f">{count}q", self.data, start)
 
     def count(self, size: int = 1) -> int:
         """Read how many things follow, each of at least `size` bytes; no more than fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
@@ -15,7 +16,7 @@ i32 = struct.Struct(">i").pack
 i64 = struct.Struct(">q").pack
 
 
-def longs(numbers: tuple[int, ...]) -> bytes:
+def longs(numbers: Sequence[int]) -> bytes:
     """Return the bytes of some longs."""
     return struct.pack(f">{len(numbers)}q", *numbers)
 

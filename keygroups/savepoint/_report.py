@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import nlargest
 
 from keygroups._checks import check_class, check_int, check_str, iterate
 from keygroups.errors import printable
@@ -89,7 +90,7 @@ def _report(operator: Operator, parallelism: int | None, top: int) -> OperatorRe
     new = min(old + 1, groups) if parallelism is None else parallelism
     plan = RescalePlan(groups, old, new)  # checks the parallelism before anything is read
     load = operator.key_group_bytes()
-    heaviest = sorted(range(groups), key=lambda key_group: -load.weights[key_group])[:top]
+    heaviest = nlargest(top, range(groups), key=load.weights.__getitem__)
     rescale = RescaleReport(plan, load)
     try:
         keys = tuple(operator.key_sizes(top))

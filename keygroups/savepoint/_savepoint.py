@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from heapq import nlargest
-from itertools import groupby
+from itertools import compress, groupby, pairwise
+from operator import add
 from typing import Any, NamedTuple
 
 from keygroups._checks import check_int, check_str, iterate, show
@@ -140,14 +141,12 @@ class Operator:
         (compressed if they are); of RocksDB's files the entries are read and their sizes added.
         Raises SavepointError.
         """
-        return KeyGroupLoad(self.max_parallelism, self._key_group_sizes())
-
-    def _key_group_sizes(self) -> Counter[int]:
-        """Return how many bytes of keyed state each key group has that is not empty."""
-        sizes: Counter[int] = Counter()
+        weights = [0] * self.max_parallelism
         for task in self.tasks():
-            sizes.update(task.key_group_sizes())
-        return sizes
+            for start, sizes in task.key_group_sizes():
+                end = start + len(sizes)
+                weights[start:end] = map(add, weights[start:end], sizes)
+        return KeyGroupLoad(self.max_parallelism, weights)
 
     def entries(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
@@ -437,23 +436,45 @@ def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subt
     return Subtask(state.index, key_groups, size, state.is_finished)
 
 
+def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str, str]:
+    """Return how many key groups are in use, and the imbalance.
+
+    A KeyGroupLoad would say the same, with a weight for each key group that there can be.
+    """
+    groups, parallelism = operator.max_parallelism, operator.parallelism
+    in_use = 0
+    per_subtask: Counter[int] = Counter()
+    for task in tasks:
+        used: set[int] = set()  # some may have timers too
+        runs = [*task.key_group_sizes()]
+        for start, sizes in runs:
+            end = start + len(sizes)
+            if len(runs) > 1:
+                used.update(compress(range(start, end), sizes))
+            else:
+                in_use += len(sizes) - sizes.count(0)
+            first, last = (
+                compute_operator_index_for_key_group(groups, parallelism, key_group)
+                for key_group in (start, end - 1)
+            )
+            # The first key group of each subtask behind the first one.
+            bounds = [
+                -(-subtask * groups // parallelism) for subtask in range(first + 1, last + 1)
+            ]
+            for subtask, (low, high) in enumerate(pairwise([start, *bounds, end]), first):
+                per_subtask[subtask] += sum(sizes[low - start : high - start])
+        in_use += len(used)
+    heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
+    return str(in_use), f"{heaviest * parallelism / total if total else 1:.2f}"
+
+
 def _row(operator: Operator) -> tuple[str, ...]:
     """Return the cells of an operator's line, "-" for what `_metadata` does not tell."""
     in_use = imbalance = "-"
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # of a file that is gone, which the rest does without
-            # As KeyGroupLoad says it, which would hold a weight for each key group there can be.
-            sizes = operator._key_group_sizes()
-            in_use = str(sum(size > 0 for size in sizes.values()))
-            per_subtask: Counter[int] = Counter()
-            for key_group, size in sizes.items():
-                subtask = compute_operator_index_for_key_group(
-                    operator.max_parallelism, operator.parallelism, key_group
-                )
-                per_subtask[subtask] += size
-            heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
-            imbalance = f"{heaviest * operator.parallelism / total if total else 1:.2f}"
+            in_use, imbalance = _key_group_cells(operator, tasks)
     size = sum(subtask.bytes for subtask in operator.subtasks)
     return (
         short(operator.label, _LABEL),

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import wide_savepoints
+from growth import count_bytes, count_steps
 from large_savepoints import KEY_GROUPS, wide_metadata, write
+from wide_savepoints import Shape
 
-from keygroups import assign_to_key_group
-from keygroups.savepoint import Operator, read_savepoint
+from keygroups import RescalePlan, assign_to_key_group
+from keygroups._serializers.data_input import Cursor
+from keygroups.errors import SavepointError
+from keygroups.reports import RescaleReport
+from keygroups.savepoint import Operator, Savepoint, read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._state import header
 from keygroups.types import STRING
 
 FORMS = ("canonical", "native", "rocksdb")
@@ -64,3 +76,87 @@ def test_wide_metadata() -> None:
         subtask.managed_keyed is not None and len(subtask.managed_keyed.key_groups) == 128
         for subtask in subtasks
     )
+
+
+def wide(folder: Path, *shape: Any) -> Path:
+    wide_savepoints.write(folder, Shape(*shape))
+    return folder
+
+
+@pytest.mark.parametrize("form", ["canonical", "native"])
+def test_offsets_are_held_once(form: str, tmp_path: Path) -> None:
+    """A long of `_metadata` takes no more memory when it is read, where an int takes 32 bytes."""
+    data = (wide(tmp_path / form, form, 20, 2, 2_000) / "_metadata").read_bytes()
+    assert len(data) > 20 * 2_000 * 8
+    assert count_bytes(lambda: read_metadata(data, "_metadata")) < len(data) / 2
+
+
+@pytest.mark.parametrize("form", ["canonical", "native"])
+def test_key_groups_are_added_up_by_the_run(form: str, tmp_path: Path) -> None:
+    """Python runs hardly more lines for four times the key groups."""
+    calls: dict[str, Callable[[Savepoint], object]] = {
+        "str": str,
+        "key_group_bytes": lambda savepoint: savepoint.operators[0].key_group_bytes(),
+        "report": lambda savepoint: str(
+            RescaleReport(
+                RescalePlan(savepoint.operators[0].max_parallelism, 4, 5),
+                savepoint.operators[0].key_group_bytes(),
+            )
+        ),
+    }
+    folders = [wide(tmp_path / str(groups), form, 2, 4, groups) for groups in (500, 2_000)]
+    for name, call in calls.items():
+        savepoints = map(read_savepoint, folders)
+        small, large = (count_steps(partial(call, savepoint)) for savepoint in savepoints)
+        assert large < 1.5 * small, (name, small, large)
+    small, large = (count_steps(partial(read_savepoint, folder)) for folder in folders)
+    assert large < 1.5 * small
+
+
+def test_key_groups_of_many_subtasks(tmp_path: Path) -> None:
+    """Each has an entry; they have the bytes that the files have behind the headers."""
+    for form, empty in (("canonical", 0), ("native", 4 + 4 * 6)):
+        folder = wide(tmp_path / form, form, 2, 7, 100)
+        files = [path.stat().st_size for path in folder.glob("000-*")]
+        behind = sum(files) - len(files) * len(wide_savepoints.header())
+        savepoint = read_savepoint(folder)
+        assert len(files) == 7
+        for operator in savepoint.operators:
+            assert sum(operator.key_group_bytes().weights) == behind - 100 * empty
+            assert [entry.key_group for entry in operator.entries()] == [*range(100)]
+            assert {entry.value for entry in operator.entries()} == {5}
+        assert [line.split()[4] for line in str(savepoint).splitlines()[2:4]] == ["100", "100"]
+
+
+def test_a_task_takes_its_own_offsets_along(tmp_path: Path) -> None:
+    """And not all of `_metadata`, of which these are a view."""
+    folder = wide(tmp_path / "wide", "canonical", 20, 2, 2_000)
+    task = read_savepoint(folder).operators[7].tasks()[1]
+    assert len(pickle.dumps(task)) < 2 * 1_000 * 8 < (folder / "_metadata").stat().st_size / 15
+    assert pickle.loads(pickle.dumps(task)) == task
+
+
+def test_a_header_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All subtasks have the same bytes; an error still names the file."""
+    folder = wide(tmp_path / "wide", "native", 1, 16, 64)
+    read, count = header._read_header, Counter[str]()
+
+    def counted(cursor: Cursor) -> header.KeyedHeader:
+        count["headers"] += 1
+        return read(cursor)
+
+    header._read_known_header.cache_clear()
+    monkeypatch.setattr(header, "_read_header", counted)
+    savepoint = read_savepoint(folder)
+    str(savepoint)
+    savepoint.operators[0].key_group_bytes()
+    assert len(savepoint.operators[0].states) == 4
+    SavepointRewriter(savepoint, tmp_path / "new", 32)
+    assert sum(1 for _ in savepoint.operators[0].entries()) == 64
+    assert count["headers"] == 1
+    for index in (3, 5):
+        path = folder / f"000-{index:05d}"
+        path.write_bytes(b"\0\0\0\7" + path.read_bytes()[4:])
+        task = read_savepoint(folder).operators[0].tasks()[index]
+        with pytest.raises(SavepointError, match=f"{path.name}, .*version of keyed state 7"):
+            [*task.entries()]

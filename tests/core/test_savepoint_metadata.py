@@ -80,7 +80,7 @@ def test_raw_keyed_state_is_of_key_groups() -> None:
     """Flink: StreamTaskStateInitializerImpl.transform takes nothing but a KeyGroupsStateHandle."""
     raw = subtask_of(sb.subtask(raw_keyed=sb.native(3, [-1, 0], sb.inline(b"abc")))).raw_keyed
     stream = StreamHandle(3, b"abc", name="inline")
-    assert raw == RawTimersHandle(KeyGroupRange(3, 4), (-1, 0), stream, is_canonical=False)
+    assert raw == RawTimersHandle(KeyGroupRange(3, 4), sb.i64(-1, 0), stream, is_canonical=False)
     files = sb.rocksdb(0, 128, sb.inline(b""), [])
     with pytest.raises(SavepointError, match="raw keyed state in a RocksDBHandle"):
         parsed([sb.subtask(raw_keyed=files)])

@@ -75,10 +75,10 @@ def read_java_value(data: bytes, pos: int) -> tuple[Any, int]:
 class _ValueCursor(Cursor):
     """A cursor in bytes that more may follow: where they end is an IndexError."""
 
-    def take(self, count: int) -> bytes:
+    def skip(self, count: int) -> int:
         if count > self.left:
             raise IndexError("too few bytes")
-        return super().take(count)
+        return super().skip(count)
 
     def count(self, size: int = 1) -> int:
         count = self.i32()

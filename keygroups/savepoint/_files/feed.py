@@ -85,20 +85,15 @@ class _StreamCursor(Cursor):
     def __init__(self, stream: OpenStream, size: int, context: ReadingContext) -> None:
         super().__init__(b"", stream.name, context=context)
         self._stream = stream
-        self._size = size
+        self._end = size
 
-    @property
-    def left(self) -> int:
-        """How many bytes follow."""
-        return self._size - self.pos
-
-    def take(self, count: int) -> bytes:
-        """Read so many bytes."""
+    def skip(self, count: int) -> int:
+        """Pass over so many bytes, and get those that are not there yet."""
         got = len(self.data)
-        if got < self.pos + count <= self._size:
-            end = min(max(self.pos + count, 2 * got, CHUNK), self._size)
+        if got < self.pos + count <= self._end:
+            end = min(max(self.pos + count, 2 * got, CHUNK), self._end)
             self.data += self._stream.read(got, end)
-        return super().take(count)
+        return super().skip(count)
 
 
 def decompressed(stream: OpenStream, start: int, end: int) -> Iterator[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -38,12 +39,26 @@ class StreamHandle:
 
 @dataclass(frozen=True)
 class KeyGroupsHandle:
-    """Keyed state in one stream, an offset for each key group of `key_groups`."""
+    """Keyed state in one stream, an offset for each key group of `key_groups`.
+
+    Of the offsets there are as many as key groups times subtasks times operators: they are held
+    as the bytes of `_metadata`, of which these are a view.
+    """
 
     key_groups: KeyGroupRange
-    offsets: tuple[int, ...]
+    offset_bytes: bytes | memoryview = field(repr=False)
     stream: StreamHandle
     is_canonical: bool
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offset of each key group."""
+        return struct.unpack(f">{len(self.key_groups)}q", self.offset_bytes)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # With its own bytes, and none of the others that a view is of.
+        own = bytes(self.offset_bytes)
+        return type(self), (self.key_groups, own, self.stream, self.is_canonical)
 
 
 @dataclass(frozen=True)
@@ -106,8 +121,11 @@ class FieldBytes(NamedTuple):
     """
 
     value: object
-    data: bytes
+    data: bytes | memoryview
     places: tuple[Place, ...]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FieldBytes, (self.value, bytes(self.data), self.places)
 
 
 @dataclass(frozen=True)

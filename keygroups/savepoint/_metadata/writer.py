@@ -116,16 +116,16 @@ def _subtask(subtask: SubtaskState, replace: Replace | None) -> bytes:
 
 def _field(
     value: T, as_read: FieldBytes | None, replace: Replace | None, write: Callable[[T], bytes]
-) -> bytes:
+) -> bytes | memoryview:
     """Return the bytes of a field: those that it was read from, unless it has another value."""
     if as_read is None or as_read.value != value:
         return write(value)
     if replace is None:
         return as_read.data
-    written: list[bytes] = []
+    written: list[bytes | memoryview] = []
     pos = 0
     for start, end, said in as_read.places:
-        replaced = replace(said, as_read.data[start:end]) if start >= pos else None
+        replaced = replace(said, bytes(as_read.data[start:end])) if start >= pos else None
         if replaced is not None:
             written += as_read.data[pos:start], replaced
             pos = end
@@ -200,7 +200,7 @@ def _keyed(handle: object) -> bytes:
             _CANONICAL,
             i32(start),
             i32(len(key_groups)),
-            longs(handle.offsets),
+            handle.offset_bytes,
             _stream(handle.stream),
         )
     )

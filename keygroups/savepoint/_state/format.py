@@ -29,6 +29,13 @@ class Selection(NamedTuple):
         return self.states is None or state in self.states
 
 
+class SizeRun(NamedTuple):
+    """How many bytes key groups that follow one another have, from the first on."""
+
+    start_key_group: int
+    sizes: Sequence[int]
+
+
 class Format(ABC):
     """The keyed state behind a handle. All but `header` and `states` yield by key group."""
 
@@ -66,9 +73,9 @@ class Format(ABC):
     def weights(self) -> Mapping[int, int]:
         """Return about how many bytes each key group has, as `_metadata` says it."""
 
-    def sizes(self, selection: Selection) -> Mapping[int, int]:
-        """Return how many bytes each key group has that is not empty."""
+    def sizes(self, selection: Selection) -> Iterator[SizeRun]:
+        """Yield how many bytes the key groups have, each at most once."""
         sizes: Counter[int] = Counter()
         for entry in self.entries(selection):
             sizes[entry.key_group] += entry.bytes
-        return sizes
+        return (SizeRun(key_group, [size]) for key_group, size in sizes.items())

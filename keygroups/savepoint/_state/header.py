@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from keygroups._checks import show
 from keygroups._serializers.base import (
@@ -34,6 +36,7 @@ from keygroups.types import KeyType
 
 _VERSIONS = (6,)  # Flink 1.7 to 2.3
 _KINDS = ("VALUE", "LIST", "MAP", "REDUCING", "AGGREGATING")
+_KNOWN = 8  # headers that are kept: all subtasks of an operator have the same
 
 
 @dataclass(frozen=True)
@@ -98,12 +101,35 @@ class KeyedHeader:
     state_bytes: tuple[bytes, ...]
 
 
-def read_keyed_header(stream: OpenStream, size: int, context: ReadingContext) -> KeyedHeader:
-    """Read the header, which is at most `size` bytes long, at the start of a stream.
+class _HeaderBytes(NamedTuple):
+    """What a header is read from; which of several files with the same bytes is no difference."""
 
-    Flink: KeyedBackendSerializationProxy.read.
-    """
+    data: bytes
+    context: ReadingContext
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _HeaderBytes) and self[:2] == other[:2]
+
+    def __hash__(self) -> int:
+        return hash(self[:2])
+
+
+def read_keyed_header(stream: OpenStream, size: int, context: ReadingContext) -> KeyedHeader:
+    """Read the header, which is at most `size` bytes long, at the start of a stream."""
     cursor = header_cursor(stream, size, context)
+    if len(cursor.data) < size:  # so many that they are got as they are read
+        return _read_header(cursor)
+    return _read_known_header(_HeaderBytes(cursor.data, context, cursor.name))
+
+
+@lru_cache(_KNOWN)
+def _read_known_header(header: _HeaderBytes) -> KeyedHeader:
+    return _read_header(Cursor(header.data, header.name, context=header.context))
+
+
+def _read_header(cursor: Cursor) -> KeyedHeader:
+    """Read a header. Flink: KeyedBackendSerializationProxy.read."""
     version = cursor.i32()
     if 1 <= version < _VERSIONS[0]:
         raise cursor.error(

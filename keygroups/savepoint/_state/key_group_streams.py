@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import compress, islice
+from operator import sub
 from typing import ClassVar
 
 from keygroups._serializers.base import TRUNCATED
@@ -20,7 +21,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RawTimersHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader
-from keygroups.savepoint._state.format import Format, Selection
+from keygroups.savepoint._state.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
 
@@ -47,19 +48,22 @@ def key_group_spans(handle: KeyGroupsHandle) -> Iterator[tuple[int, int, int]]:
     Flink: FullSnapshotAsyncWriter.writeKVStateData,
     KeyedStateCheckpointOutputStream.NO_OFFSET_SET.
     """
-    nothing = -1 if isinstance(handle, RawTimersHandle) else 0
-    end = handle.stream.size
-    spans = []
-    for key_group, offset in zip(reversed(handle.key_groups), reversed(handle.offsets)):
-        if offset != nothing:
-            spans.append((key_group, offset, end))
-            end = offset
-    return reversed(spans)
+    offsets = handle.offsets
+    has_bytes = _nothing(handle).__ne__
+    starts = [*filter(has_bytes, offsets)]
+    key_groups = compress(handle.key_groups, map(has_bytes, offsets))
+    return zip(key_groups, starts, [*starts[1:], handle.stream.size])
+
+
+def _nothing(handle: KeyGroupsHandle) -> int:
+    """Return the offset of a key group without bytes."""
+    return -1 if isinstance(handle, RawTimersHandle) else 0
 
 
 def header_size(handle: KeyGroupsHandle) -> int:
     """Return how many bytes there are for the header: those before the first key group."""
-    return min((start for _, start, _ in key_group_spans(handle)), default=handle.stream.size)
+    starts = filter(_nothing(handle).__ne__, handle.offsets)
+    return min(starts, default=handle.stream.size)
 
 
 class NotFramedError(SavepointError):
@@ -85,14 +89,25 @@ class OffsetFormat(Format):
         """Return how many bytes each key group has, which is some where it is empty too."""
         return {key_group: end - start for key_group, start, end in key_group_spans(self._handle)}
 
-    def sizes(self, selection: Selection) -> Mapping[int, int]:
-        """Return how many bytes each key group has that is not empty, wanted or not."""
-        sizes = self.weights()
-        if self._handle.is_canonical or not sizes:
-            return sizes
-        with self._files.open(self._handle.stream) as stream:
-            empty = self._empty_size(stream)
-        return {key_group: size - empty for key_group, size in sizes.items() if size > empty}
+    def sizes(self, selection: Selection) -> Iterator[SizeRun]:
+        """Yield how many bytes each key group has beyond those of an empty one, wanted or not."""
+        offsets, nothing = self._handle.offsets, _nothing(self._handle)
+        starts = offsets
+        if nothing in offsets:
+            starts = tuple(filter(nothing.__ne__, offsets))
+        if not starts:
+            return
+        empty = 0
+        if not self._handle.is_canonical:
+            with self._files.open(self._handle.stream) as stream:
+                empty = self._empty_size(stream)
+        sizes = [*map(sub, (*starts[1:], self._handle.stream.size), starts)]
+        if empty:
+            sizes = [max(size - empty, 0) for size in sizes]
+        if len(starts) < len(offsets):
+            of_present = iter(sizes)
+            sizes = [0 if offset == nothing else next(of_present) for offset in offsets]
+        yield SizeRun(self._handle.key_groups.start_key_group, sizes)
 
     @abstractmethod
     def _empty_size(self, stream: OpenStream) -> int:

@@ -12,7 +12,7 @@ from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry
-from keygroups.savepoint._state.format import Format, Selection
+from keygroups.savepoint._state.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
@@ -91,12 +91,10 @@ class ReadTask:
         """Whether `_metadata` tells where each key group is."""
         return all(keyed.has_offsets for keyed in self._formats())
 
-    def key_group_sizes(self) -> Counter[int]:
-        """Return how many bytes each key group has that is not empty."""
-        sizes: Counter[int] = Counter()
+    def key_group_sizes(self) -> Iterator[SizeRun]:
+        """Yield how many bytes the key groups have, which add up where one is there twice."""
         for handle in self.handles:
-            sizes.update(self._format(handle).sizes(self._selection(handle)))
-        return sizes
+            yield from self._format(handle).sizes(self._selection(handle))
 
     def _formats(self) -> list[Format]:
         return [*map(self._format, self.handles)]

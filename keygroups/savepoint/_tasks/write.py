@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keygroups._checks import check_class
+from keygroups._serializers.data_output import longs
 from keygroups.errors import InvalidValueError
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
 from keygroups.savepoint._files.output_folder import OutputFolder
@@ -73,7 +74,7 @@ class WriteTask:
     def written(self, file: KeyedStateFile) -> WrittenFile:
         """Return the handle of a file that is whole, and how much is in it."""
         stream = StreamHandle(file.size, path=file.name, is_relative=True)
-        handle = KeyGroupsHandle(self.key_groups, tuple(file.offsets), stream, is_canonical=True)
+        handle = KeyGroupsHandle(self.key_groups, longs(file.offsets), stream, is_canonical=True)
         return WrittenFile(self.subtask, handle, file.entries, file.bytes)
 
     def _name(self, entry: EncodedEntry) -> str:
