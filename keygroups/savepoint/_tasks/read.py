@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._files.files import Files
@@ -16,6 +17,9 @@ from keygroups.savepoint._state.format import Format, Selection
 from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._state.entry_columns import EntryColumns
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,11 @@ class ReadTask:
         if len(of_handles) == 1:
             return of_handles[0]
         return merge(*of_handles, key=lambda entry: entry.key_group)
+
+    def columns(self) -> Iterator[EntryColumns]:
+        """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
+        for handle in self.handles:
+            yield from self._format(handle).columns(self._selection(handle))
 
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
