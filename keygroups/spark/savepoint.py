@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import partial
+import pickle
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,7 +37,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
+from keygroups.spark._savepoint.batches import Layout, layout_of
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
@@ -51,7 +51,7 @@ from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import named_column, rows_of
-from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
+from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
 
 __all__ = [
     "KeyedState",
@@ -145,16 +145,16 @@ def read_keyed_state(
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))
-    tasks = read_tasks(keyed, states, key_groups)
+    groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
-        return _read_classic(spark, tasks, layout, len(tasks))
+        return _read_classic(spark, groups, layout)
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
     if state is not None:
         reader = reader.option("state", state)
     if key_groups is not None:
-        groups = frozenset[int]().union(*(task.key_groups for task in tasks))
-        reader = reader.option("keyGroups", ",".join(map(str, sorted(groups))))
+        wanted = {group for tasks in groups for task in tasks for group in task.key_groups}
+        reader = reader.option("keyGroups", ",".join(map(str, sorted(wanted))))
     if moved:
         paths = {old: os.fspath(new) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
@@ -191,26 +191,13 @@ def register_data_source(spark: SparkSession) -> str:
 
 
 def _read_classic(
-    spark: SparkSession, tasks: list[ReadTask], layout: Layout, partitions: int
+    spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
-    """Send batches as rows of arrays, which the JVM takes apart: rows of their own cost more."""
-    rdd = spark.sparkContext.parallelize(tasks, max(partitions, 1))
-    rows = rdd.flatMap(partial(_batch_rows, layout))
-    arrays = spark.createDataFrame(rows, layout.batch_schema, verifySchema=False)
-    entries = arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(layout.not_null)}))")
-    return entries.select(
-        *(
-            F.col(field.name)
-            if field.name in entries.columns
-            else F.lit(None).cast(field.dataType).alias(field.name)
-            for field in layout.schema
-        )
-    )
-
-
-def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
-    names = layout.not_null
-    return (batch.as_row(names) for batch in batches(task, layout))
+    """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
+    rows = [(pickle.dumps(tasks),) for tasks in groups]
+    pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
+    sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
+    return map_in_arrow(sent, KeyedStateReader(layout), layout.schema)
 
 
 @overload

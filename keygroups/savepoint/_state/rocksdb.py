@@ -28,6 +28,9 @@ from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns
 
+_Pairs = Iterator[tuple[bytes, bytes]]
+"""Keys, with their key groups, and values."""
+
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
 
 
@@ -83,7 +86,7 @@ class RocksDBFiles(Format):
 
     def _states_of(
         self, selection: Selection, opened: ExitStack
-    ) -> list[tuple[StateDescriptor, str, Iterator[tuple[bytes, bytes]]]]:
+    ) -> list[tuple[StateDescriptor, str, _Pairs]]:
         """Return the states that are wanted, what errors call their files, keys and values.
 
         `opened` is to close the files.
@@ -119,10 +122,8 @@ def _is_sst(name: str) -> bool:
     return name.endswith(".sst")
 
 
-def _pairs(
-    name: str, tables: list[SstFile], runs: Iterable[tuple[bytes, bytes]]
-) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys and values of a state, whose column family is in some files."""
+def _pairs(name: str, tables: list[SstFile], runs: Iterable[tuple[bytes, bytes]]) -> _Pairs:
+    """Return the keys and values of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
     return _live(name, records[0] if len(records) == 1 else merge(*records), deletions)

@@ -80,9 +80,7 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights: Counter[int] = Counter()
-        for keyed in self._formats():
-            weights.update(keyed.weights())
+        weights = self._weights()
         run: list[tuple[int, int]] = []
         left = size
         for key_group in self.key_groups:
@@ -94,6 +92,18 @@ class ReadTask:
             left -= weight
         if run:
             yield replace(self, key_groups=KeyGroupRanges.of(run))
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes there are to read, as `split` counts them."""
+        weights = self._weights()
+        return sum(weights[key_group] for key_group in self.key_groups)
+
+    def _weights(self) -> Counter[int]:
+        weights: Counter[int] = Counter()
+        for keyed in self._formats():
+            weights.update(keyed.weights())
+        return weights
 
     @property
     def has_offsets(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.batches import Layout, batches, layout_of
+from keygroups.spark._savepoint.batches import Layout, layout_of, record_batches
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks, wanted_states
 
 FORMAT = "flink-state"
@@ -79,8 +79,8 @@ class FlinkStateDataSource(DataSource):
 class TaskPartition(InputPartition):
     """The state that one task of Spark reads."""
 
-    def __init__(self, task: ReadTask) -> None:
-        self.task = task
+    def __init__(self, tasks: Sequence[ReadTask]) -> None:
+        self.tasks = tasks
 
 
 class FlinkStateReader(DataSourceReader):
@@ -120,13 +120,13 @@ class FlinkStateReader(DataSourceReader):
             )
             if _passes(self._tests["key_group"], key_group)
         ]
-        return [TaskPartition(task) for task in read_tasks(operator, states, wanted)]
+        return [*map(TaskPartition, read_tasks(operator, states, wanted))]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Return an iterator over the rows of a task; of none if there is no task."""
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
-            for batch in batches(partition.task, self._layout):
-                yield from batch.rows()
+            for task in partition.tasks:
+                yield from record_batches(task, self._layout)
 
 
 def _push(tests: dict[str, list[Callable[[Any], bool]]], filters: Iterable[Any]) -> Iterator[Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+import pickle
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, StateDescriptor
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.spark._savepoint.batches import Layout, record_batches
 
 TASK_BYTES = 16 << 20
 """About how many bytes of state a task reads."""
@@ -26,16 +29,47 @@ def wanted_states(operator: Operator, state: str | None) -> list[StateDescriptor
 
 def read_tasks(
     operator: Operator, states: Collection[str] | None, key_groups: Iterable[int] | None
-) -> list[ReadTask]:
-    """Return the tasks that read some states, all if None, in some key groups."""
+) -> list[tuple[ReadTask, ...]]:
+    """Return the tasks that read some states, all if None, in some key groups.
+
+    Those of a tuple are for one task of Spark: what many subtasks wrote, up to about TASK_BYTES,
+    or some key groups of one that wrote more.
+    """
     names = None if states is None else frozenset(states)
     if names is not None and not names:
         return []
-    return [
-        split
-        for task in operator.tasks(None, key_groups)
-        for split in replace(task, states=names).split(TASK_BYTES)
-    ]
+    groups: list[tuple[ReadTask, ...]] = []
+    left = 0
+    for task in operator.tasks(None, key_groups):
+        task = replace(task, states=names)
+        size = task.bytes
+        if size > TASK_BYTES:
+            groups += [(split,) for split in task.split(TASK_BYTES)]
+            left = 0
+        elif size > left:
+            groups.append((task,))
+            left = TASK_BYTES - size
+        else:
+            groups[-1] += (task,)
+            left -= size
+    return groups
+
+
+@dataclass(frozen=True)
+class KeyedStateReader:
+    """Reads keyed state; `mapInArrow` calls it with the pickled tasks of a partition.
+
+    It may be pickled.
+    """
+
+    layout: Layout
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the entries; raises SavepointError where the state is damaged."""
+        for batch in batches:
+            for tasks in batch.column(0).to_pylist():
+                for task in pickle.loads(tasks):
+                    yield from record_batches(task, self.layout)
 
 
 def parse_key_groups(text: str) -> list[int]:
