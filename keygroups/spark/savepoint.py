@@ -86,11 +86,11 @@ def read_keyed_state(
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`;
-    the executors open the same paths, and need keygroups with its extra `savepoint` and the
-    modules of the serializers, whose column is that of their `key_type`, else binary; Spark
-    Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the name
-    of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and key
-    groups are not read. Without `state`, timers are in too.
+    the executors open the same paths, and need keygroups with its extras `savepoint` and `arrays`
+    and the modules of the serializers, whose column is that of their `key_type`, else binary;
+    Spark Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the
+    name of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and
+    key groups are not read. Without `state`, timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -122,7 +122,8 @@ def read_keyed_state(
     - what takes the job's classes to read, RAW, and Java's own objects: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
-    Each task reads some key groups of one subtask as a stream. A classic session takes any Spark
+    Each task reads what some subtasks wrote as a stream, or some key groups of one that wrote more
+    than 16 MiB. A classic session takes any Spark
     from 3.5 on; Spark Connect takes 4.0, where the server reads the path too.
 
     Raises SavepointError where the savepoint is damaged or of a kind that is not read,
@@ -136,6 +137,7 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
+    _check_arrow("read_keyed_state")
     savepoint = read_savepoint(path, moved, allow=allow, serializers=serializers)
     if serializers and is_connect(spark):
         raise InvalidValueError(
@@ -171,9 +173,10 @@ def register_data_source(spark: SparkSession) -> str:
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
     "0-63,70"; `moved`, a JSON object; `allow`, a JSON list. The columns are the same. All is read
-    where Spark runs, which needs keygroups and PyArrow. From Spark 4.1 filters by `state` and
-    `key_group` leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is
-    on.
+    where Spark runs, which needs keygroups, NumPy and PyArrow. From Spark 4.1 filters by `state`
+    and `key_group`, and by `key` where it is text or an integer, leave out what need not be read,
+    if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
+    RocksDB's files all but the blocks that may have it.
 
     Raises KeyGroupsError before Spark 4.0, which has no data sources in Python, InvalidTypeError
     for what is no session.

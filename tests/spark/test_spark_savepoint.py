@@ -721,7 +721,7 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
         pytest.skip("Spark pushes filters down from 4.1")
     source = FlinkStateDataSource({"operator": "by-string", "path": str(HEAP.path)})
     reader = source.reader(source.schema())
-    kept: Sequence[Any] = [ds.EqualTo(("key",), "a"), ds.StringStartsWith(("state",), "c")]
+    kept: Sequence[Any] = [ds.GreaterThan(("key",), "a"), ds.StringStartsWith(("state",), "c")]
     pushed = [ds.In(("state",), ("count", "sum")), ds.GreaterThanOrEqual(("key_group",), 100)]
     assert list(reader.pushFilters([*kept, *pushed])) == kept
     tasks = [
@@ -732,6 +732,24 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
     ]
     assert {task.states for task in tasks} == {frozenset({"count", "sum"})}
     assert min(min(task.key_groups) for task in tasks) == 100
+    # Of a key its key group is read; those of "A" and "B" are 104 and 17.
+    for values, expected in (
+        [["A"], [104]],
+        [["A", "B"], [104]],
+        [["B"], []],
+        [["A", 5], range(100, 128)],
+        [["A", None], range(100, 128)],
+    ):
+        reader = source.reader(source.schema())
+        of_key = ds.In(("key",), tuple(values)) if values[1:] else ds.EqualTo(("key",), values[0])
+        assert list(reader.pushFilters([*pushed, of_key])) == [of_key]
+        groups = {
+            key_group
+            for partition in reader.partitions()
+            for task in partition.tasks
+            for key_group in task.key_groups
+        }
+        assert groups == set(expected)
     assert list(reader.read(ds.InputPartition(None))) == []
 
 

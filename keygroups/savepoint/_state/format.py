@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 class Selection(NamedTuple):
     """Which entries are wanted: those of some key groups and states, of all states if None.
 
-    `subtask` wrote them, each behind the `prefix_bytes` of its key group.
+    `subtask` wrote them, each behind the `prefix_bytes` of its key group. `keys` are the ones that
+    are wanted, as they start in RocksDB; entries of others may come too.
     """
 
     subtask: int
     prefix_bytes: int
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
+    keys: frozenset[bytes] | None = None
 
     def has(self, state: str) -> bool:
         """Tell whether the entries of a state are wanted."""

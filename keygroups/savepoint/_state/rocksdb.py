@@ -114,8 +114,17 @@ class RocksDBFiles(Format):
         for state in states:
             if selection.has(state.name):
                 name = f"{self._files.base}, the SST files of {state}"
-                wanted.append((state, name, _pairs(name, tables[state.name], runs)))
+                of_state = runs
+                if selection.keys is not None and not layout_of(state).before_key:
+                    of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
+                wanted.append((state, name, _pairs(name, tables[state.name], of_state)))
         return wanted
+
+
+def _behind(start: bytes) -> bytes:
+    """Return the first bytes behind all that start with some, which are not all 0xFF."""
+    kept = start.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1])
 
 
 def _is_sst(name: str) -> bool:

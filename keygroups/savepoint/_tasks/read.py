@@ -27,7 +27,9 @@ class ReadTask:
     """Reads some key groups of what one subtask wrote; it may be pickled.
 
     `context` is what headers are read with, `handles` are those of its keyed state. `key_groups`
-    are the ones that are wanted, in order; `states` the names of the states, all if None.
+    are the ones that are wanted, in order; `states` the names of the states, all if None. `keys`
+    are the ones that are wanted, as bytes with their key groups, all if None: what need not be
+    read for them is left out, and entries of other keys may come too.
     """
 
     files: Files
@@ -37,6 +39,7 @@ class ReadTask:
     max_parallelism: int
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
+    keys: frozenset[bytes] | None = None
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
@@ -126,4 +129,4 @@ class ReadTask:
     def _selection(self, handle: KeyedHandle) -> Selection:
         key_groups = self.key_groups.intersection(handle.key_groups)
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
-        return Selection(self.subtask, prefix_bytes, key_groups, self.states)
+        return Selection(self.subtask, prefix_bytes, key_groups, self.states, self.keys)
