@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import partial
+import pickle
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple, overload
+from typing import NamedTuple, overload
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -37,7 +37,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.batches import SAME, Layout, batches, layout_of
+from keygroups.spark._savepoint.batches import Layout, layout_of
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
@@ -50,7 +50,7 @@ from keygroups.spark._savepoint.new_states import (
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.state_columns import named_column, rows_of
-from keygroups.spark._savepoint.tasks import read_tasks, wanted_states
+from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
 
 __all__ = [
     "KeyedState",
@@ -85,11 +85,11 @@ def read_keyed_state(
     """Read keyed state of an operator: a row an entry, of a MAP a row a user key.
 
     `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`;
-    the executors open the same paths, and need keygroups with its extra `savepoint` and the
-    modules of the serializers, whose column is that of their `key_type`, else binary; Spark
-    Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the name
-    of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and key
-    groups are not read. Without `state`, timers are in too.
+    the executors open the same paths, and need keygroups with its extras `savepoint` and `arrays`
+    and the modules of the serializers, whose column is that of their `key_type`, else binary;
+    Spark Connect takes none of these. `operator` is a uid, a name or an id in hex. `state` is the
+    name of one state, `key_groups` some of 0..max_parallelism-1; None is all. Other states and
+    key groups are not read. Without `state`, timers are in too.
 
     The columns are those of `keygroups.savepoint.StateEntry`: key_group, subtask, state, kind,
     key, namespace, user_key, value, last_access, timestamp, bytes, key_bytes; the two times are
@@ -121,7 +121,8 @@ def read_keyed_state(
     - what takes the job's classes to read, RAW, and Java's own objects: binary
     - a column in which all is null, such as the namespace of a state without one: string
 
-    Each task reads some key groups of one subtask as a stream. A classic session takes any Spark
+    Each task reads what some subtasks wrote as a stream, or some key groups of one that wrote more
+    than 16 MiB. A classic session takes any Spark
     from 3.5 on; Spark Connect takes 4.0, where the server reads the path too.
 
     Raises SavepointError where the savepoint is damaged or of a kind that is not read,
@@ -135,6 +136,7 @@ def read_keyed_state(
     [Row(key_group=97, key='user-89019', value=5), Row(key_group=120, key='user-88355', value=3)]
     """
     check_session(spark)
+    _check_arrow("read_keyed_state")
     savepoint = read_savepoint(path, moved, allow=allow, serializers=serializers)
     if serializers and is_connect(spark):
         raise InvalidValueError(
@@ -144,16 +146,16 @@ def read_keyed_state(
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))
-    tasks = read_tasks(keyed, states, key_groups)
+    groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
-        return _read_classic(spark, tasks, layout, len(tasks))
+        return _read_classic(spark, groups, layout)
     register_data_source(spark)
     reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
     if state is not None:
         reader = reader.option("state", state)
     if key_groups is not None:
-        groups = frozenset[int]().union(*(task.key_groups for task in tasks))
-        reader = reader.option("keyGroups", ",".join(map(str, sorted(groups))))
+        wanted = {group for tasks in groups for task in tasks for group in task.key_groups}
+        reader = reader.option("keyGroups", ",".join(map(str, sorted(wanted))))
     if moved:
         paths = {old: os.fspath(new) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
@@ -170,9 +172,10 @@ def register_data_source(spark: SparkSession) -> str:
 
     The options are those of `read_keyed_state`: `operator`; `state`; `keyGroups`, text such as
     "0-63,70"; `moved`, a JSON object; `allow`, a JSON list. The columns are the same. All is read
-    where Spark runs, which needs keygroups and PyArrow. From Spark 4.1 filters by `state` and
-    `key_group` leave out what need not be read, if `spark.sql.python.filterPushdown.enabled` is
-    on.
+    where Spark runs, which needs keygroups, NumPy and PyArrow. From Spark 4.1 filters by `state`
+    and `key_group`, and by `key` where it is text or an integer, leave out what need not be read,
+    if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
+    RocksDB's files all but the blocks that may have it.
 
     Raises KeyGroupsError before Spark 4.0, which has no data sources in Python, InvalidTypeError
     for what is no session.
@@ -190,26 +193,13 @@ def register_data_source(spark: SparkSession) -> str:
 
 
 def _read_classic(
-    spark: SparkSession, tasks: list[ReadTask], layout: Layout, partitions: int
+    spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
-    """Send batches as rows of arrays, which the JVM takes apart: rows of their own cost more."""
-    rdd = spark.sparkContext.parallelize(tasks, max(partitions, 1))
-    rows = rdd.flatMap(partial(_batch_rows, layout))
-    arrays = spark.createDataFrame(rows, layout.batch_schema, verifySchema=False)
-    entries = arrays.selectExpr(*SAME, f"inline(arrays_zip({', '.join(layout.not_null)}))")
-    return entries.select(
-        *(
-            F.col(field.name)
-            if field.name in entries.columns
-            else F.lit(None).cast(field.dataType).alias(field.name)
-            for field in layout.schema
-        )
-    )
-
-
-def _batch_rows(layout: Layout, task: ReadTask) -> Iterator[tuple[Any, ...]]:
-    names = layout.not_null
-    return (batch.as_row(names) for batch in batches(task, layout))
+    """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
+    rows = [(pickle.dumps(tasks),) for tasks in groups]
+    pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
+    sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
+    return map_in_arrow(sent, KeyedStateReader(layout), layout.schema)
 
 
 @overload

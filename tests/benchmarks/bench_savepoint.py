@@ -26,6 +26,7 @@ from keygroups.savepoint._metadata.reader import read_metadata
 ROUNDS, ENTRIES, SUBTASKS = 5, 512_000, 1_000
 SMALL, LARGE = 1_024_000, 10_240_000
 LIMIT = 150_000
+ARROW_GOAL, LONGS_GOAL = 1_200_000, 5_000_000
 FORMS = ("canonical", "native", "rocksdb")
 
 _i32 = struct.Struct(">i").unpack_from
@@ -89,6 +90,18 @@ def read(folder: Path) -> int:
     return consume(read_savepoint(folder).operator("by-string").entries())
 
 
+def columns(folder: Path) -> int:
+    tasks = read_savepoint(folder).operator("by-string").tasks()
+    return sum(entries.count for task in tasks for entries in task.columns())
+
+
+def measure_columns(form: str, folder: Path, entries: int, goal: int) -> None:
+    """Print a line for a savepoint that is read into Arrow."""
+    assert columns(folder) == entries
+    [ours] = best(lambda: columns(folder))
+    print(f"{form + ', into Arrow':36} {entries / ours:12,.0f} {'':12} {'':6} {goal:10,}")
+
+
 def measure(form: str, root: Path) -> None:
     """Print a line for a format."""
     folder = root / form
@@ -114,6 +127,7 @@ def measure(form: str, root: Path) -> None:
         f"String -> Long, {form:20} {entries / ours:12,.0f} {entries / theirs:12,.0f} "
         f"{ours / theirs:6.2f} {LIMIT:10,}"
     )
+    measure_columns(f"String -> Long, {form}", folder, entries, ARROW_GOAL)
 
 
 def measure_metadata() -> None:
@@ -169,6 +183,8 @@ def main() -> None:
     with TemporaryDirectory() as root:
         for form in FORMS:
             measure(form, Path(root))
+        longs = large_savepoints.write_longs(Path(root) / "longs", 4 * ENTRIES)
+        measure_columns("Long -> Long, canonical", Path(root) / "longs", longs, LONGS_GOAL)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 from typing import get_args
 
 import pytest
+import savepoint_bytes as sb
 from real_savepoints import point
+from sst_bytes import VALUE, sst
 
+from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.formats import FORMATS
@@ -60,3 +67,77 @@ def test_a_changelog_is_one_part() -> None:
         for task in operator.tasks():
             (part,) = task.split(1)
             assert [*map(str, part.entries())] == [*map(str, task.entries())]
+
+
+def test_a_key_takes_its_block_of_an_sst_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside what tells where blocks are; timers, whose keys are behind their time, take all."""
+    states = [
+        sb.state("count", "VALUE", sb.simple("Long")),
+        sb.state("timers", "", sb.timer_of(sb.simple("Int"), sb.NONE), backend_type=3),
+    ]
+    header = sb.inline(sb.keyed_header(sb.simple("Int"), states))
+    keys = [sb.i32(number) for number in (*range(998), 0x7FFFFFFF, -1)]
+    tables = {
+        "count": [(b"\3" + key + b"\0", 7, VALUE, sb.i64(5)) for key in keys],
+        "timers": [(b"\3" + sb.i64(1) + key + b"\0", 7, VALUE, b"") for key in keys],
+    }
+    files = [
+        (f"{name}.sst", sb.inline(sst(records, name, per_block=10)))
+        for name, records in tables.items()
+    ]
+    subtask = sb.subtask(managed_keyed=sb.rocksdb(3, 4, header, files))
+    (operator,) = read_savepoint(sb.write(tmp_path, [sb.operator([subtask])])).operators
+    reads = []
+
+    def read(stream: OpenStream, start: int, end: int) -> bytes:
+        reads.append((start, end))
+        return whole(stream, start, end)
+
+    whole = OpenStream.read
+    monkeypatch.setattr(OpenStream, "read", read)
+    (task,) = operator.tasks(["count"])
+    assert sum(1 for _ in task.entries()) == 1000
+    all_reads = len(reads)
+    for key in (0, 500, 997, 2**31 - 1, -1):
+        reads.clear()
+        wanted = replace(task, keys=frozenset([b"\3" + sb.i32(key)]))
+        assert [entry.key for entry in wanted.entries()] == [key]
+        assert len(reads) <= all_reads - 99
+    of_timers = replace(task, states=frozenset(["timers"]), keys=frozenset([b"\3" + sb.i32(5)]))
+    assert sum(1 for _ in of_timers.entries()) == 1000
+
+
+def test_key_groups_take_their_bytes_of_a_canonical_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = sb.keyed_header(sb.simple("Int"), [sb.state("count", "VALUE", sb.simple("Long"))])
+    content, offsets = header, []
+    for key_group in range(3, 8):
+        offsets.append(len(content))
+        members = [(bytes([key_group]) + sb.i32(key) + b"\0", sb.i64(5)) for key in range(100)]
+        content += sb.canonical_key_group([(0, members)])
+    subtask = sb.subtask(managed_keyed=sb.canonical(3, offsets, sb.inline(content)))
+    (operator,) = read_savepoint(sb.write(tmp_path, [sb.operator([subtask])])).operators
+    read = Counter[int]()
+
+    def counted(stream: OpenStream, start: int, end: int) -> bytes:
+        read.update(range(start, end))
+        return whole(stream, start, end)
+
+    whole = OpenStream.read
+    monkeypatch.setattr(OpenStream, "read", counted)
+    (task,) = operator.tasks(None, [4, 7])
+    assert sum(1 for _ in task.entries()) == 200
+    spans = (range(len(header)), range(offsets[1], offsets[2]), range(offsets[4], len(content)))
+    assert set(read) == {place for span in spans for place in span}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_bytes_of_a_task_are_those_of_its_parts(name: str) -> None:
+    operator = point(name).read().operator("by-string")
+    for task in operator.tasks():
+        parts = parts_of(task, 1000)
+        assert sum(part.bytes for part in parts) == task.bytes > 1000
+        assert all(part.bytes <= 1000 or len([*part.key_groups]) == 1 for part in parts)

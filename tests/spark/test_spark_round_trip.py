@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from decimal import Decimal
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ import savepoint_bytes as sb
 from job_points import JOB_POINTS, job_point
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 from real_savepoints import Point, point
 from selections import first_by_default
 
@@ -35,7 +34,7 @@ from keygroups.errors import (
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
 from keygroups.spark import read_keyed_state, write_savepoint
-from keygroups.spark._savepoint.batches import TYPED, batches, layout_of
+from keygroups.spark._savepoint.batches import TYPED, layout_of, record_batches
 from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
 from keygroups.spark._savepoint.entry_rows import (
     Place,
@@ -114,55 +113,11 @@ def test_rows_as_they_were_read_are_the_entries_that_were_there(
         assert others(new, before) == others(old, before)
 
 
-# Spark's types and Arrow's, as Spark sends them to Python.
-ARROW: dict[type[T.DataType], Any] = {
-    T.BinaryType: pa.binary(),
-    T.BooleanType: pa.bool_(),
-    T.ByteType: pa.int8(),
-    T.DateType: pa.date32(),
-    T.DoubleType: pa.float64(),
-    T.FloatType: pa.float32(),
-    T.IntegerType: pa.int32(),
-    T.LongType: pa.int64(),
-    T.ShortType: pa.int16(),
-    T.StringType: pa.string(),
-    T.TimestampNTZType: pa.timestamp("us"),
-    T.TimestampType: pa.timestamp("us", "UTC"),
-}
-
-
-def arrow_type(spark_type: T.DataType) -> Any:
-    if isinstance(spark_type, T.DecimalType):
-        return pa.decimal128(spark_type.precision, spark_type.scale)
-    if isinstance(spark_type, T.ArrayType):
-        return pa.list_(arrow_type(spark_type.elementType))
-    if isinstance(spark_type, T.MapType):
-        return pa.map_(arrow_type(spark_type.keyType), arrow_type(spark_type.valueType))
-    if isinstance(spark_type, T.StructType):
-        return pa.struct([pa.field(of.name, arrow_type(of.dataType)) for of in spark_type])
-    return ARROW[type(spark_type)]
-
-
-def for_arrow(value: Any, spark_type: T.DataType) -> Any:
-    """Return a value of a row as PyArrow takes it."""
-    if value is None:
-        return None
-    if isinstance(spark_type, T.StructType):
-        return {of.name: for_arrow(part, of.dataType) for of, part in zip(spark_type, value)}
-    if isinstance(spark_type, T.ArrayType):
-        return [for_arrow(element, spark_type.elementType) for element in value]
-    if isinstance(spark_type, T.MapType):
-        types = spark_type.keyType, spark_type.valueType
-        return [tuple(map(for_arrow, pair, types)) for pair in value.items()]
-    return value
-
-
 def without_spark(operator: Operator, state: StateDescriptor) -> Counter[tuple[Any, ...]]:
     """Return the bytes of a state's entries that went through the columns that Spark has."""
     layout = layout_of([state])
     roles = [role for role, types in zip(TYPED, layout.types) if types]
     columns = ("state", *roles, "last_access", "timestamp")
-    schema = layout.schema
     encoder = EntryRowEncoder(
         operator.states,
         operator.max_parallelism,
@@ -171,17 +126,9 @@ def without_spark(operator: Operator, state: StateDescriptor) -> Counter[tuple[A
         {state.name: {role: Place(columns.index(role), None) for role in roles}},
     )
     written: Counter[tuple[Any, ...]] = Counter()
-    for task in read_tasks(operator, [state.name], None):
-        for read in batches(task, layout):
-            rows = [dict(zip(schema.names, row)) for row in read.rows()]
-            arrays = [
-                pa.array(
-                    [for_arrow(row[name], schema[name].dataType) for row in rows],
-                    arrow_type(schema[name].dataType),
-                )
-                for name in columns
-            ]
-            for entries in encoder([pa.RecordBatch.from_arrays(arrays, list(columns))]):
+    for task in chain.from_iterable(read_tasks(operator, [state.name], None)):
+        for batch in record_batches(task, layout):
+            for entries in encoder([batch.select(list(columns))]):
                 key_groups, _, keys, values = (column.to_pylist() for column in entries.columns)
                 written.update(zip(repeat(state.name), key_groups, keys, values))
     return written

@@ -214,8 +214,8 @@ def test_every_point(spark: SparkSession, flink: str, step: int) -> None:
     total = 0
     for operators in alike.values():
         first = operators[0]
-        tasks = [task for operator in operators for task in read_tasks(operator, None, None)]
-        df = spark_savepoint._read_classic(spark, tasks, layout_of(first.states), 2)
+        tasks = [group for operator in operators for group in read_tasks(operator, None, None)]
+        df = spark_savepoint._read_classic(spark, tasks, layout_of(first.states))
         total += assert_same(
             df, first, (entry for operator in operators for entry in operator.entries())
         )
@@ -428,8 +428,6 @@ def test_what_only_the_job_can_read_is_bytes() -> None:
     layout = layout_of([timers, count])
     assert layout.schema["key"].dataType == T.StringType()
     assert layout.schema["namespace"].dataType == T.BinaryType()
-    assert layout.has_key_bytes
-    assert not layout_of([count]).has_key_bytes
     items = StateDescriptor("items", "LIST", STRING, kryo, kryo)
     schema = layout_of([items]).schema
     assert schema["namespace"].dataType == schema["value"].dataType == T.BinaryType()
@@ -724,14 +722,35 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
         pytest.skip("Spark pushes filters down from 4.1")
     source = FlinkStateDataSource({"operator": "by-string", "path": str(HEAP.path)})
     reader = source.reader(source.schema())
-    kept: Sequence[Any] = [ds.EqualTo(("key",), "a"), ds.StringStartsWith(("state",), "c")]
+    kept: Sequence[Any] = [ds.GreaterThan(("key",), "a"), ds.StringStartsWith(("state",), "c")]
     pushed = [ds.In(("state",), ("count", "sum")), ds.GreaterThanOrEqual(("key_group",), 100)]
     assert list(reader.pushFilters([*kept, *pushed])) == kept
     tasks = [
-        partition.task for partition in reader.partitions() if isinstance(partition, TaskPartition)
+        task
+        for partition in reader.partitions()
+        if isinstance(partition, TaskPartition)
+        for task in partition.tasks
     ]
     assert {task.states for task in tasks} == {frozenset({"count", "sum"})}
     assert min(min(task.key_groups) for task in tasks) == 100
+    # Of a key its key group is read; those of "A" and "B" are 104 and 17.
+    for values, expected in (
+        [["A"], [104]],
+        [["A", "B"], [104]],
+        [["B"], []],
+        [["A", 5], range(100, 128)],
+        [["A", None], range(100, 128)],
+    ):
+        reader = source.reader(source.schema())
+        of_key = ds.In(("key",), tuple(values)) if values[1:] else ds.EqualTo(("key",), values[0])
+        assert list(reader.pushFilters([*pushed, of_key])) == [of_key]
+        groups = {
+            key_group
+            for partition in reader.partitions()
+            for task in partition.tasks
+            for key_group in task.key_groups
+        }
+        assert groups == set(expected)
     assert list(reader.read(ds.InputPartition(None))) == []
 
 

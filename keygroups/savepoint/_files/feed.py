@@ -22,10 +22,11 @@ class Feed:
     def __init__(self, stream: OpenStream, start: int, end: int, is_compressed: bool) -> None:
         self.data = b""
         self.pos = 0
-        self._name = stream.name
+        self.place = f"{stream.name}, offset "
+        """What stands before an offset in an error."""
         self._base = start  # the offset of data[0], in what comes after decompression if any
-        self._place = f"offset {start}, after decompression " if is_compressed else "offset "
         if is_compressed:
+            self.place += f"{start}, after decompression "
             self._base = 0
             self._chunks = decompressed(stream, start, end)
         else:
@@ -33,7 +34,7 @@ class Feed:
 
     @property
     def offset(self) -> int:
-        """How many bytes of the stream come before what is to be read, if it is not compressed."""
+        """How many bytes come before what is to be read, after decompression those of the feed."""
         return self._base + self.pos
 
     def more(self) -> None:
@@ -71,7 +72,7 @@ class Feed:
 
     def error(self, message: str) -> SavepointError:
         """Return the error that says where it was."""
-        return SavepointError(f"{self._name}, {self._place}{self._base + self.pos}: {message}")
+        return SavepointError(f"{self.place}{self.offset}: {message}")
 
 
 def header_cursor(stream: OpenStream, size: int, context: ReadingContext) -> Cursor:

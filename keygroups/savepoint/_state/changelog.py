@@ -97,6 +97,7 @@ class Changelog(Format):
                 key=lambda entry: entry.key_group,
             )
             return
+        selection = selection._replace(keys=None)  # changes are of all
         header, changes = self._read(selection.key_groups)
         states = {state.name: state for state in header.states if selection.has(state.name)}
         try:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from keygroups._checks import show
+from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
+
+# Flink: FullSnapshotUtil.FIRST_BIT_IN_BYTE_MASK, END_OF_KEY_GROUP_MARK; of canonical savepoints.
+LAST_OF_STATE = 0x80  # set in the first byte of the key that is the last of its state
+END_OF_KEY_GROUP = 0xFFFF  # in the place of a state's number
 
 _Bytes = bytes  # by another name where a field has that one
 
@@ -72,3 +78,8 @@ class EntryReader(Generic[Entry]):
 
     framed: Callable[[int, bytes, bytes], Entry]
     native: NativeEntries[Entry] | None
+
+
+def not_an_entry(name: str, key: bytes, error: Exception) -> SavepointError:
+    """Return the error for a key of RocksDB; `name` is what its files are called."""
+    return SavepointError(f"{name}: key {show(key)} is no entry: {error}")

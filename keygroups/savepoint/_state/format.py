@@ -5,28 +5,37 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.savepoint._state.layouts import Layout
 
+if TYPE_CHECKING:
+    from keygroups.savepoint._state.entry_columns import EntryColumns
+
 
 class Selection(NamedTuple):
     """Which entries are wanted: those of some key groups and states, of all states if None.
 
-    `subtask` wrote them, each behind the `prefix_bytes` of its key group.
+    `subtask` wrote them, each behind the `prefix_bytes` of its key group. `keys` are the ones that
+    are wanted, as they start in RocksDB; entries of others may come too.
     """
 
     subtask: int
     prefix_bytes: int
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
+    keys: frozenset[bytes] | None = None
 
     def has(self, state: str) -> bool:
         """Tell whether the entries of a state are wanted."""
         return self.states is None or state in self.states
+
+    def numbers(self, states: Sequence[StateDescriptor]) -> frozenset[int]:
+        """Return the places of those states whose entries are wanted."""
+        return frozenset(number for number, state in enumerate(states) if self.has(state.name))
 
 
 class SizeRun(NamedTuple):
@@ -62,6 +71,12 @@ class Format(ABC):
     def framed_entries(self, selection: Selection, has_keys: bool = True) -> Iterator[FramedEntry]:
         """Return the same as bytes; without `has_keys` a key may be None."""
         return self._entries(selection, lambda layout: layout.framing(has_keys))
+
+    def columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as columns, those of a state in order."""
+        from keygroups.savepoint._state.entry_columns import chunks
+
+        return chunks({state.name: state for state in self.states()}, self.entries(selection))
 
     @abstractmethod
     def _entries(

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, islice
 from operator import sub
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
@@ -20,14 +20,19 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RawTimersHandle
-from keygroups.savepoint._state.entries import Entry, EntryReader
+from keygroups.savepoint._state.entries import (
+    END_OF_KEY_GROUP,
+    LAST_OF_STATE,
+    Entry,
+    EntryReader,
+    NativeEntries,
+)
 from keygroups.savepoint._state.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
 
-# Flink: FullSnapshotUtil.FIRST_BIT_IN_BYTE_MASK, END_OF_KEY_GROUP_MARK.
-LAST_OF_STATE = 0x80  # set in the first byte of the key that is the last of its state
-END_OF_KEY_GROUP = 0xFFFF  # in the place of a state's number
+if TYPE_CHECKING:
+    from keygroups.savepoint._state.entry_columns import EntryColumns, HeldEntries
 
 _COMPARED = 8  # key groups whose numbers are looked at
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
@@ -151,23 +156,54 @@ class KeyGroupStreams(OffsetFormat):
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
         with self._files.open(self._handle.stream) as stream:
-            header = self._header(stream)
-            states, key_groups = header.states, selection.key_groups
+            states, is_native, feeds = self._opened(stream, selection)
             readers = [reader_of(layout_of(state)) for state in states]
-            wanted = {number for number, state in enumerate(states) if selection.has(state.name)}
-            is_native = self._is_native(stream)
-            before = _KEY_GROUP.size if is_native else 0
-            for key_group, start, end in key_group_spans(self._handle):
-                if key_group not in key_groups:
-                    continue
-                feed = Feed(stream, start + before, end, header.is_compressed)
+            wanted = selection.numbers(states)
+            for key_group, feed in feeds:
                 if is_native:
-                    if _key_group_at(stream, start, end) != key_group:
-                        raise feed.error(f"this is not the start of key group {key_group}")
                     yield from _native_entries(feed, key_group, states, readers, wanted)
                 else:
                     prefix = selection.prefix_bytes
                     yield from _canonical_entries(feed, key_group, prefix, states, readers, wanted)
+
+    def _opened(
+        self, stream: OpenStream, selection: Selection
+    ) -> tuple[Sequence[StateDescriptor], bool, Iterator[tuple[int, Feed]]]:
+        """Return the states, whether the format is the native one, and feeds by key group."""
+        header = self._header(stream)
+        is_native = self._is_native(stream)
+
+        def feeds() -> Iterator[tuple[int, Feed]]:
+            before = _KEY_GROUP.size if is_native else 0
+            for key_group, start, end in key_group_spans(self._handle):
+                if key_group not in selection.key_groups:
+                    continue
+                feed = Feed(stream, start + before, end, header.is_compressed)
+                if is_native and _key_group_at(stream, start, end) != key_group:
+                    raise feed.error(f"this is not the start of key group {key_group}")
+                yield key_group, feed
+
+        return header.states, is_native, feeds()
+
+    def columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as columns, those of a state in order."""
+        from keygroups.savepoint._state.entry_columns import HeldEntries
+
+        with self._files.open(self._handle.stream) as stream:
+            states, is_native, feeds = self._opened(stream, selection)
+            subtask, prefix = selection.subtask, selection.prefix_bytes
+            held = [HeldEntries(state, subtask, prefix, is_native) for state in states]
+            wanted = selection.numbers(states)
+            read = _native_columns if is_native else _canonical_columns
+            try:
+                for key_group, feed in feeds:
+                    yield from read(feed, key_group, prefix, states, held, wanted)
+            except SavepointError:
+                for rows in held:  # what comes before may be damaged too
+                    yield from rows.rest()
+                raise
+            for rows in held:
+                yield from rows.rest()
 
 
 def _key_group_at(stream: OpenStream, start: int, end: int) -> int | None:
@@ -198,41 +234,83 @@ def _canonical_entries(
 
     Flink: FullSnapshotRestoreOperation; written by FullSnapshotAsyncWriter.writeKVStateData.
     """
-    while (number := feed.read(_read_u16)) != END_OF_KEY_GROUP:
-        if number >= len(readers):
-            raise feed.error(f"state {number}, of {len(readers)}")
+    for number in _canonical_states(feed, states):
         read = readers[number].framed if number in wanted else None
-        is_last = False
+        yield from _framed_entries(feed, key_group, prefix_bytes, states[number], read)
+
+
+def _canonical_columns(
+    feed: Feed,
+    key_group: int,
+    prefix_bytes: int,
+    states: Sequence[StateDescriptor],
+    held: Sequence[HeldEntries],
+    wanted: Collection[int],
+) -> Iterator[EntryColumns]:
+    """Yield what is held when it is enough, as `_canonical_entries` yields entries."""
+    prefix = key_group.to_bytes(prefix_bytes, "big")
+    for number in _canonical_states(feed, states):
+        state, rows = states[number], held[number]
+        if number not in wanted:
+            for _ in _framed_entries(feed, key_group, prefix_bytes, state, None):
+                pass
+            continue
+        read, is_last = rows.decoder.reader.framed, False
         while not is_last:
-            data, pos = feed.data, feed.pos
-            key = pos + 4
+            places, is_last = rows.scan(feed.data, feed.pos, prefix)
+            if len(places) > 1:
+                yield from rows.add(feed, key_group, places)
+            else:  # the next one is not whole there, or raises
+                next(_framed_entries(feed, key_group, prefix_bytes, state, read))
+
+
+def _canonical_states(feed: Feed, states: Sequence[StateDescriptor]) -> Iterator[int]:
+    """Yield the number of each state in a key group, before its entries."""
+    while (number := feed.read(_read_u16)) != END_OF_KEY_GROUP:
+        if number >= len(states):
+            raise feed.error(f"state {number}, of {len(states)}")
+        yield number
+
+
+def _framed_entries(
+    feed: Feed,
+    key_group: int,
+    prefix_bytes: int,
+    state: StateDescriptor,
+    read: Callable[[int, bytes, bytes], Entry] | None,
+) -> Iterator[Entry]:
+    """Yield the entries of a state in a key group; without a reader, read over them."""
+    is_last = False
+    while not is_last:
+        data, pos = feed.data, feed.pos
+        key = pos + 4
+        try:
+            (key_size,) = _i32(data, pos)
+            value = key + key_size + 4
+            (value_size,) = _i32(data, value - 4)
+            end = value + value_size
+            if end > len(data):
+                raise IndexError
+        except TRUNCATED:
+            feed.more()
+            continue
+        if key_size <= prefix_bytes or value_size < 0:
+            raise feed.error(f"a key of {key_size} bytes, a value of {value_size}")
+        prefix = data[key]
+        is_last = prefix >= LAST_OF_STATE
+        if is_last:
+            prefix -= LAST_OF_STATE
+        if prefix_bytes == 2:
+            prefix = prefix << 8 | data[key + 1]
+        if prefix != key_group:
+            raise feed.error(f"a key of key group {prefix} in key group {key_group}")
+        if read is not None:
             try:
-                (key_size,) = _i32(data, pos)
-                value = key + key_size + 4
-                (value_size,) = _i32(data, value - 4)
-                end = value + value_size
-                if end > len(data):
-                    raise IndexError
-            except TRUNCATED:
-                feed.more()
-                continue
-            if key_size <= prefix_bytes or value_size < 0:
-                raise feed.error(f"a key of {key_size} bytes, a value of {value_size}")
-            prefix = data[key]
-            is_last = prefix >= LAST_OF_STATE
-            if is_last:
-                prefix -= LAST_OF_STATE
-            if prefix_bytes == 2:
-                prefix = prefix << 8 | data[key + 1]
-            if prefix != key_group:
-                raise feed.error(f"a key of key group {prefix} in key group {key_group}")
-            if read is not None:
-                try:
-                    entry = read(key_group, data[key + prefix_bytes : value - 4], data[value:end])
-                except (*TRUNCATED, ValueError) as error:
-                    raise feed.error(f"no entry of {states[number]}: {error}") from None
-                yield entry
-            feed.pos = end
+                entry = read(key_group, data[key + prefix_bytes : value - 4], data[value:end])
+            except (*TRUNCATED, ValueError) as error:
+                raise feed.error(f"no entry of {state}: {error}") from None
+            yield entry
+        feed.pos = end
 
 
 def _native_entries(
@@ -246,6 +324,49 @@ def _native_entries(
 
     Flink: HeapRestoreOperation.readKeyGroupStateData; written by HeapSnapshotStrategy.
     """
+    for number, count in _native_states(feed, states, wanted):
+        read = _native_reader(feed, states[number], readers[number])
+        entries = read(feed, key_group, count)
+        if number in wanted:
+            yield from entries
+        else:
+            for _ in entries:
+                pass
+
+
+def _native_columns(
+    feed: Feed,
+    key_group: int,
+    prefix_bytes: int,
+    states: Sequence[StateDescriptor],
+    held: Sequence[HeldEntries],
+    wanted: Collection[int],
+) -> Iterator[EntryColumns]:
+    """Yield what is held when it is enough, as `_native_entries` yields entries."""
+    for number, count in _native_states(feed, states, wanted):
+        rows = held[number]
+        read = _native_reader(feed, states[number], rows.decoder.reader)
+        scan = rows.decoder.scan_native if number in wanted else None
+        if scan is None:
+            for entry in read(feed, key_group, count):
+                if number in wanted:
+                    yield from rows.add_entry(entry)
+            continue
+        while count:
+            places = scan(feed.data, feed.pos, count)
+            if len(places) > 1:
+                count -= len(places) - 1
+                yield from rows.add(feed, key_group, places)
+            else:  # the next one is not whole there, or raises
+                before = feed.offset
+                next(read(feed, key_group, 1))
+                feed.pos -= feed.offset - before
+
+
+def _native_states(
+    feed: Feed, states: Sequence[StateDescriptor], wanted: Collection[int]
+) -> Iterator[tuple[int, int]]:
+    """Yield the number of each state that has entries in a key group, and how many."""
     left = set(wanted)
     while left:  # what follows the last that is wanted may be unreadable
         number = feed.read(_read_u16)
@@ -255,20 +376,20 @@ def _native_entries(
         if count < 0:
             raise feed.error(f"a count of {count}")
         if count:
-            read = readers[number].native
-            if read is None:
-                error = feed.error(
-                    f"{states[number]} takes the job's own classes to read, and this format does "
-                    "not say where such a value ends: take a savepoint in canonical format"
-                )
-                raise NotFramedError(str(error))
-            entries = read(feed, key_group, count)
-            if number in left:
-                yield from entries
-            else:
-                for _ in entries:
-                    pass
+            yield number, count
         left.discard(number)
+
+
+def _native_reader(
+    feed: Feed, state: StateDescriptor, reader: EntryReader[Entry]
+) -> NativeEntries[Entry]:
+    if reader.native is None:
+        error = feed.error(
+            f"{state} takes the job's own classes to read, and this format does not say where "
+            "such a value ends: take a savepoint in canonical format"
+        )
+        raise NotFramedError(str(error))
+    return reader.native
 
 
 def _read_u16(data: bytes, pos: int) -> tuple[int, int]:

@@ -7,15 +7,21 @@ hashmap backend's own format has the namespace before the key, and frames nothin
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, checked_write
 from keygroups._serializers.collections import ListSerializer, is_in_order
 from keygroups._serializers.data_output import i64
-from keygroups._serializers.scalars import VOID_NAMESPACE, read_count, read_long
+from keygroups._serializers.scalars import (
+    LONG,
+    SORTED_LONG,
+    VOID_NAMESPACE,
+    read_count,
+    read_long,
+)
 from keygroups._serializers.sql.rows import RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.rows import TtlValue
@@ -37,6 +43,21 @@ VOID = b"\0"  # the namespace of state without windows; Flink: VoidNamespaceSeri
 NOT_NULL, NULL = b"\0", b"\1"
 
 
+class Fields(NamedTuple):
+    """What follows one another in an entry, each with its name in StateEntry.
+
+    `key` is what RocksDB and a canonical savepoint frame as the key, `value` as the value, which
+    `has_null_mark` before it if so; `native` all of an entry in the hashmap backend's own format.
+    Each is None where there is something else between. Then `read_value` reads a value.
+    """
+
+    key: Sequence[tuple[str, Serializer]] | None
+    value: Sequence[tuple[str, Serializer]] | None
+    native: Sequence[tuple[str, Serializer]] | None
+    has_null_mark: bool = False
+    read_value: ReadWhole | None = None
+
+
 class Layout(ABC):
     """The entries of one state, read and written."""
 
@@ -48,6 +69,10 @@ class Layout(ABC):
     @abstractmethod
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
+
+    @abstractmethod
+    def fields(self) -> Fields:
+        """Return of what entries are made."""
 
     def framing(self, has_keys: bool) -> EntryReader[FramedEntry]:
         """Return a reader of entries as bytes, in which nothing is decoded but keys, if these."""
@@ -131,6 +156,21 @@ class ValueLayout(Layout):
             )
 
         return EntryReader(decode, self._native_decoding(subtask))
+
+    def fields(self) -> Fields:
+        """Return of what entries are made."""
+        state = self.state
+        key, namespace = ("key", state.key_serializer), ("namespace", state.namespace_serializer)
+        value = [("value", self._stored.value_serializer)]
+        if self._stored.has_time:
+            value.insert(0, ("last_access", LONG))
+        has_lengths = state.key_serializer.size is None and state.namespace_serializer.size is None
+        return Fields(
+            None if has_lengths else [key, namespace],
+            value,
+            [namespace, key, *value],
+            read_value=self._value_reader(),
+        )
 
     def _value_reader(self) -> ReadWhole:
         """Return a reader of a value that RocksDB or a canonical savepoint frames."""
@@ -237,6 +277,10 @@ class ListLayout(ValueLayout):
     Flink: ListDelimitedSerializer; ListSerializer on the heap.
     """
 
+    def fields(self) -> Fields:
+        """Return of what entries are made."""
+        return super().fields()._replace(value=None, native=None)
+
     def _value_reader(self) -> ReadWhole:
         read, has_time = self._stored.value_serializer.read, self._stored.has_time
 
@@ -311,6 +355,12 @@ class MapLayout(ValueLayout):
         super().__init__(state)
         assert state.user_key_serializer is not None
         self._user_key = state.user_key_serializer
+
+    def fields(self) -> Fields:
+        """Return of what entries are made."""
+        fields = super().fields()
+        key = None if fields.key is None else [*fields.key, ("user_key", self._user_key)]
+        return fields._replace(key=key, native=None, has_null_mark=True)
 
     def _value_reader(self) -> ReadWhole:
         read_value = self._stored.reader()
@@ -469,6 +519,15 @@ class TimerLayout(Layout):
             return (key, namespace, None, None, None, timestamp), pos
 
         return EntryReader(decode, _native_entries(self.state, subtask, read_entry))
+
+    def fields(self) -> Fields:
+        """Return of what timers are made."""
+        key = [
+            ("timestamp", SORTED_LONG),
+            ("key", self.state.key_serializer),
+            ("namespace", self.state.namespace_serializer),
+        ]
+        return Fields(key, [], key)
 
     def _key_framer(self) -> Read | None:
         state = self.state

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED
@@ -19,10 +20,16 @@ from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
-from keygroups.savepoint._state.entries import Entry, EntryReader
+from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
 from keygroups.savepoint._state.format import Format, Selection
-from keygroups.savepoint._state.header import KeyedHeader, read_keyed_header
+from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._state.entry_columns import EntryColumns
+
+_Pairs = Iterator[tuple[bytes, bytes]]
+"""Keys, with their key groups, and values."""
 
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
 
@@ -60,8 +67,32 @@ class RocksDBFiles(Format):
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
     ) -> Iterator[Entry]:
-        header = self.header()
-        tables: dict[str, list[SstFile]] = {state.name: [] for state in header.states}
+        with ExitStack() as opened:
+            prefix_bytes = selection.prefix_bytes
+            states = [
+                _state_entries(name, reader_of(layout_of(state)).framed, pairs, prefix_bytes)
+                for state, name, pairs in self._states_of(selection, opened)
+            ]
+            yield from merge(*states, key=lambda entry: entry.key_group)
+
+    def columns(self, selection: Selection) -> Iterator[EntryColumns]:
+        """Yield the entries that are wanted as columns, those of a state in order."""
+        from keygroups.savepoint._state.entry_columns import ColumnDecoder, of_pairs
+
+        with ExitStack() as opened:
+            for state, name, pairs in self._states_of(selection, opened):
+                decoder = ColumnDecoder(state, selection.subtask)
+                yield from of_pairs(decoder, name, pairs, selection.prefix_bytes)
+
+    def _states_of(
+        self, selection: Selection, opened: ExitStack
+    ) -> list[tuple[StateDescriptor, str, _Pairs]]:
+        """Return the states that are wanted, what errors call their files, keys and values.
+
+        `opened` is to close the files.
+        """
+        states = self.header().states
+        tables: dict[str, list[SstFile]] = {state.name: [] for state in states}
         prefix_bytes = selection.prefix_bytes
         # The bytes before which keys of key groups that follow one another start and end.
         runs = [
@@ -71,56 +102,59 @@ class RocksDBFiles(Format):
             )
             for key_groups in selection.key_groups.ranges
         ]
-        with ExitStack() as opened:
-            for name, stream in self._streams():
-                if not _is_sst(name):
-                    continue
-                table = SstFile(opened.enter_context(self._files.open(stream)))
-                family = table.column_family.decode("utf-8", "replace")
-                if family not in tables:
-                    raise SavepointError(
-                        f"{self._files.name_of(stream)}: {show(family)} is no state"
-                    )
-                tables[family].append(table)
-            states = [
-                _state_entries(
-                    f"{self._files.base}, the SST files of {state}",
-                    reader_of(layout_of(state)).framed,
-                    tables[state.name],
-                    prefix_bytes,
-                    runs,
-                )
-                for state in header.states
-                if selection.has(state.name)
-            ]
-            yield from merge(*states, key=lambda entry: entry.key_group)
+        for name, stream in self._streams():
+            if not _is_sst(name):
+                continue
+            table = SstFile(opened.enter_context(self._files.open(stream)))
+            family = table.column_family.decode("utf-8", "replace")
+            if family not in tables:
+                raise SavepointError(f"{self._files.name_of(stream)}: {show(family)} is no state")
+            tables[family].append(table)
+        wanted = []
+        for state in states:
+            if selection.has(state.name):
+                name = f"{self._files.base}, the SST files of {state}"
+                of_state = runs
+                if selection.keys is not None and not layout_of(state).before_key:
+                    of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
+                wanted.append((state, name, _pairs(name, tables[state.name], of_state)))
+        return wanted
+
+
+def _behind(start: bytes) -> bytes:
+    """Return the first bytes behind all that start with some, which are not all 0xFF."""
+    kept = start.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1])
 
 
 def _is_sst(name: str) -> bool:
     return name.endswith(".sst")
 
 
+def _pairs(name: str, tables: list[SstFile], runs: Iterable[tuple[bytes, bytes]]) -> _Pairs:
+    """Return the keys and values of a state, whose column family is in some files."""
+    deletions = [deletion for table in tables for deletion in table.range_deletions]
+    records = [table.records(runs) for table in tables]
+    return _live(name, records[0] if len(records) == 1 else merge(*records), deletions)
+
+
 def _state_entries(
     name: str,
     read: Callable[[int, bytes, bytes], Entry],
-    tables: list[SstFile],
+    pairs: Iterable[tuple[bytes, bytes]],
     prefix_bytes: int,
-    runs: Iterable[tuple[bytes, bytes]],
 ) -> Iterator[Entry]:
-    """Yield the entries of a state, whose column family is in some files."""
-    deletions = [deletion for table in tables for deletion in table.range_deletions]
-    records = [table.records(runs) for table in tables]
-    in_order = records[0] if len(records) == 1 else merge(*records)
+    """Yield the entries of a state."""
     prefix: bytes | None = None
     key_group = -1
-    for key, value in _live(name, in_order, deletions):
+    for key, value in pairs:
         if key[:prefix_bytes] != prefix:
             prefix = key[:prefix_bytes]
             key_group = int.from_bytes(prefix, "big")
         try:
             yield read(key_group, key[prefix_bytes:], value)
         except (*TRUNCATED, ValueError) as error:
-            raise SavepointError(f"{name}: key {show(key)} is no entry: {error}") from None
+            raise not_an_entry(name, key, error) from None
 
 
 def _live(

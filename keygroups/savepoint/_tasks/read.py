@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from heapq import merge
+from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._files.files import Files
@@ -17,13 +18,18 @@ from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
 
+if TYPE_CHECKING:
+    from keygroups.savepoint._state.entry_columns import EntryColumns
+
 
 @dataclass(frozen=True)
 class ReadTask:
     """Reads some key groups of what one subtask wrote; it may be pickled.
 
     `context` is what headers are read with, `handles` are those of its keyed state. `key_groups`
-    are the ones that are wanted, in order; `states` the names of the states, all if None.
+    are the ones that are wanted, in order; `states` the names of the states, all if None. `keys`
+    are the ones that are wanted, as bytes with their key groups, all if None: what need not be
+    read for them is left out, and entries of other keys may come too.
     """
 
     files: Files
@@ -33,6 +39,7 @@ class ReadTask:
     max_parallelism: int
     key_groups: KeyGroupRanges
     states: frozenset[str] | None
+    keys: frozenset[bytes] | None = None
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
@@ -56,6 +63,11 @@ class ReadTask:
             return of_handles[0]
         return merge(*of_handles, key=lambda entry: entry.key_group)
 
+    def columns(self) -> Iterator[EntryColumns]:
+        """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
+        for handle in self.handles:
+            yield from self._format(handle).columns(self._selection(handle))
+
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
         for keyed in self._formats():
@@ -71,9 +83,7 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights: Counter[int] = Counter()
-        for keyed in self._formats():
-            weights.update(keyed.weights())
+        weights = self._weights()
         run: list[tuple[int, int]] = []
         left = size
         for key_group in self.key_groups:
@@ -85,6 +95,18 @@ class ReadTask:
             left -= weight
         if run:
             yield replace(self, key_groups=KeyGroupRanges.of(run))
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes there are to read, as `split` counts them."""
+        weights = self._weights()
+        return sum(weights[key_group] for key_group in self.key_groups)
+
+    def _weights(self) -> Counter[int]:
+        weights: Counter[int] = Counter()
+        for keyed in self._formats():
+            weights.update(keyed.weights())
+        return weights
 
     @property
     def has_offsets(self) -> bool:
@@ -105,4 +127,4 @@ class ReadTask:
     def _selection(self, handle: KeyedHandle) -> Selection:
         key_groups = self.key_groups.intersection(handle.key_groups)
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
-        return Selection(self.subtask, prefix_bytes, key_groups, self.states)
+        return Selection(self.subtask, prefix_bytes, key_groups, self.states, self.keys)

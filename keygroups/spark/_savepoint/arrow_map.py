@@ -8,12 +8,13 @@ from importlib.util import find_spec
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import types as T
 
 from keygroups.spark._columns.arguments import is_connect
 
 
 def map_in_arrow(
-    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: str
+    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: T.StructType | str
 ) -> DataFrame:
     """Return `df.mapInArrow(function, schema)`, of which PySpark 3.5 to 4.3 needs no pandas.
 

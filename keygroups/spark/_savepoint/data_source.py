@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,8 +14,14 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.batches import Layout, batches, layout_of
-from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks, wanted_states
+from keygroups.spark._savepoint.batches import Layout, layout_of, record_batches
+from keygroups.spark._savepoint.tasks import (
+    encoded_keys,
+    parse_key_groups,
+    read_tasks,
+    wanted_states,
+)
+from keygroups.state_keys import key_group_prefix_bytes
 
 FORMAT = "flink-state"
 _OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
@@ -28,6 +34,7 @@ _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # by the class of Spark's 
     "LessThanOrEqual": lambda mine, value: mine <= value,
     "In": lambda mine, value: mine in value,
 }
+_EQUALITIES = ("EqualTo", "EqualNullSafe", "In")
 
 
 class Options:
@@ -79,12 +86,12 @@ class FlinkStateDataSource(DataSource):
 class TaskPartition(InputPartition):
     """The state that one task of Spark reads."""
 
-    def __init__(self, task: ReadTask) -> None:
-        self.task = task
+    def __init__(self, tasks: Sequence[ReadTask]) -> None:
+        self.tasks = tasks
 
 
 class FlinkStateReader(DataSourceReader):
-    """Reads keyed state; a filter by state or key group leaves out the bytes of the others."""
+    """Reads keyed state; filters by state, key group and key leave out bytes of the others."""
 
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
@@ -95,6 +102,7 @@ class FlinkStateReader(DataSourceReader):
                 f"{show(schema.simpleString())}"
             )
         self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}
+        self._keys: list[Sequence[Any]] = []  # of each filter
 
     @property
     def pushFilters(self) -> Any:  # Spark's name
@@ -103,7 +111,7 @@ class FlinkStateReader(DataSourceReader):
         Spark calls it where that is on, which it is not by default; where it is off, Spark
         refuses a reader whose method is another than the one it inherits.
         """
-        push = partial(_push, self._tests)
+        push = partial(_push, self._tests, self._keys)
         # A partial takes any attribute, which its stub does not say.
         push.__func__ = getattr(DataSourceReader, "pushFilters", None)  # type: ignore[attr-defined]
         return push
@@ -112,6 +120,11 @@ class FlinkStateReader(DataSourceReader):
         """Return the tasks."""
         operator = self._options.open()
         key_groups = self._options.key_groups
+        keys = encoded_keys(operator, self._keys)
+        if keys is not None:
+            size = key_group_prefix_bytes(operator.max_parallelism)
+            of_keys = {int.from_bytes(key[:size], "big") for key in keys}
+            self._tests["key_group"].append(of_keys.__contains__)
         states = [name for name in self._layout.states if _passes(self._tests["state"], name)]
         wanted = [
             key_group
@@ -120,20 +133,29 @@ class FlinkStateReader(DataSourceReader):
             )
             if _passes(self._tests["key_group"], key_group)
         ]
-        return [TaskPartition(task) for task in read_tasks(operator, states, wanted)]
+        return [*map(TaskPartition, read_tasks(operator, states, wanted, keys))]
 
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        """Return an iterator over the rows of a task; of none if there is no task."""
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Return an iterator over batches of Arrow; over none if there are no tasks."""
         if isinstance(partition, TaskPartition):
-            for batch in batches(partition.task, self._layout):
-                yield from batch.rows()
+            for task in partition.tasks:
+                yield from record_batches(task, self._layout)
 
 
-def _push(tests: dict[str, list[Callable[[Any], bool]]], filters: Iterable[Any]) -> Iterator[Any]:
-    """Keep the filters by state or key group, and yield the others, which Spark has to apply."""
+def _push(
+    tests: dict[str, list[Callable[[Any], bool]]],
+    keys: list[Sequence[Any]],
+    filters: Iterable[Any],
+) -> Iterator[Any]:
+    """Keep the filters by state or key group, and yield the others, which Spark has to apply.
+
+    Of those by key, which are among the others, the keys are noted.
+    """
     for pushed in filters:
         test = _TESTS.get(type(pushed).__name__)
         column = ".".join(getattr(pushed, "attribute", ()))
+        if column == "key" and type(pushed).__name__ in _EQUALITIES:
+            keys.append(pushed.value if isinstance(pushed.value, tuple) else (pushed.value,))
         if test is None or column not in tests:
             yield pushed
         else:

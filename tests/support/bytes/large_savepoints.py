@@ -93,6 +93,32 @@ def write(folder: Path, form: str, entries: int) -> int:
     return distinct * times
 
 
+def write_longs(folder: Path, entries: int) -> int:
+    """Write a canonical savepoint of entries Long -> Long; return how many.
+
+    Their key groups are those that they are written in, whatever the hash of their keys.
+    """
+    folder.mkdir(exist_ok=True)
+    header_of_longs = sb.keyed_header(
+        sb.simple("Long"), [sb.state("count", "VALUE", sb.simple("Long"))]
+    )
+    each = entries // KEY_GROUPS
+    offsets = []
+    with (folder / "keyed").open("wb") as file:
+        file.write(header_of_longs)
+        for key_group in range(KEY_GROUPS):
+            offsets.append(file.tell())
+            members = (
+                (bytes([key_group]) + sb.i64(key_group * each + number) + b"\0", sb.i64(number))
+                for number in range(each)
+            )
+            file.write(sb.canonical_key_group([(0, [*members])]))
+        stream = sb.relative("keyed", file.tell())
+    handle = sb.canonical(0, offsets, stream)
+    sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="by-string")])
+    return each * KEY_GROUPS
+
+
 def _write_rocksdb(folder: Path, entries: int, files: int = 4) -> int:
     """SST files whose keys go one between the other, as after several checkpoints."""
     serializer = CompositeKeySerializer(KEY_GROUPS, STRING)

@@ -1,0 +1,549 @@
+"""Entries of keyed state as columns of Arrow, decoded by NumPy for thousands of entries at once.
+
+A part of an entry that has a fixed size, or is a String, is decoded for all entries together;
+another one as `layouts` does it, entry by entry. What is not as expected is left to the reader of
+single entries, so that all of it is checked as that does, with its errors.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from keygroups._checks import LONG_MIN
+from keygroups._serializers import scalars
+from keygroups._serializers.base import TRUNCATED, Serializer, total_size
+from keygroups._serializers.scalars import read_string
+from keygroups._values.rows import TimeWindow
+from keygroups.errors import SavepointError
+from keygroups.savepoint._files.feed import Feed
+from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import Fields, layout_of
+
+ROWS, BYTES = 1 << 14, 1 << 22
+"""How many entries, or bytes of them, are decoded at once, about."""
+_MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
+_OVERHEAD = 256  # bytes that an entry takes in memory besides its own
+_SCANNED = 1 << 12  # entries of which the places are found at once
+
+_i32 = struct.Struct(">i").unpack_from
+_size_and_byte = struct.Struct(">iB").unpack_from
+
+Column = Any
+"""An array of Arrow, or a list of Python's values; None where all are None."""
+Ints = NDArray[np.int64]
+Error = Callable[[int, Exception], SavepointError]
+"""Makes the error for the entry of a number from that of its reader."""
+_Read = Callable[[bytes, Ints], tuple[Column, Ints]]
+"""Reads a part of all entries: from where it starts in each to its column and where it ends."""
+
+
+@dataclass(frozen=True)
+class EntryColumns:
+    """Some entries of one state: `columns` by the names of the fields of StateEntry.
+
+    A field that has no column is the same in all: that of the state, of the subtask, or None.
+    """
+
+    state: StateDescriptor
+    count: int
+    columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True)
+class FramedRows:
+    """Where some entries are in bytes: their keys, without the key group, and their values.
+
+    They are in order.
+    """
+
+    data: bytes
+    key_groups: NDArray[np.int32]
+    key_starts: Ints
+    key_ends: Ints
+    value_starts: Ints
+    value_ends: Ints
+    error: Error
+
+
+class ColumnDecoder:
+    """Decodes the entries of one state that a subtask wrote.
+
+    `framed_size` is how many bytes the key of an entry, without its key group, and its value
+    have where all have as many, else None. `scan_native` finds entries in the hashmap backend's
+    own format, None where they are read one by one.
+    """
+
+    def __init__(self, state: StateDescriptor, subtask: int) -> None:
+        layout = layout_of(state)
+        fields = layout.fields()
+        self.state = state
+        self.reader = layout.decoding(subtask)
+        self._key, self._value = _reads(fields.key), _reads(fields.value)
+        self._has_mark = fields.has_null_mark
+        self._read_value = fields.read_value
+        self.framed_size = _framed_size(fields)
+        self._native = _reads(fields.native)
+        self.scan_native = None if self._native is None else _native_scan(fields.native or ())
+
+    def framed(self, rows: FramedRows) -> EntryColumns:
+        """Decode entries; raises SavepointError for one that is none of the state."""
+        if self._key is None or len(rows.data) >= _MOST:
+            return self._one_by_one(rows)
+        try:
+            columns, ends = _decode(self._key, rows.data, rows.key_starts)
+            if not np.array_equal(ends, rows.key_ends):
+                raise ValueError("keys of another size")
+            columns |= self._values(rows)
+        except (*TRUNCATED, ValueError):
+            return self._one_by_one(rows)
+        columns["key_group"] = pa.array(rows.key_groups)
+        sizes = rows.key_ends - rows.key_starts + (rows.value_ends - rows.value_starts)
+        columns["bytes"] = pa.array(sizes)
+        return EntryColumns(self.state, len(sizes), columns)
+
+    def _values(self, rows: FramedRows) -> dict[str, Column]:
+        data, starts, ends = rows.data, rows.value_starts, rows.value_ends
+        if self._value is None:
+            assert self._read_value is not None
+            spans = zip(starts.tolist(), ends.tolist())
+            read_value = self._read_value
+            stored = [read_value(data[start:end], 0) for start, end in spans]
+            values, times = zip(*stored)
+            columns: dict[str, Column] = {"value": list(values)}
+            if self.state.has_ttl and self.state.kind != "LIST":
+                columns["last_access"] = list(times)
+            return columns
+        if not self._has_mark:
+            columns, read = _decode(self._value, data, starts)
+            if not np.array_equal(read, ends):
+                raise ValueError("values of another size")
+            return columns
+        if (starts == ends).any():
+            raise IndexError("a value without a mark of null")
+        is_null = np.frombuffer(data, np.uint8)[starts] != 0
+        if is_null.all():
+            return {}
+        there = ~is_null
+        columns, read = _decode(self._value, data, starts[there] + 1)
+        if not np.array_equal(read, ends[there]):
+            raise ValueError("values of another size")
+        if is_null.any():
+            places = pa.array(np.cumsum(there) - 1, mask=is_null)
+            columns = {name: _take(column, places) for name, column in columns.items()}
+        return columns
+
+    def _one_by_one(self, rows: FramedRows) -> EntryColumns:
+        entries = []
+        spans = (
+            rows.key_groups,
+            rows.key_starts,
+            rows.key_ends,
+            rows.value_starts,
+            rows.value_ends,
+        )
+        read, data = self.reader.framed, rows.data
+        for number, (key_group, key, key_end, value, end) in enumerate(
+            zip(*(span.tolist() for span in spans))
+        ):
+            try:
+                entries.append(read(key_group, data[key:key_end], data[value:end]))
+            except (*TRUNCATED, ValueError) as error:
+                raise rows.error(number, error) from None
+        return of_entries(self.state, entries)
+
+    def native(
+        self, data: bytes, starts: Ints, ends: Ints, key_groups: NDArray[np.int32]
+    ) -> EntryColumns:
+        """Decode entries that `scan_native` found, all of which are whole."""
+        assert self._native is not None
+        columns, _ = _decode(self._native, data, starts)
+        columns["key_group"] = pa.array(key_groups)
+        columns["bytes"] = pa.array(ends - starts)
+        return EntryColumns(self.state, len(starts), columns)
+
+
+class HeldEntries:
+    """Holds the entries of one state that were found in feeds, until it is worth decoding them."""
+
+    def __init__(
+        self, state: StateDescriptor, subtask: int, prefix_bytes: int, is_native: bool
+    ) -> None:
+        self.decoder = ColumnDecoder(state, subtask)
+        self._prefix_bytes = prefix_bytes
+        self._is_native = is_native
+        self._clear()
+
+    def _clear(self) -> None:
+        self._segments: list[bytes] = []
+        self._starts: list[Ints] = []
+        self._ends: list[Ints] = []
+        self._key_groups: list[int] = []
+        self._origins: list[tuple[str, int]] = []  # what an error says, and less its offset here
+        self._entries: list[StateEntry] = []  # that are decoded
+        self._size = self._count = 0
+
+    def scan(self, data: bytes, pos: int, prefix: bytes) -> tuple[Ints, bool]:
+        """Find entries as `scan_framed` does."""
+        return scan_framed(data, pos, prefix, self.decoder.framed_size)
+
+    def add(self, feed: Feed, key_group: int, places: Ints) -> Iterator[EntryColumns]:
+        """Take entries that start at places in the feed's window; the last is where they end.
+
+        Yields what is held where that is enough.
+        """
+        start, end = int(places[0]), int(places[-1])
+        self._segments.append(feed.data[start:end])
+        self._origins.append((feed.place, feed.offset - feed.pos + start - self._size))
+        places = places + (self._size - start)
+        self._starts.append(places[:-1])
+        self._ends.append(places[1:])
+        self._key_groups.append(key_group)
+        self._size += end - start
+        self._count += len(places) - 1
+        feed.pos = end
+        if self._count >= ROWS or self._size >= BYTES:
+            yield from self.rest()
+
+    def add_entry(self, entry: StateEntry) -> Iterator[EntryColumns]:
+        """Take an entry of a state that is read entry by entry; yield what is held if enough."""
+        self._entries.append(entry)
+        self._size += entry.bytes + _OVERHEAD
+        if self._size >= BYTES:
+            yield from self.rest()
+
+    def rest(self) -> Iterator[EntryColumns]:
+        """Yield what is held, if anything is."""
+        if self._entries:
+            yield of_entries(self.decoder.state, self._entries)
+        elif self._count:
+            yield self._decoded()
+        self._clear()
+
+    def _decoded(self) -> EntryColumns:
+        counts = [len(starts) for starts in self._starts]
+        starts, ends = np.concatenate(self._starts), np.concatenate(self._ends)
+        key_groups = np.repeat(np.array(self._key_groups, np.int32), counts)
+        segments, origins, state = (
+            np.repeat(np.arange(len(counts)), counts),
+            self._origins,
+            self.decoder.state,
+        )
+        data = b"".join(self._segments)
+        if self._is_native:
+            return self.decoder.native(data, starts, ends, key_groups)
+
+        def error(number: int, cause: Exception) -> SavepointError:
+            place, offset = origins[segments[number]]
+            return SavepointError(
+                f"{place}{offset + starts[number]}: no entry of {state}: {cause}"
+            )
+
+        keys = starts + 4
+        key_ends = keys + _at(data, starts, _INT)
+        keys += self._prefix_bytes
+        return self.decoder.framed(
+            FramedRows(data, key_groups, keys, key_ends, key_ends + 4, ends, error)
+        )
+
+
+def of_pairs(
+    decoder: ColumnDecoder, name: str, pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int
+) -> Iterator[EntryColumns]:
+    """Yield the entries that RocksDB's keys and values are; `name` is for errors."""
+    while held := list(_some(pairs)):
+        keys = [key for key, _ in held]
+        sizes = np.fromiter(map(len, chain.from_iterable(held)), np.int64, 2 * len(held))
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        key_groups = [int.from_bytes(key[:prefix_bytes], "big") for key in keys]
+
+        def error(number: int, cause: Exception, keys: list[bytes] = keys) -> SavepointError:
+            return not_an_entry(name, keys[number], cause)
+
+        yield decoder.framed(
+            FramedRows(
+                b"".join(chain.from_iterable(held)),
+                np.array(key_groups, np.int32),
+                np.minimum(starts[::2] + prefix_bytes, ends[::2]),
+                ends[::2],
+                starts[1::2],
+                ends[1::2],
+                error,
+            )
+        )
+
+
+def _some(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield as many as are worth decoding."""
+    size = 0
+    for pair in islice(pairs, ROWS):
+        yield pair
+        size += len(pair[0]) + len(pair[1])
+        if size >= BYTES:
+            return
+
+
+def of_entries(state: StateDescriptor, entries: Sequence[StateEntry]) -> EntryColumns:
+    """Return entries of one state as columns, which are lists."""
+    columns = dict(zip(StateEntry._fields, zip(*entries)))
+    return EntryColumns(state, len(entries), {name: columns[name] for name in _VARYING})
+
+
+_VARYING = [name for name in StateEntry._fields if name not in ("state", "kind", "subtask")]
+
+
+def chunks(
+    states: Mapping[str, StateDescriptor], entries: Iterable[StateEntry]
+) -> Iterator[EntryColumns]:
+    """Yield entries of some states as columns, each so many of one state."""
+    held: dict[str, list[StateEntry]] = {}
+    sizes: Counter[str] = Counter()
+    for entry in entries:
+        name = entry.state
+        held.setdefault(name, []).append(entry)
+        sizes[name] += entry.bytes + _OVERHEAD
+        if sizes[name] >= BYTES:
+            yield of_entries(states[name], held.pop(name))
+            del sizes[name]
+    for name, rest in held.items():
+        yield of_entries(states[name], rest)
+
+
+def _decode(
+    parts: Sequence[tuple[str, _Read]], data: bytes, pos: Ints
+) -> tuple[dict[str, Column], Ints]:
+    """Read parts that follow one another; return their columns, and where they end."""
+    columns = {}
+    for name, read in parts:
+        column, pos = read(data, pos)
+        if column is not None:
+            columns[name] = column
+    return columns, pos
+
+
+def _take(column: Column, places: Any) -> Column:
+    """Return the values at some places, None at those that are null."""
+    if isinstance(column, list):
+        return [None if place is None else column[place] for place in places.to_pylist()]
+    return column.take(places)
+
+
+def _numbers(wire: str, own: str) -> _Read:
+    """Return a reader of numbers, from how they are written to how NumPy has them."""
+    written = np.dtype(wire)
+    size = written.itemsize
+
+    def read(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+        return pa.array(_at(data, pos, written).astype(own)), pos + size
+
+    return read
+
+
+def _at(data: bytes, pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
+    """Return the numbers that start somewhere, on no boundary; IndexError beyond the end."""
+    places = max(len(data) - written.itemsize + 1, 0)
+    return np.ndarray((places,), written, data, strides=(1,))[pos]
+
+
+def _read_booleans(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    return pa.array(np.frombuffer(data, np.uint8)[pos] != 0), pos + 1
+
+
+def _read_nothing(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    return None, pos + 1
+
+
+def _read_sorted(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    return pa.array(_at(data, pos, _LONG).astype(np.int64) ^ np.int64(LONG_MIN)), pos + 8
+
+
+def _read_windows(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    bounds = [pa.array(_at(data, pos + 8 * number, _LONG).astype(np.int64)) for number in (0, 1)]
+    return pa.StructArray.from_arrays(bounds, list(TimeWindow._fields)), pos + 16
+
+
+def _read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
+    """Read Strings: those that are ASCII and short lie in `data` as Arrow has them."""
+    lengths = np.frombuffer(data, np.uint8)[pos].astype(np.int64)
+    ends = pos + np.maximum(lengths, 1)
+    is_long = lengths >= 0x80
+    if is_long.any():
+        ends[is_long] = pos[is_long] + 1
+    # Arrow trusts what it is told: a text ends before the next one, the last one in `data`.
+    if (ends[:-1] > pos[1:]).any() or ends[-1] > len(data):
+        raise IndexError("too few bytes")
+    count = len(pos)
+    offsets = np.empty(2 * count, np.int32)
+    offsets[::2] = pos + 1
+    offsets[1::2] = ends
+    between = pa.Array.from_buffers(  # the texts, and what is between them
+        pa.string(), 2 * count - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    texts = between.take(pa.array(np.arange(0, 2 * count, 2), mask=lengths == 0))
+    _, starts, copied = texts.buffers()
+    text_ends = np.frombuffer(starts, np.int32)[: count + 1]
+    is_other = is_long
+    if text_ends[-1]:
+        high = np.flatnonzero(np.frombuffer(copied, np.uint8)[: text_ends[-1]] >= 0x80)
+        is_other[np.searchsorted(text_ends, high, "right") - 1] = True
+    others = np.flatnonzero(is_other)
+    if not len(others):
+        return texts, ends
+    read = [read_string(data, start) for start in pos[others].tolist()]
+    ends[others] = [end for _, end in read]
+    values = [text for text, _ in read]
+    try:
+        return pc.replace_with_mask(texts, is_other, pa.array(values, pa.string())), ends
+    except UnicodeEncodeError:  # half of a surrogate pair, which is no UTF-8
+        blank = pc.replace_with_mask(texts, is_other, pa.nulls(len(others), pa.string()))
+        column = blank.to_pylist()
+        for number, text in zip(others.tolist(), values):
+            column[number] = text
+        return column, ends
+
+
+_INT, _LONG = np.dtype(">i4"), np.dtype(">i8")
+_READS: dict[type[Serializer], _Read] = {
+    scalars.BooleanSerializer: _read_booleans,
+    scalars.ByteSerializer: _numbers(">i1", "i1"),
+    scalars.ShortSerializer: _numbers(">i2", "i2"),
+    scalars.IntSerializer: _numbers(">i4", "i4"),
+    scalars.LongSerializer: _numbers(">i8", "i8"),
+    scalars.FloatSerializer: _numbers(">f4", "f4"),
+    scalars.DoubleSerializer: _numbers(">f8", "f8"),
+    scalars.SortedLongSerializer: _read_sorted,
+    scalars.StringSerializer: _read_texts,
+    scalars.VoidNamespaceSerializer: _read_nothing,
+    scalars.QueryableVoidNamespaceSerializer: _read_nothing,
+    scalars.TimeWindowSerializer: _read_windows,
+    scalars.TableTimeWindowSerializer: _read_windows,
+}
+
+
+def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, _Read]] | None:
+    """Return the readers of parts, None where one has none."""
+    if parts is None or any(type(serializer) not in _READS for _, serializer in parts):
+        return None
+    return [(name, _READS[type(serializer)]) for name, serializer in parts]
+
+
+def _framed_size(fields: Fields) -> tuple[int, int] | None:
+    if fields.key is None or fields.value is None:
+        return None
+    key, value = (
+        total_size([serializer for _, serializer in parts]) for parts in (fields.key, fields.value)
+    )
+    return None if key is None or value is None else (key, value + fields.has_null_mark)
+
+
+def scan_framed(
+    data: bytes, pos: int, prefix: bytes, size: tuple[int, int] | None
+) -> tuple[Ints, bool]:
+    """Find entries that a canonical savepoint frames, one after the other.
+
+    `prefix` is that of their key group, `size` that of `ColumnDecoder`. Returns where each that
+    is whole starts and the last of these ends, and whether that one is the last of its state.
+    They stop before one that is damaged.
+    """
+    if size is not None:
+        places, is_last = _scan_sized(data, pos, prefix, *size)
+        if len(places) > 1:
+            return places, is_last
+    found = [pos]
+    byte, last_byte, second = prefix[0], prefix[0] | LAST_OF_STATE, prefix[-1]
+    has_second, least, length = len(prefix) == 2, len(prefix) + 1, len(data)
+    try:
+        for _ in range(_SCANNED):
+            key_size, first = _size_and_byte(data, pos)
+            if key_size < least or (first != byte and first != last_byte):
+                break
+            if has_second and data[pos + 5] != second:
+                break
+            value = pos + key_size + 8
+            (value_size,) = _i32(data, value - 4)
+            pos = value + value_size
+            if value_size < 0 or pos > length:
+                break
+            found.append(pos)
+            if first == last_byte:
+                return np.array(found, np.int64), True
+    except TRUNCATED:  # more bytes are needed
+        pass
+    return np.array(found, np.int64), False
+
+
+def _scan_sized(
+    data: bytes, pos: int, prefix: bytes, key_size: int, value_size: int
+) -> tuple[Ints, bool]:
+    """Find entries that have all the same size."""
+    key_size += len(prefix)
+    stride = 8 + key_size + value_size
+    count = min((len(data) - pos) // stride, ROWS)
+    if not count:
+        return np.empty(0, np.int64), False
+    strides = (stride,)
+    is_good = np.ndarray((count,), ">i4", data, pos, strides) == key_size
+    is_good &= np.ndarray((count,), ">i4", data, pos + 4 + key_size, strides) == value_size
+    first = np.ndarray((count,), np.uint8, data, pos + 4, strides)
+    is_good &= (first & ~np.uint8(LAST_OF_STATE)) == prefix[0]
+    if len(prefix) == 2:
+        is_good &= np.ndarray((count,), np.uint8, data, pos + 5, strides) == prefix[1]
+    stops = np.flatnonzero(~is_good | (first >= LAST_OF_STATE))
+    is_last = False
+    if len(stops):
+        count = int(stops[0])
+        is_last = bool(is_good[count])
+        count += is_last
+    return pos + stride * np.arange(count + 1), is_last
+
+
+def _native_scan(
+    parts: Sequence[tuple[str, Serializer]],
+) -> Callable[[bytes, int, int], Ints]:
+    """Return what finds entries, at most so many: where each that is whole starts, and the end."""
+    gaps, gap = [], 0  # how many bytes there are before each String
+    for _, serializer in parts:
+        if serializer.size is None:
+            gaps.append(gap)
+            gap = 0
+        else:
+            gap += serializer.size
+    if not gaps:
+        return lambda data, pos, count: (
+            pos + gap * np.arange(min(count, (len(data) - pos) // gap) + 1)
+        )
+
+    def scan(data: bytes, pos: int, count: int) -> Ints:
+        places = [pos]
+        length = len(data)
+        try:
+            while count:
+                for before in gaps:
+                    pos += before
+                    size = data[pos]
+                    end = pos + (size or 1)
+                    if size < 0x80 and data[pos:end].isascii():
+                        pos = end
+                    else:
+                        _, pos = read_string(data, pos)
+                pos += gap
+                if pos > length:
+                    break
+                places.append(pos)
+                count -= 1
+        except (*TRUNCATED, ValueError):  # which the reader of single entries tells of
+            pass
+        return np.array(places, np.int64)
+
+    return scan

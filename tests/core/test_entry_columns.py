@@ -1,0 +1,274 @@
+"""Entries read column by column: the same as one by one, and the same errors.
+
+The other side is the reader of single entries, which is held to what Flink read. What is made up
+here has numbers at their bounds, texts of every kind that Flink writes, and damage in each byte.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+import savepoint_bytes as sb
+from damaged_files import damages
+from job_points import JOB_POINTS
+from real_savepoints import POINTS, Point, point
+from sst_bytes import VALUE, sst
+
+from keygroups._serializers.scalars import write_string
+from keygroups.errors import SavepointError
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._files import files as files_module
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+from column_entries import by_state, column_entries  # noqa: E402
+
+from keygroups.savepoint._state import entry_columns  # noqa: E402
+
+BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
+    sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
+)
+TIME_WINDOW = sb.snapshot(f"{sb.WINDOWS}TimeWindow$Serializer$TimeWindowSerializerSnapshot", 3)
+NUMBERS = {  # the bytes of values at the bounds of a type
+    BOOLEAN: [b"\0", b"\1", b"\2"],
+    BYTE: [b"\x80", b"\x7f", b"\0"],
+    SHORT: [b"\x80\0", b"\x7f\xff"],
+    INT: [sb.i32(number) for number in (-(2**31), -1, 2**31 - 1)],
+    LONG: [sb.i64(number) for number in (-(2**63), -1, 2**63 - 1)],
+    FLOAT: [struct.pack(">f", number) for number in (1e-45, -0.0, float("-inf"))],
+    DOUBLE: [struct.pack(">d", number) for number in (5e-324, -0.0, 0.1)],
+    TIME_WINDOW: [sb.i64(-(2**63), 2**63 - 1), sb.i64(5, 6)],
+}
+TEXTS = ["a", "", "user-1", "x" * 126, "y" * 127, "z" * 20_000, "é", "中文", "😀 b", "\0", "c" * 9]
+LONE = "\ud83d"  # half of a surrogate pair
+
+Entries = Sequence[tuple[bytes, bytes]]
+
+
+def operator_of(folder: Path, keyed: bytes, max_parallelism: int = 128) -> Operator:
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], max_parallelism=max_parallelism)
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+def canonical(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    header = sb.keyed_header(key, [state])
+    content = sb.canonical_key_group([(0, [(b"\3" + key, value) for key, value in entries])])
+    return operator_of(folder, sb.canonical(3, [len(header)], sb.inline(header + content)))
+
+
+def of_two_bytes(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    header = sb.keyed_header(key, [state])
+    members = [(b"\x01\x05" + key, value) for key, value in entries]
+    content = header + sb.canonical_key_group([(0, members)])
+    return operator_of(folder, sb.canonical(0x105, [len(header)], sb.inline(content)), 300)
+
+
+def native(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    """State without a namespace, whose byte is the last of a key, and the first here."""
+    header = sb.keyed_header(key, [state])
+    content = sb.i32(3) + sb.i16(0) + sb.i32(len(entries))
+    content += b"".join(key[-1:] + key[:-1] + value for key, value in entries)
+    return operator_of(folder, sb.native(3, [len(header)], sb.inline(header + content)))
+
+
+def rocksdb(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    header = sb.keyed_header(key, [state])
+    members = sorted((b"\3" + key, 7, VALUE, value) for key, value in entries)
+    table = sst(members, "s")
+    keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
+    return operator_of(folder, keyed)
+
+
+FORMS = [canonical, of_two_bytes, native, rocksdb]
+Form = Callable[[Path, bytes, bytes, Entries], Operator]
+
+
+def read(entries: Callable[[], object]) -> object:
+    """Return what is read, or the error."""
+    try:
+        return entries()
+    except SavepointError as error:
+        return str(error)
+
+
+def assert_same(operator: Operator) -> int:
+    """Return how many entries there are."""
+    ours = read(lambda: by_state(column_entries(operator)))
+    theirs = read(lambda: by_state(operator.entries()))
+    assert ours == theirs
+    return sum(map(len, theirs.values())) if isinstance(theirs, dict) else 0
+
+
+def is_arrow(operator: Operator, name: str) -> bool:
+    """Tell whether a column is decoded as a whole."""
+    batches = [entries for task in operator.tasks() for entries in task.columns()]
+    return all(isinstance(entries.columns[name], pa.Array) for entries in batches)
+
+
+def check(saved: Point) -> int:
+    return sum(map(assert_same, saved.read().operators))
+
+
+@pytest.mark.parametrize("name", ["2.3.0-heap-canonical", "1.20.5-heap-native"])
+def test_real_state(name: str) -> None:
+    assert check(point(name)) > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved", [*POINTS, *JOB_POINTS], ids=str)
+def test_all_real_state(saved: Point) -> None:
+    assert check(saved) > 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers(tmp_path: Path, form: Form) -> None:
+    types = list(NUMBERS)
+    for number, (key, value) in enumerate(zip(types, types[3:] + types[:3])):
+        pairs = product(NUMBERS[key], NUMBERS[value][:1])
+        entries = [(key + b"\0", value) for key, value in pairs]
+        operator = form(tmp_path / str(number), key, sb.state("s", "VALUE", value), entries)
+        assert assert_same(operator) == len(entries)
+        assert is_arrow(operator, "key")
+        assert is_arrow(operator, "value")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_texts(tmp_path: Path, form: Form, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = sb.state("s", "VALUE", STRING)
+    texts = [*map(write_string, TEXTS)]
+    entries = [(text + b"\0", value) for text, value in zip(texts, [*texts[3:], b"\0", *texts])]
+    operator = form(tmp_path / "a", STRING, state, entries)
+    assert assert_same(operator) == len(texts)
+    assert is_arrow(operator, "key")
+    assert is_arrow(operator, "value")
+    # The bytes come in pieces that end anywhere.
+    monkeypatch.setattr(files_module, "CHUNK", 11)
+    assert assert_same(operator) == len(texts)
+    # A text that no array of Arrow holds is text of Python's, all others too.
+    halves = [(write_string(text) + b"\0", texts[0]) for text in ("a", LONE, "b")]
+    operator = form(tmp_path / "b", STRING, state, halves)
+    assert assert_same(operator) == 3
+    assert not is_arrow(operator, "key")
+    assert is_arrow(operator, "value")
+
+
+@pytest.mark.parametrize("form", [canonical, rocksdb])
+@pytest.mark.parametrize("marks", [b"\0", b"\0\1\0\2", b"\1"])
+def test_nulls_in_a_map(tmp_path: Path, form: Form, marks: bytes) -> None:
+    """Behind the mark of a null may be whatever the hashmap backend wrote."""
+    members = [
+        (write_string("k") + b"\0" + sb.i32(number), bytes([mark]) + sb.i64(9) + b"\2v")
+        for number, mark in enumerate(marks)
+    ]
+    state = sb.state("s", "MAP", sb.map_of(INT, sb.ttl_of(STRING)))
+    assert assert_same(form(tmp_path / "a", STRING, state, members)) == len(marks)
+    members[-1] = members[-1][0], b""  # not even a mark
+    operator = form(tmp_path / "b", STRING, state, members)
+    assert assert_same(operator) == 0
+    with pytest.raises(SavepointError, match="no entry"):
+        list(column_entries(operator))
+
+
+def test_a_map_of_texts_that_arrow_does_not_hold(tmp_path: Path) -> None:
+    state = sb.state("s", "MAP", sb.map_of(INT, STRING))
+    values = [b"\0" + write_string(LONE), b"\1", b"\0\2a"]
+    members = [(b"\2k\0" + sb.i32(number), value) for number, value in enumerate(values)]
+    assert assert_same(canonical(tmp_path, STRING, state, members)) == 3
+
+
+def test_keys_or_values_of_other_types(tmp_path: Path) -> None:
+    """One that is read entry by entry, beside one that is not."""
+    element = sb.state("s", "LIST", sb.list_of(INT))
+    lists = canonical(tmp_path / "a", INT, element, [(sb.i32(1) + b"\0", sb.i32(5))])
+    assert assert_same(lists) == 1
+    assert is_arrow(lists, "key")
+    tuples = canonical(tmp_path / "b", sb.tuple_of(INT), element, [(sb.i32(1) + b"\0", sb.i32(5))])
+    assert assert_same(tuples) == 1
+    heap = native(tmp_path / "c", INT, element, [(sb.i32(1) + b"\0", sb.i32(1) + sb.i32(5))])
+    assert assert_same(heap) == 1
+    assert list(column_entries(heap, [])) == list(column_entries(lists, [])) == []
+
+
+def test_timers(tmp_path: Path) -> None:
+    state = sb.state("s", "", sb.timer_of(STRING, TIME_WINDOW), backend_type=3)
+    times = [-(2**63), -1, 0, 2**63 - 1]
+    members = [(sb.i64(time) + b"\2k" + sb.i64(1, 2), b"") for time in times]
+    assert assert_same(canonical(tmp_path / "a", STRING, state, members)) == 4
+    members[1] = members[1][0], b"more"
+    assert assert_same(canonical(tmp_path / "b", STRING, state, members)) == 0
+
+
+def test_many_are_decoded_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever bounds there are on how much is held, and for Arrow's offsets of 32 bits."""
+    state = sb.state("s", "VALUE", LONG)
+    entries = [(sb.i64(number) + b"\0", sb.i64(number)) for number in range(40)]
+    texts = [(write_string(f"{number:03}") + b"\0", sb.i64(number)) for number in range(40)]
+    lists = sb.state("s", "LIST", sb.list_of(LONG))
+    elements = [(key, sb.i32(1) + value) for key, value in entries]
+    for name, bound in (("ROWS", 7), ("BYTES", 100), ("_SCANNED", 3), ("_MOST", 9)):
+        monkeypatch.setattr(entry_columns, name, bound)
+        for number, form in enumerate(FORMS):
+            folder = tmp_path / name / str(number)
+            folder.mkdir(parents=True)
+            assert assert_same(form(folder / "a", LONG, state, entries)) == 40
+            assert assert_same(form(folder / "b", STRING, state, texts)) == 40
+        assert assert_same(native(folder / "c", LONG, lists, elements)) == 40
+        operator = canonical(folder / "d", LONG, state, entries)
+        counts = [entries.count for task in operator.tasks() for entries in task.columns()]
+        assert counts == ([7] * 5 + [5] if name == "ROWS" else [40])
+        monkeypatch.undo()
+
+
+def test_a_key_of_another_key_group(tmp_path: Path) -> None:
+    header = sb.keyed_header(INT, [sb.state("s", "VALUE", LONG)])
+    for number, prefix in enumerate([b"\x01\x05", b"\x01\x06", b"\x02\x05"]):
+        members = [(b"\x01\x05" + sb.i32(1) + b"\0", sb.i64(5)), (prefix + bytes(5), sb.i64(6))]
+        content = header + sb.canonical_key_group([(0, members)])
+        keyed = sb.canonical(0x105, [len(header)], sb.inline(content))
+        assert assert_same(operator_of(tmp_path / str(number), keyed, 300)) == 2 * (not number)
+
+
+def test_an_entry_of_rocksdb_that_is_none(tmp_path: Path) -> None:
+    state = sb.state("s", "VALUE", LONG)
+    for number, (key, value) in enumerate(
+        [(b"\2a\0", b"short"), (b"\5a\0", sb.i64(1)), (b"", b"")]
+    ):
+        operator = rocksdb(
+            tmp_path / str(number), STRING, state, [(b"\1\0", sb.i64(5)), (key, value)]
+        )
+        with pytest.raises(SavepointError, match=r"the SST files of s: VALUE .* is no entry"):
+            list(column_entries(operator))
+        assert assert_same(operator) == 0
+
+
+DAMAGED = {
+    "sized": (LONG, LONG, [(sb.i64(number) + b"\0", sb.i64(5)) for number in range(4)]),
+    "texts": (STRING, STRING, [(b"\2a\0", b"\2b"), (b"\3\xc3\xa9\1\0", b"\0"), (b"\1\0", b"\2c")]),
+}
+
+
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", DAMAGED)
+@pytest.mark.parametrize("form", [canonical, of_two_bytes, native])
+def test_damage(tmp_path: Path, form: Form, kind: str, step: int) -> None:
+    """Each byte of the entries is changed, and they are cut everywhere."""
+    key, value, entries = DAMAGED[kind]
+    header = sb.keyed_header(key, [sb.state("s", "VALUE", value)])
+    form(tmp_path, key, sb.state("s", "VALUE", value), entries)
+    (handle,) = read_savepoint(tmp_path).metadata.operators[0].subtasks[0].keyed
+    content = handle.stream.data
+    errors = 0
+    for _, damaged in list(damages(content, len(header)))[::step]:
+        first = 0x105 if form is of_two_bytes else 3
+        keyed = (sb.native if form is native else sb.canonical)(
+            first, [len(header)], sb.inline(damaged)
+        )
+        operator = operator_of(tmp_path, keyed, 300 if form is of_two_bytes else 128)
+        errors += not assert_same(operator)
+    assert errors > 3

@@ -1,0 +1,173 @@
+"""The batches of Arrow that executors hand to Spark, looked at without one."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+from collections import Counter
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from job_points import JOB_POINTS
+from real_savepoints import POINTS, Point, point
+
+from keygroups._serializers.scalars import write_string
+from keygroups.errors import InvalidValueError
+from keygroups.savepoint import Operator, read_savepoint
+
+pytest.importorskip("pyspark")
+pa: Any = pytest.importorskip("pyarrow")
+
+from pyspark.sql import types as T  # noqa: E402
+from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
+
+from keygroups.spark._savepoint import tasks as tasks_module  # noqa: E402
+from keygroups.spark._savepoint.arrow_values import arrow_array, arrow_schema  # noqa: E402
+from keygroups.spark._savepoint.batches import layout_of, record_batches  # noqa: E402
+from keygroups.spark._savepoint.tasks import (  # noqa: E402
+    KeyedStateReader,
+    encoded_keys,
+    read_tasks,
+)
+
+STRING, LONG = sb.simple("String"), sb.simple("Long")
+NUMBERED = ("state", "key_group", "bytes")
+
+
+def check(saved: Point) -> int:
+    """Return how many entries there are; batches are of the schema that PySpark makes."""
+    count = 0
+    for operator in saved.read().operators:
+        if not operator.states:
+            continue
+        layout = layout_of(operator.states)
+        # PySpark from 4.2 on asks for the zone; before it took UTC.
+        asks = "timezone" in inspect.signature(to_arrow_schema).parameters
+        of_pyspark = to_arrow_schema(layout.schema, **({"timezone": "UTC"} if asks else {}))
+        assert arrow_schema(layout.schema).equals(of_pyspark)
+        sizes: Counter[tuple[str, int]] = Counter()
+        try:
+            for task in chain.from_iterable(read_tasks(operator, None, None)):
+                for batch in record_batches(task, layout):
+                    batch.validate(full=True)
+                    of = {name: batch.column(name).to_pylist() for name in NUMBERED}
+                    for state, key_group, size in zip(*of.values()):
+                        sizes[state, key_group] += size
+                    count += batch.num_rows
+        except InvalidValueError as error:
+            if "is nothing that a column of Spark holds" not in str(error):
+                raise
+            continue
+        for entry in operator.entries():
+            sizes[entry.state, entry.key_group] -= entry.bytes
+        assert not any(sizes.values())
+    return count
+
+
+@pytest.mark.parametrize("name", ["2.3.0-rocksinc-checkpoint"])
+def test_batches_of_a_point(name: str) -> None:
+    assert check(point(name)) > 300
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved", [*POINTS, *JOB_POINTS], ids=str)
+def test_batches_of_all_points(saved: Point) -> None:
+    assert check(saved) >= 0
+
+
+def operator_of(
+    folder: Path, states: list[bytes], groups: list[list[tuple[int, list[tuple[bytes, bytes]]]]]
+) -> Operator:
+    """Each group of states is of a subtask with one key group, from 3 on."""
+    header = sb.keyed_header(STRING, states)
+    subtasks = []
+    for number, group in enumerate(groups):
+        stream = sb.inline(header + sb.canonical_key_group(group))
+        keyed = sb.canonical(3 + number, [len(header)], stream)
+        subtasks.append(sb.subtask(number, managed_keyed=keyed))
+    task = sb.operator(subtasks, parallelism=max(len(groups), 1))
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+def entry(key_group: int, key: str, value: bytes) -> tuple[bytes, bytes]:
+    return bytes([key_group]) + write_string(key) + b"\0", value
+
+
+def test_what_executors_do(tmp_path: Path) -> None:
+    """States of other types have each their field; what is the same in all is a column too."""
+    states = [sb.state("n", "VALUE", LONG), sb.state("t", "VALUE", sb.ttl_of(STRING))]
+    group = [(0, [entry(3, "a", sb.i64(5))]), (1, [entry(3, "b", sb.i64(9) + b"\0")])]
+    operator = operator_of(tmp_path, states, [group])
+    layout = layout_of(operator.states)
+    tasks = pa.array([pickle.dumps(tasks) for tasks in read_tasks(operator, None, None)])
+    reader = pickle.loads(pickle.dumps(KeyedStateReader(layout)))
+    batches = list(reader([pa.RecordBatch.from_arrays([tasks], ["tasks"])]))
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    common = {"key_group": 3, "subtask": 0, "kind": "VALUE", "namespace": None, "user_key": None}
+    common |= {"timestamp": None, "key_bytes": None}
+    assert rows == [
+        {"state": "n", "key": "a", "value": {"n": 5, "t": None}, "last_access": None, "bytes": 11}
+        | common,
+        {"state": "t", "key": "b", "value": {"n": None, "t": None}, "last_access": 9, "bytes": 12}
+        | common,
+    ]
+
+
+def test_an_error_names_the_key_group(tmp_path: Path) -> None:
+    values = [write_string("fine"), write_string("\udc00")]
+    groups = [[(0, [entry(3 + number, "a", value)])] for number, value in enumerate(values)]
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", STRING)], groups)
+    first, second = chain.from_iterable(read_tasks(operator, None, None))
+    layout = layout_of(operator.states)
+    assert sum(batch.num_rows for batch in record_batches(first, layout)) == 1
+    message = "value in state 'n', key group 4: .* half of a surrogate pair"
+    with pytest.raises(InvalidValueError, match=message):
+        list(record_batches(second, layout))
+
+
+def test_tasks_are_of_even_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is small is read together, and a heavy subtask in several tasks."""
+    state = sb.state("n", "VALUE", LONG)
+    light = [[(0, [entry(3 + number, "a", sb.i64(5))])] for number in range(20)]
+    operator = operator_of(tmp_path, [state], light)
+    sizes = {task.bytes for task in operator.tasks()}
+    (size,) = sizes
+    monkeypatch.setattr(tasks_module, "TASK_BYTES", 6 * size + 1)
+    assert [*map(len, read_tasks(operator, None, None))] == [6, 6, 6, 2]
+    monkeypatch.setattr(tasks_module, "TASK_BYTES", size - 1)
+    assert [*map(len, read_tasks(operator, None, None))] == [1] * 20
+    (heavy, *_) = point("2.3.0-heap-canonical").read().operator("by-string").tasks()
+    monkeypatch.setattr(tasks_module, "TASK_BYTES", heavy.bytes // 4)
+    whole = point("2.3.0-heap-canonical").read().operator("by-string")
+    tasks = read_tasks(whole, None, None)
+    assert all(len(group) == 1 for group in tasks)
+    assert len(tasks) >= 4 * len(whole.tasks())
+    assert read_tasks(whole, [], None) == []
+
+
+def test_keys_that_filters_name() -> None:
+    """A is in key group 104 of 128, B in 17."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    assert encoded_keys(operator, []) is None
+    assert encoded_keys(operator, [["A", "B"]]) == {b"\x68\2A", b"\x11\2B"}
+    assert encoded_keys(operator, [["A", "B"], ["B"], ["B", "C"]]) == {b"\x11\2B"}
+    assert encoded_keys(operator, [["A"], [5]]) is None
+    assert encoded_keys(operator, [["A", None]]) is None
+    tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
+    assert encoded_keys(tuples, [["A"]]) is None
+
+
+def test_values_that_do_not_fit() -> None:
+    with pytest.raises(InvalidValueError, match="a value is none of tinyint: "):
+        arrow_array([300], T.ByteType())
+    maps = T.ArrayType(T.StructType([T.StructField("m", T.MapType(T.LongType(), T.StringType()))]))
+    values = [[({1: "a"},), (None,), ({},), None], None, []]
+    assert arrow_array(values, maps).to_pylist() == [
+        [{"m": [(1, "a")]}, {"m": None}, {"m": []}, None],
+        None,
+        [],
+    ]
