@@ -16,8 +16,9 @@ from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.files import CHUNK, Files, Planned
+from keygroups.savepoint._files.sst import TAIL, RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.store_file import REQUEST
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.format import Format, Selection
@@ -42,6 +43,21 @@ class RocksDBFiles(Format):
     def bytes(self) -> int:
         """How many bytes the SST files have."""
         return sum(stream.size for name, stream in self._streams() if _is_sst(name))
+
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the header, of many bytes the first."""
+        yield self._handle.meta, [(0, min(self._handle.meta.size, CHUNK))]
+
+    def plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read the header, and the end of each SST file, or all where all is wanted."""
+        yield from self.header_plan()
+        is_all = selection.states is None and len(selection.key_groups) == len(
+            self._handle.key_groups
+        )
+        for name, stream in self._streams():
+            if _is_sst(name):
+                is_whole = is_all and stream.size <= REQUEST
+                yield stream, [(0 if is_whole else max(0, stream.size - TAIL), stream.size)]
 
     def header(self) -> KeyedHeader:
         """Read the header, which has a stream of its own."""
@@ -82,16 +98,24 @@ class RocksDBFiles(Format):
                         f"{self._files.name_of(stream)}: {show(family)} is no state"
                     )
                 tables[family].append(table)
+            wanted = [state for state in header.states if selection.has(state.name)]
+            if runs:
+                for state in wanted:  # before any is waited for
+                    for table in tables[state.name]:
+                        table.ask_index()
             states = [
                 _state_entries(
                     f"{self._files.base}, the SST files of {state}",
                     reader_of(layout_of(state)).framed,
-                    tables[state.name],
+                    [
+                        deletion
+                        for table in tables[state.name]
+                        for deletion in table.range_deletions
+                    ],
+                    [table.records(runs) for table in tables[state.name]],
                     prefix_bytes,
-                    runs,
                 )
-                for state in header.states
-                if selection.has(state.name)
+                for state in wanted
             ]
             yield from merge(*states, key=lambda entry: entry.key_group)
 
@@ -103,13 +127,11 @@ def _is_sst(name: str) -> bool:
 def _state_entries(
     name: str,
     read: Callable[[int, bytes, bytes], Entry],
-    tables: list[SstFile],
+    deletions: list[RangeDeletion],
+    records: list[Iterator[Record]],
     prefix_bytes: int,
-    runs: Iterable[tuple[bytes, bytes]],
 ) -> Iterator[Entry]:
     """Yield the entries of a state, whose column family is in some files."""
-    deletions = [deletion for table in tables for deletion in table.range_deletions]
-    records = [table.records(runs) for table in tables]
     in_order = records[0] if len(records) == 1 else merge(*records)
     prefix: bytes | None = None
     key_group = -1
