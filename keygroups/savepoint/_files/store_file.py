@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from itertools import chain
 from types import TracebackType
 from typing import Any, TypeVar
@@ -161,27 +162,21 @@ class StoreFile:
 
         Raises what the client raises for a file that is not there.
         """
-        error: Exception | None = None
-        size: int | None = None
-        try:
-            if self._last is not None:
-                size = self._last.start + len(self._last.future.result())
-            elif self._size is not None:
-                said = self._size.result()
-                size = said.get(self._path, -1) if isinstance(said, dict) else said
-        except Exception as raised:
-            error = raised
-        if error is None and (size is None or self._fits(size)):
-            return size
-        # A listing may be of before; and a range of a file that is too short may be an error.
+        # A listing may be of before, or forbidden; a range of a file that ends may be an error.
+        with suppress(Exception):
+            size = self._shown_size()
+            if size is None or (size == self._end if self._is_exact else size >= self._end):
+                return size
         self._filesystem.invalidate_cache(self._path)
-        size = _asked(self._filesystem, self._filesystem._size(self._path)).result()
-        if error is not None and (size is None or self._fits(size)):
-            raise error
-        return size
+        asked: int | None = _asked(self._filesystem, self._filesystem._size(self._path)).result()
+        return asked
 
-    def _fits(self, size: int) -> bool:
-        return size == self._end if self._is_exact else size >= self._end
+    def _shown_size(self) -> int | None:
+        if self._last is not None:
+            return self._last.start + len(self._last.future.result())
+        assert self._size is not None
+        said: dict[str, int | None] | int | None = self._size.result()
+        return said.get(self._path, -1) if isinstance(said, dict) else said
 
     @property
     def window(self) -> int:
@@ -305,10 +300,11 @@ def _joined(spans: Iterable[Span]) -> Iterator[Span]:
     """Yield spans that follow one another closely as one, but none larger than a request."""
     first = last = 0
     for start, end in spans:
-        if not 0 <= start - last <= _GAP or first == last:
+        if first <= start <= last + _GAP and first < last:
+            last = max(last, end)
+        else:
             yield from _cut(first, last)
-            first = start
-        last = end
+            first, last = start, end
     yield from _cut(first, last)
 
 

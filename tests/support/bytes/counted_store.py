@@ -1,7 +1,7 @@
 """A store of fsspec in the memory of this process, which is asked as one over a network is.
 
-It counts what it is asked for, and how much it had to give back at once. Its URLs are
-`counted://...`.
+It counts what it is asked for, and how often one had to wait for it: it answers all at once when
+nobody has asked for more for a while. Its URLs are `counted://...`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import fsspec
 from fsspec.asyn import AsyncFileSystem
 
 SIZE, READ, LIST = "size", "read", "list"
+_QUIET = 0.02  # seconds without a request, after which all are answered
 
 
 class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
@@ -25,45 +26,53 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
     cachable = True
     files: dict[str, bytes] = {}  # noqa: RUF012  # of all its instances, as of fsspec's own
     asked: list[tuple[Any, ...]] = []  # noqa: RUF012
-    at_once = most_at_once = 0
+    rounds = 0
     lists = True
+    _waiting: list[asyncio.Future[None]] = []  # noqa: RUF012
+    _timer: asyncio.TimerHandle | None = None
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """There is none."""
 
     @classmethod
-    @contextmanager
-    def _request(cls, *request: Any) -> Iterator[None]:
+    async def _answer(cls, *request: Any) -> None:
+        """Note a request, and wait until it is answered."""
         cls.asked.append(request)
-        cls.at_once += 1
-        cls.most_at_once = max(cls.most_at_once, cls.at_once)
-        try:
-            yield
-        finally:
-            cls.at_once -= 1
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        cls._waiting.append(answer)
+        if cls._timer is not None:
+            cls._timer.cancel()
+        cls._timer = loop.call_later(_QUIET, cls._answer_all)
+        await answer
+
+    @classmethod
+    def _answer_all(cls) -> None:
+        cls.rounds += 1
+        for answer in cls._waiting:
+            if not answer.done():
+                answer.set_result(None)
+        cls._waiting.clear()
 
     async def _info(self, path: str, **given: Any) -> dict[str, Any]:
-        with self._request(SIZE, path):
-            await asyncio.sleep(0)
-            return {"name": path, "size": len(self._content(path)), "type": "file"}
+        await self._answer(SIZE, path)
+        return {"name": path, "size": len(self._content(path)), "type": "file"}
 
     async def _ls(self, path: str, detail: bool = True, **given: Any) -> list[dict[str, Any]]:
-        with self._request(LIST, path):
-            await asyncio.sleep(0)
-            if not self.lists:
-                raise PermissionError("no listing here")
-            return [
-                {"name": name, "size": len(content), "type": "file"}
-                for name, content in self.files.items()
-                if name.rpartition("/")[0] == path.rstrip("/")
-            ]
+        await self._answer(LIST, path)
+        if not self.lists:
+            raise PermissionError("no listing here")
+        return [
+            {"name": name, "size": len(content), "type": "file"}
+            for name, content in self.files.items()
+            if name.rpartition("/")[0] == path.rstrip("/")
+        ]
 
     async def _cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **given: Any
     ) -> bytes:
-        with self._request(READ, path, start, end):
-            await asyncio.sleep(0)
-            return self._content(path)[start:end]
+        await self._answer(READ, path, start, end)
+        return self._content(path)[start:end]
 
     def _content(self, path: str) -> bytes:
         if path not in self.files:
@@ -73,7 +82,9 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
     @classmethod
     def reads(cls) -> list[tuple[str, int, int]]:
         """Return what was read, and where it starts and ends."""
-        return [(name, start or 0, end) for kind, name, *span in cls.asked if kind == READ for start, end in [span]]
+        return [
+            (name, *span) for kind, name, *span in cls.asked if kind == READ and span[1] is not None
+        ]
 
     @classmethod
     def count(cls, kind: str) -> int:
@@ -93,7 +104,7 @@ def counted_store(folder: Path | None = None) -> Iterator[type[CountedStore]]:
             if path.is_file():
                 CountedStore.files[f"folder/{path.relative_to(folder)}"] = path.read_bytes()
     CountedStore.asked = []
-    CountedStore.at_once = CountedStore.most_at_once = 0
+    CountedStore.rounds = 0
     CountedStore.lists = True
     yield CountedStore
     CountedStore.files = {}
