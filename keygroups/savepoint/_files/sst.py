@@ -228,9 +228,10 @@ class SstFile:
             yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
 
     def _data_blocks(self, lowest: bytes) -> Iterator[tuple[bytes, int, int]]:
-        """Yield a key of each data block, and its place: no key in it is higher, none behind lower.
+        """Yield a key of each data block, and its place.
 
-        Parts of an index of two levels are left out where all keys are below `lowest`.
+        No key in the block is higher, and none behind it lower. Parts of an index of two levels
+        are left out where all keys are below `lowest`.
         """
         index = self._index_entries(*self._index)
         if self._is_two_level:

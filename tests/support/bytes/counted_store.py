@@ -83,7 +83,9 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
     def reads(cls) -> list[tuple[str, int, int]]:
         """Return what was read, and where it starts and ends."""
         return [
-            (name, *span) for kind, name, *span in cls.asked if kind == READ and span[1] is not None
+            (name, *span)
+            for kind, name, *span in cls.asked
+            if kind == READ and span[1] is not None
         ]
 
     @classmethod

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from socket import SHUT_RDWR
 from threading import Thread
 from typing import Any
 
@@ -20,7 +20,6 @@ DELAY = 0.05  # seconds
 OPTIONS = {
     "key": "testing",
     "secret": "testing",
-    "client_kwargs": {"region_name": "us-east-1"},
     "config_kwargs": {"max_pool_connections": 64, "retries": {"max_attempts": 1}},
 }
 
@@ -28,16 +27,23 @@ OPTIONS = {
 class S3Server:
     """A server; `asked` are the methods of its requests.
 
-    It is dead after `lives` more requests that write, and cuts each connection from then on.
+    It dies when it has answered `lives` requests that write, and the next one comes.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self) -> None:
         self.asked: list[str] = []
         self.lives: float = float("inf")
-        self._moto = DomainDispatcherApplication(create_backend_app, "s3")
-        self._server: BaseWSGIServer = make_server("127.0.0.1", port, self._serve, threaded=True)
+        self.port = 0
+        self._moto = DomainDispatcherApplication(create_backend_app)
+        self.start()
+
+    def start(self) -> None:
+        """Serve, at the port it had, with what is in the store."""
+        self._server: BaseWSGIServer = make_server(
+            "127.0.0.1", self.port, self._serve, threaded=True
+        )
         self.port = self._server.port
-        self.url = f"http://127.0.0.1:{self.port}"
+        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def _serve(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -47,36 +53,19 @@ class S3Server:
         if method in ("PUT", "POST", "DELETE"):
             self.lives -= 1
         if self.lives < 0:
+            self.stop()
+            environ["werkzeug.socket"].shutdown(SHUT_RDWR)
             raise ConnectionAbortedError
         time.sleep(DELAY)
         answer: Iterable[bytes] = self._moto(environ, start_response)
         return answer
 
-    def run(self) -> None:
-        """Serve until it is shut down."""
-        self._server.serve_forever(poll_interval=0.05)
-
-    def close(self) -> None:
-        """Shut it down."""
+    def stop(self) -> None:
+        """Serve no more."""
         self._server.shutdown()
         self._server.server_close()
 
 
-@contextmanager
-def s3_server() -> Iterator[S3Server]:
-    """Serve in this process."""
-    server = S3Server()
-    thread = Thread(target=server.run)
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.close()
-        thread.join()
-
-
 if __name__ == "__main__":
-    served = S3Server()
-    Thread(target=served.run, daemon=True).start()
-    print(served.port, flush=True)
+    print(S3Server().port, flush=True)
     sys.stdin.read()
