@@ -1,22 +1,23 @@
 """A store of fsspec in the memory of this process, which is asked as one over a network is.
 
-It counts what it is asked for, and how often one had to wait for it: it answers all at once when
-nobody has asked for more for a while. Its URLs are `counted://...`.
+It counts what it is asked for, and how often one had to wait for it: it answers nothing before
+one does, and then all. Its URLs are `counted://...`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import fsspec
-from fsspec.asyn import AsyncFileSystem
+from fsspec.asyn import AsyncFileSystem, get_loop, sync
 
 SIZE, READ, LIST = "size", "read", "list"
-_QUIET = 0.02  # seconds without a request, after which all are answered
+_LOOK = 0.001  # seconds between two looks at whether the reader waits
 
 
 class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
@@ -28,8 +29,8 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
     asked: list[tuple[Any, ...]] = []  # noqa: RUF012
     rounds = 0
     lists = True
+    reader = 0  # the thread
     _waiting: list[asyncio.Future[None]] = []  # noqa: RUF012
-    _timer: asyncio.TimerHandle | None = None
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """There is none."""
@@ -41,13 +42,16 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
         loop = asyncio.get_running_loop()
         answer = loop.create_future()
         cls._waiting.append(answer)
-        if cls._timer is not None:
-            cls._timer.cancel()
-        cls._timer = loop.call_later(_QUIET, cls._answer_all)
+        if len(cls._waiting) == 1:
+            loop.call_later(_LOOK, cls._answer_all, loop)
         await answer
 
     @classmethod
-    def _answer_all(cls) -> None:
+    def _answer_all(cls, loop: asyncio.AbstractEventLoop) -> None:
+        frame = sys._current_frames().get(cls.reader)
+        if frame is not None and frame.f_code is not threading.Condition.wait.__code__:
+            loop.call_later(_LOOK, cls._answer_all, loop)
+            return
         cls.rounds += 1
         for answer in cls._waiting:
             if not answer.done():
@@ -98,15 +102,11 @@ fsspec.register_implementation("counted", CountedStore, clobber=True)
 
 
 @contextmanager
-def counted_store(folder: Path | None = None) -> Iterator[type[CountedStore]]:
-    """Give a store that has the files of a folder as `counted://folder`, and nothing else."""
+def counted_store() -> Iterator[type[CountedStore]]:
+    """Give a store with nothing in it."""
+    CountedStore.reader = threading.get_ident()
     CountedStore.files = {}
-    if folder is not None:
-        for path in folder.rglob("*"):
-            if path.is_file():
-                CountedStore.files[f"folder/{path.relative_to(folder)}"] = path.read_bytes()
-    CountedStore.asked = []
-    CountedStore.rounds = 0
     CountedStore.lists = True
     yield CountedStore
     CountedStore.files = {}
+    sync(get_loop(), asyncio.sleep, 10 * _LOOK)  # until nothing of this is under way
