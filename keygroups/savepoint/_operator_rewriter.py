@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._state.spill import sorted_entries
+from keygroups.savepoint._tasks.read import ReadTask, ahead
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 
@@ -67,7 +69,12 @@ class OperatorRewriter(OperatorFiles):
             compute_operator_index_for_key_group(groups, parallelism, key_group)
             for key_group in range(groups)
         ]
-        entries = (entry for task in self.read_tasks for entry in task.entries())
+        tasks = ahead([rewrite.task for rewrite in self.read_tasks])
+        entries = (
+            entry
+            for rewrite, task in zip(self.read_tasks, tasks)
+            for entry in replace(rewrite, task=task).entries()
+        )
         if self.is_moved:
             entries = sorted_entries(entries, groups, self.bytes, scratch)
         with closing(entries):
@@ -92,7 +99,7 @@ def merged_header(operator: Operator) -> MergedHeader:
     """Return the header for all subtasks, which may each have the states in another order."""
     states: dict[str, tuple[StateDescriptor, bytes]] = {}
     keys = set()
-    for task in operator.tasks():
+    for task in ahead(operator.tasks(), ReadTask.header_plan):
         for handle in task.handles:
             header = task.header(handle)
             keys.add(header.key_bytes)

@@ -145,12 +145,13 @@ def _check_files(files: Files, metadata: Metadata) -> None:
         said for said in _said(metadata) if isinstance(said, StreamHandle) and said.data is None
     )
     missing = []
-    for stream in streams:
-        try:
-            with files.open(stream):
-                pass
-        except SavepointError as error:
-            missing.append(str(error))
+    with files.ahead((stream, ()) for stream in streams) as opened:
+        for stream in streams:
+            try:
+                with opened.open(stream):
+                    pass
+            except SavepointError as error:
+                missing.append(str(error))
     if missing:
         raise SavepointError(
             f"{files.base}: {len(missing)} of {len(streams)} files are not there, such as "

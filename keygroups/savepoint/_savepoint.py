@@ -36,7 +36,7 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
-from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
@@ -127,7 +127,7 @@ class Operator:
         """
         if self._states is None:
             states: dict[str, StateDescriptor] = {}
-            for task in self.tasks():
+            for task in ahead(self.tasks(), ReadTask.header_plan):
                 for state in task.descriptors():
                     states.setdefault(state.name, state)
             # Another thread may do the same at once, and finds the same.
@@ -142,7 +142,7 @@ class Operator:
         Raises SavepointError.
         """
         weights = [0] * self.max_parallelism
-        for task in self.tasks():
+        for task in ahead(self.tasks(), ReadTask.size_plan):
             for start, sizes in task.key_group_sizes():
                 end = start + len(sizes)
                 weights[start:end] = map(add, weights[start:end], sizes)
@@ -158,7 +158,7 @@ class Operator:
         an argument, SavepointError where the state is damaged or takes what is not read here.
         """
         tasks = self.tasks(states, key_groups)
-        return (entry for task in tasks for entry in task.entries())
+        return (entry for task in ahead(tasks) for entry in task.entries())
 
     def tasks(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
@@ -199,7 +199,7 @@ class Operator:
         return nlargest(top, self._key_sizes(), key=lambda key: key.bytes)
 
     def _key_sizes(self) -> Iterator[KeySize]:
-        for task in self.tasks():
+        for task in ahead(self.tasks()):
             for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
                 sizes: dict[str, list[Any]] = {}
                 for entry in entries:
@@ -224,15 +224,19 @@ class Operator:
 
         Raises SavepointError where they are damaged.
         """
-        for subtask in self._subtasks:
+        handles = [
+            (subtask.index, handle, is_raw)
+            for subtask in self._subtasks
             for handle, is_raw in (
                 (subtask.managed_operator, False),
                 (subtask.raw_operator, True),
-            ):
-                if handle is not None:
-                    yield from read_operator_state(
-                        self._files, handle, subtask.index, is_raw, self._context
-                    )
+            )
+            if handle is not None
+        ]
+        plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
+        with self._files.ahead(plan) as files:
+            for index, handle, is_raw in handles:
+                yield from read_operator_state(files, handle, index, is_raw, self._context)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.

@@ -362,7 +362,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     operator = keyed_in(sb.relative("data", 50), tmp_path)
     (tmp_path / "data").write_bytes(bytes(50))
-    monkeypatch.setattr(files_module, "_open", lambda path: Broken())
+    monkeypatch.setattr(files_module, "_opened", lambda name, path: Broken())
     with pytest.raises(SavepointError, match="data, offset 0: the disk is gone"):
         _ = operator.states
 

@@ -572,6 +572,20 @@ def test_an_error_that_leaves_files_at_a_url(memory: Any, monkeypatch: pytest.Mo
         read_savepoint(URL)
 
 
+@pytest.mark.parametrize("method", ["write", "close"])
+def test_a_store_that_fails_half_way(
+    method: str, memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever its library raises while a file is written, and nothing is left."""
+    memory.pipe_file("/beside", b"")
+    file = type(memory.open("/beside"))
+    failed = RuntimeError("the server\nis gone")
+    monkeypatch.setattr(file, method, failing(getattr(file, method), 2, failed))
+    with pytest.raises(SavepointError, match="cannot be written: the server is gone"):
+        write(URL)
+    assert not memory.find("/bucket")
+
+
 def test_a_url_without_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(KeyGroupsError, match=r"pip install 'keygroups\[savepoint\]'"):

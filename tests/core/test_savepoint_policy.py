@@ -494,7 +494,7 @@ def test_no_more_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
     sb.write(tmp_path, [canonical(sb.relative("a", len(CONTENT)))])
     (operator,) = read_savepoint(tmp_path).operators
-    monkeypatch.setattr(files_module, "_open", lambda path: Endless())
+    monkeypatch.setattr(files_module, "_opened", lambda name, path: Endless())
     assert [entry.value for entry in operator.entries()] == [70]
 
 
@@ -502,7 +502,7 @@ def test_a_file_that_ends_too_early(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """As one of a store that does not tell how long it is, or one that was cut since."""
     sb.write(tmp_path, [canonical(sb.relative("a", len(CONTENT)))])
     (operator,) = read_savepoint(tmp_path).operators
-    monkeypatch.setattr(files_module, "_open", lambda path: io.BytesIO(CONTENT[:-3]))
+    monkeypatch.setattr(files_module, "_opened", lambda name, path: io.BytesIO(CONTENT[:-3]))
     with pytest.raises(SavepointError, match=r"/a, offset .*: the file ends 3 bytes too early"):
         list(operator.entries())
 

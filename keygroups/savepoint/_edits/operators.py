@@ -24,6 +24,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
 from keygroups.savepoint._rewriter import with_keyed_state
 from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
+from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes
 _KRYO = b"KryoSerializer"
@@ -67,7 +68,7 @@ class CopiedOperator:
     def has_kryo(self) -> bool:
         """Whether Kryo writes values of its state, as far as headers say."""
         files = self.savepoint.files
-        for task in self.old.tasks():
+        for task in ahead(self.old.tasks(), ReadTask.header_plan):
             for keyed in task.handles:
                 if not isinstance(keyed, RawTimersHandle):
                     header = task.header(keyed)

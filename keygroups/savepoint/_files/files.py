@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import unquote
 
 from keygroups._checks import check_str, show
@@ -26,6 +26,7 @@ from keygroups.errors import (
     SavepointError,
     printable,
 )
+from keygroups.savepoint._files.store_file import Requests, Span, StoreFile
 from keygroups.savepoint._metadata.handles import StreamHandle
 
 METADATA = "_metadata"
@@ -41,6 +42,8 @@ _OF_JOB = re.compile(r"/(?:shared|taskowned|chk-[0-9]+)/")
 _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONBLOCK"))
 
 Resolve = Callable[[Path], str]
+Planned = tuple[StreamHandle, Iterable[Span]]
+"""A stream that will be opened, and what will be read of it, in that order."""
 
 
 class Files:
@@ -72,7 +75,11 @@ class Files:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"
         local = local_path(path)
-        with _opened(path, path if local is None else _resolved(local)) as file:
+        if local is None:
+            with _errors(path):
+                filesystem, inner = _filesystem_of(path)
+                return bytes(filesystem.cat_file(inner)), path
+        with _opened(path, _resolved(local)) as file:
             return file.read(), path
 
     def path_of(self, stream: StreamHandle) -> str:
@@ -97,8 +104,13 @@ class Files:
         root, rest = self._place(stream)
         name = _joined(root, rest)
         folder = local_path(root)
-        with _opened(name, name if folder is None else self._real(stream, folder, rest)) as file:
-            size = _size_of(file)
+        if folder is None:
+            opened = self._at_url(stream, name)
+        else:
+            opened = _opened(name, self._real(stream, folder, rest))
+        with opened as file:
+            with _errors(name):
+                size = _size_of(file)
             end = stream.start + stream.file_size
             if size is not None and (size < end if stream.is_segment else size != end):
                 start = f" from {stream.start} on" if stream.is_segment else ""
@@ -106,6 +118,29 @@ class Files:
                     f"{name}: the file has {size} bytes, its handle says {stream.file_size}{start}"
                 )
             yield OpenStream(stream, file, name)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether streams are opened as planned, or none is where that would help."""
+        return all(local_path(place) is not None for place in (self.base, *self._allowed))
+
+    @contextmanager
+    def ahead(self, plan: Iterable[Planned]) -> Iterator[Files]:
+        """Return what opens the same streams, some of which will be, as planned.
+
+        At a URL these are asked for before they are opened, as far as there is room for it.
+        """
+        if self.has_plan:
+            yield self
+            return
+        reader = _Reader(self, plan)
+        try:
+            yield reader
+        finally:
+            reader.requests.close()
+
+    def _at_url(self, stream: StreamHandle, name: str) -> BinaryIO | StoreFile:
+        return _Reader(self)._at_url(stream, name)
 
     def _place(self, stream: StreamHandle) -> tuple[str, str]:
         """Return a folder that may be read, and where in it the file of a stream is."""
@@ -176,10 +211,49 @@ class Files:
         )
 
 
+class _Reader(Files):
+    """Opens the streams of a savepoint for one reader, who has a plan."""
+
+    def __init__(self, files: Files, plan: Iterable[Planned] = ()) -> None:
+        vars(self).update(vars(files))
+        self._plan = plan
+        folder = ""
+        if local_path(self.base) is None:
+            with _errors(self.base):
+                folder = _filesystem_of(self.base)[1].rstrip("/")
+        self.requests = Requests(folder, self._planned)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether streams are opened as planned."""
+        return True
+
+    def _planned(self, requests: Requests) -> Iterator[StoreFile]:
+        for stream, spans in self._plan:
+            with suppress(KeyGroupsError):  # which is raised when the stream is opened
+                if stream.data is None and local_path(self._place(stream)[0]) is None:
+                    with _errors(name := self.path_of(stream)):
+                        filesystem, path = _filesystem_of(name)
+                        if _has_ranges(filesystem):
+                            yield StoreFile(requests, filesystem, path, stream, spans)
+
+    def _at_url(self, stream: StreamHandle, name: str) -> BinaryIO | StoreFile:
+        with _errors(name):
+            file = self.requests.take(stream)
+            if file is None:
+                filesystem, path = _filesystem_of(name)
+                if not _has_ranges(filesystem):
+                    return cast("BinaryIO", filesystem.open(path, "rb"))
+                file = StoreFile(self.requests, filesystem, path, stream)
+                file.begin()
+        self.requests.fill(file)
+        return file
+
+
 class OpenStream:
     """A stream that is open."""
 
-    def __init__(self, stream: StreamHandle, file: BinaryIO | None, name: str) -> None:
+    def __init__(self, stream: StreamHandle, file: BinaryIO | StoreFile | None, name: str) -> None:
         self.size = stream.file_size
         self.name = name
         self._stream = stream
@@ -196,16 +270,34 @@ class OpenStream:
         try:
             self._file.seek(self._stream.start + start)
             data = self._file.read(end - start)
-        except OSError as error:
-            raise self._error(start, str(error)) from None
+        except Exception as error:  # of a store's client, which has its own
+            raise self._error(start, _reason(error)) from None
         if len(data) < end - start:
             raise self._error(start, f"the file ends {end - start - len(data)} bytes too early")
         return data
 
     def chunks(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes from an offset to another, so many at once."""
+        if end - start > CHUNK:
+            self.ahead(start, end)
         for pos in range(start, end, CHUNK):
             yield self.read(pos, min(pos + CHUNK, end))
+
+    def ahead(self, start: int, end: int) -> None:
+        """Ask for bytes that will be read in order, if the file is one that is asked for them."""
+        if isinstance(self._file, StoreFile):
+            begin = self._stream.start
+            self._file.ahead(begin + start, begin + min(end, self.size))
+
+    @property
+    def window(self) -> int:
+        """How many bytes to ask for ahead at once."""
+        return self._file.window if isinstance(self._file, StoreFile) else CHUNK
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be asked for ahead than what is read next."""
+        return isinstance(self._file, StoreFile) and self._file.has_room
 
     def _error(self, offset: int, message: str) -> SavepointError:
         return SavepointError(f"{self.name}, offset {offset}: {message}")
@@ -320,31 +412,47 @@ def import_fsspec(path: str) -> ModuleType:
     return cast("ModuleType", fsspec)
 
 
-def _opened(name: str, path: str) -> BinaryIO:
-    """Open a file by its path or URL, which an error calls `name`."""
+def _filesystem_of(url: str) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it."""
+    return cast("tuple[Any, str]", import_fsspec(url).core.url_to_fs(url))
+
+
+def _has_ranges(filesystem: Any) -> bool:
+    """Tell whether files are best read by ranges, side by side; a server of HTTP may have none."""
+    protocol = filesystem.protocol
+    names = (protocol,) if isinstance(protocol, str) else protocol
+    return bool(filesystem.async_impl) and "http" not in names
+
+
+@contextmanager
+def _errors(name: str) -> Iterator[None]:
+    """Raise SavepointError for a file that cannot be opened, whatever its client raises."""
     try:
-        return _open(path)
-    except (OSError, ValueError, ImportError) as error:
+        yield
+    except KeyGroupsError:
+        raise
+    except Exception as error:
         raise file_error(name, "opened", error) from None
 
 
-def _open(path: str) -> BinaryIO:
-    """Open a file that ends; a pipe or a device is not opened, or closed if it came just now."""
-    if local_path(path) is None:
-        filesystem, inner = import_fsspec(path).core.url_to_fs(path)
-        return cast("BinaryIO", filesystem.open(inner, "rb"))
-    _check_regular(os.lstat(path))
-    with ExitStack() as opened:
+def _opened(name: str, path: str) -> BinaryIO:
+    """Open a local file that ends, which an error calls `name`.
+
+    A pipe or a device is not opened, or closed if it came just now.
+    """
+    with _errors(name), ExitStack() as opened:
+        _check_regular(os.lstat(path))
         file = opened.enter_context(open(path, "rb", opener=_opener))
         _check_regular(os.fstat(file.fileno()))
         opened.pop_all()
         return file
 
 
-def _size_of(file: BinaryIO) -> int | None:
+def _size_of(file: BinaryIO | StoreFile) -> int | None:
     """Return how many bytes an open file has, None where its store does not tell."""
-    with suppress(OSError, AttributeError):
-        return os.fstat(file.fileno()).st_size
+    if not isinstance(file, StoreFile):
+        with suppress(OSError, AttributeError):
+            return os.fstat(file.fileno()).st_size
     size = getattr(file, "size", None)
     return size if isinstance(size, int) else None
 
@@ -360,6 +468,9 @@ def _check_regular(info: os.stat_result) -> None:
 
 def file_error(path: str, verb: str, error: Exception) -> SavepointError:
     """Return the error for a path, which may be any text, and what cannot be done with it."""
+    return SavepointError(f"{printable(path)[:_SHOWN]}: cannot be {verb}: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
     said = str(getattr(error, "strerror", None) or error) or type(error).__name__
-    reason = printable(" ".join(said.split()))
-    return SavepointError(f"{printable(path)[:_SHOWN]}: cannot be {verb}: {reason[:_SHOWN]}")
+    return printable(" ".join(said.split()))[:_SHOWN]

@@ -64,7 +64,7 @@ class OutputFolder:
                 f"{name} must be a path, or the URL of a store that files are written to, such as "
                 f"s3://bucket/savepoint, got {show(path)}"
             )
-        with self._errors(self.path, Exception):
+        with _errors(self.path, Exception):
             # Whatever the working directory is later.
             self._local = None if local is None else local.absolute()
             is_there = self._exists()
@@ -147,7 +147,7 @@ class OutputFolder:
     def make(self) -> None:
         """Make the folder, or nothing."""
         if self._local is not None:
-            with self._errors(self.path, Exception):
+            with _errors(self.path, Exception):
                 try:
                     self._beside.mkdir(parents=True)
                 except Exception:
@@ -158,7 +158,7 @@ class OutputFolder:
             return
         # Two writers that make it at once both see it: one of them, or both, give up.
         claim = f".{uuid.uuid4().hex}.writing"
-        with self._errors(self.path, Exception):
+        with _errors(self.path, Exception):
             self._filesystem.makedirs(self.path, exist_ok=True)
             try:
                 with self.create(claim):
@@ -173,19 +173,25 @@ class OutputFolder:
     @contextmanager
     def create(self, name: str) -> Iterator[BinaryIO]:
         """Open a new file in the folder, which is on the disk when it is closed."""
-        with self._errors(f"{self.path}/{name}"):
-            if self._local is None:
-                with self._filesystem.open(f"{self.path}/{name}", "wb") as file:
-                    yield cast("BinaryIO", file)
-            else:
-                with (self._beside / name).open("xb") as local:
-                    yield local
-                    local.flush()
-                    os.fsync(local.fileno())
+        path = f"{self.path}/{name}"
+        if self._local is None:
+            file = _StoreOutput(self._filesystem, path)
+            try:
+                yield cast("BinaryIO", file)
+            except BaseException:
+                with suppress(SavepointError):  # it is not the first
+                    file.close()
+                raise
+            file.close()
+        else:
+            with _errors(path), (self._beside / name).open("xb") as local:
+                yield local
+                local.flush()
+                os.fsync(local.fileno())
 
     def commit(self, names: Collection[str], metadata: bytes) -> None:
         """Make it a savepoint of the files with these names; others, of failed tasks, go."""
-        with self._errors(self.path):
+        with _errors(self.path, Exception):
             written = self._names()
             for name in written.difference(names):
                 self._delete(name)
@@ -195,7 +201,7 @@ class OutputFolder:
         with self.create(METADATA) as file:
             file.write(metadata)
         if self._local is not None:
-            with self._errors(self.path):
+            with _errors(self.path):
                 self._beside.rename(self._local)  # which fails where there is a full folder now
 
     def remove(self) -> None:
@@ -219,19 +225,39 @@ class OutputFolder:
         else:
             self._filesystem.rm(f"{self.path}/{name}")
 
-    @contextmanager
-    def _errors(self, path: str, errors: type[Exception] = OSError) -> Iterator[None]:
-        try:
-            yield
-        except KeyGroupsError:
-            raise
-        except errors as error:  # every Exception where fsspec, and what it needs, is asked first
-            raise file_error(path, "written", error) from None
-
     @property
     def scratch(self) -> Path | None:
         """The local folder for files that go before the end, None for the machine's own."""
         return None if self._local is None else self._beside
+
+
+class _StoreOutput:
+    """A file of a store that is being written; its client may raise anything."""
+
+    def __init__(self, filesystem: Any, path: str) -> None:
+        self._path = path
+        with _errors(path, Exception):
+            self._file = filesystem.open(path, "wb")
+
+    def write(self, data: bytes) -> None:
+        """Write some bytes."""
+        with _errors(self._path, Exception):
+            self._file.write(data)
+
+    def close(self) -> None:
+        """Write what is left; from then on the file is there."""
+        with _errors(self._path, Exception):
+            self._file.close()
+
+
+@contextmanager
+def _errors(path: str, errors: type[Exception] = OSError) -> Iterator[None]:
+    try:
+        yield
+    except KeyGroupsError:
+        raise
+    except errors as error:  # every Exception of fsspec, and of what it needs
+        raise file_error(path, "written", error) from None
 
 
 def replace_file(path: str, data: bytes) -> None:

@@ -12,7 +12,9 @@ alone, this is in table/block_based/block.cc.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import NamedTuple
 
 from keygroups._serializers.base import TRUNCATED
@@ -20,7 +22,7 @@ from keygroups._serializers.scalars import read_varint
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.checksums import block_checksum
 from keygroups.savepoint._files.compression import decompress_block
-from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.files import CHUNK, OpenStream
 
 _MAGIC = 0x88E241B785F4CFF7
 _FOOTER = 53  # the kind of checksums, two places with zeros behind them, the version, the magic
@@ -32,12 +34,17 @@ _DICTIONARY = b"rocksdb.compression_dict"
 _DATA_SIZE = b"rocksdb.data.size"
 _FAMILY = b"rocksdb.column.family.name"
 _INDEX_TYPE = b"rocksdb.block.based.table.index.type"
+_IS_USER_KEY = b"rocksdb.index.key.is.user.key"
 _IS_DELTA_ENCODED = b"rocksdb.index.value.is.delta.encoded"
 _GLOBAL_NUMBER = b"rocksdb.external_sst_file.global_seqno"
 _BINARY_SEARCH, _TWO_LEVEL = 0, 2  # types of index; RocksDB: BlockBasedTableOptions
-_KNOWN = {_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_DELTA_ENCODED, _GLOBAL_NUMBER}
+_KNOWN = {*(_DATA_SIZE, _FAMILY, _INDEX_TYPE, _IS_USER_KEY, _IS_DELTA_ENCODED, _GLOBAL_NUMBER)}
 _MAX_SHARING = 256
 """How many times a block's bytes its keys may share: RocksDB lets 15 keys do so, if not told."""
+
+TAIL = 64 << 10
+"""How many bytes at the end of a file are asked for at once: what tells where the data is."""
+_AHEAD = 16  # windows
 
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
@@ -99,18 +106,78 @@ class SstFile:
             raise self._error(end, "the footer is damaged: its index is among the data")
         self.range_deletions = list(self._read_deletions(blocks.get(_RANGE_DELETIONS)))
 
-    def records(self, runs: Iterable[tuple[bytes, bytes]]) -> Iterator[Record]:
-        """Yield the records of the keys of some runs, in order.
+    def ask_index(self) -> None:
+        """Ask for the index, where that takes a while, and do not wait for it."""
+        offset, size = self._index
+        self._stream.ahead(offset, offset + size + _TRAILER)
 
-        A run is from its first key up to and without its second, and behind the run before.
+    def records(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Record]:
+        """Return an iterator over the records of the keys of some runs, in order.
+
+        A run is from its first key up to and without its second, and behind the run before. The
+        index is read, and the first blocks are asked for, before there is a record.
+        """
+        windows = self._windows(runs)
+        first = [*islice(windows, 1)]
+        return self._records(chain.from_iterable(chain(first, windows)), runs)
+
+    def _windows(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[Place]]:
+        """Yield the blocks that may have keys of some runs, those together that are neighbours.
+
+        They are asked for at once, and the more of them ahead, the more have been read.
+        """
+        stream = self._stream
+        asked: deque[list[Place]] = deque()
+        window: list[Place] = []
+        start = end = 0
+        most, ahead = min(CHUNK, stream.window), 1
+        for offset, size in self._wanted(runs):
+            past = offset + size + _TRAILER
+            if window and (offset != end or past - start > most):
+                stream.ahead(start, end)
+                asked.append(window)
+                window = []
+                while len(asked) > ahead or (asked and not stream.has_room):
+                    yield asked.popleft()
+                    ahead = min(2 * ahead, _AHEAD)
+                most = min(2 * most, stream.window)
+            if not window:
+                start = offset
+            window.append((offset, size))
+            end = past
+        if window:
+            stream.ahead(start, end)
+            asked.append(window)
+        yield from asked
+
+    def _wanted(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Place]:
+        """Yield the blocks that may have keys of some runs."""
+        ahead = iter(runs)
+        run = next(ahead, None)
+        if run is None:
+            return
+        start, end = run
+        for highest, offset, size in self._data_blocks(start):
+            if highest < start:
+                continue
+            yield offset, size
+            while highest >= end:
+                run = next(ahead, None)
+                if run is None:
+                    return
+                start, end = run
+
+    def _records(
+        self, places: Iterator[Place], runs: Sequence[tuple[bytes, bytes]]
+    ) -> Iterator[Record]:
+        """Yield the records in some blocks of the keys of some runs.
+
         RocksDB: ParseInternalKey in db/dbformat.h.
         """
         ahead = iter(runs)
         start, end = next(ahead, (b"", b""))
         last, last_order = b"", -(1 << 64)
-        for highest, offset, size in self._data_blocks(start):
-            if highest < start:
-                continue
+        for offset, size in places:
             for key, value in self._entries(offset, size):
                 if len(key) < 8:
                     raise self._error(offset, f"a key of {len(key)} bytes")
@@ -144,6 +211,7 @@ class SstFile:
         except (*TRUNCATED, ValueError):
             raise self._error(0, "the properties do not say where the data ends") from None
         self.column_family = properties.get(_FAMILY, b"")
+        self._has_user_keys = any(properties.get(_IS_USER_KEY, b""))
         self._has_deltas = any(properties.get(_IS_DELTA_ENCODED, b""))
 
     def _read_deletions(self, place: Place | None) -> Iterator[RangeDeletion]:
@@ -160,10 +228,10 @@ class SstFile:
             yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
 
     def _data_blocks(self, lowest: bytes) -> Iterator[tuple[bytes, int, int]]:
-        """Yield a key that is not below the last of each data block, and the block's place.
+        """Yield a key of each data block, and its place.
 
-        That is a user key, or has a mark behind it, which makes it no lower. Parts of an index of
-        two levels are left out where all keys are below `lowest`.
+        No key in the block is higher, and none behind it lower. Parts of an index of two levels
+        are left out where all keys are below `lowest`.
         """
         index = self._index_entries(*self._index)
         if self._is_two_level:
@@ -173,6 +241,10 @@ class SstFile:
             if offset < free or size < 0 or offset + size + _TRAILER > self._data_size:
                 raise self._damaged_index(f"a block of {size} bytes at {offset}")
             free = offset + size + _TRAILER
+            if not self._has_user_keys:
+                if len(key) < 8:
+                    raise self._damaged_index(f"a key of {len(key)} bytes")
+                key = key[:-8]
             yield key, offset, size
 
     def _partition_entries(

@@ -22,7 +22,7 @@ from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._files.files import Files, OpenStream
+from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
 from keygroups.savepoint._state.format import Format, Selection
@@ -80,6 +80,22 @@ class Changelog(Format):
     def header(self) -> KeyedHeader:
         """Read the headers of what was materialized, and what the changes say of their states."""
         return self._read(())[0]
+
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the headers, and all of the changes."""
+        for keyed in self._materialized:
+            yield from keyed.header_plan()
+        for handle in self._changes:
+            for stream, places in groupby(handle.streams, itemgetter(1)):
+                offset, _ = next(places)
+                yield stream, [(0, 1), (offset + 1, stream.file_size)]
+
+    def plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read the same, if there are changes, and then what was materialized."""
+        if self._changes:
+            yield from self.header_plan()
+        for keyed in self._materialized:
+            yield from keyed.plan(selection)
 
     def weights(self) -> Mapping[int, int]:
         """Return those of what was materialized; of the changes nothing is known."""

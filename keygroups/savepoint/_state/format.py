@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from keygroups.savepoint._files.files import Planned
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry, StateEntry
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
@@ -46,7 +47,11 @@ class SizeRun(NamedTuple):
 
 
 class Format(ABC):
-    """The keyed state behind a handle. All but `header` and `states` yield by key group."""
+    """The keyed state behind a handle. What reads entries yields by key group.
+
+    What will be read of which streams, in that order, is planned: of `header` and `states`, of
+    `entries`, of `sizes`. Another order gives the same, by more requests.
+    """
 
     has_offsets: ClassVar[bool] = False
     """Whether `_metadata` tells where each key group is."""
@@ -60,9 +65,17 @@ class Format(ABC):
     def header(self) -> KeyedHeader:
         """Read the header of managed state."""
 
+    @abstractmethod
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the header."""
+
     def states(self) -> Sequence[StateDescriptor]:
         """Read which states there are."""
         return self.header().states
+
+    @abstractmethod
+    def plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read the entries that are wanted."""
 
     def entries(self, selection: Selection) -> Iterator[StateEntry]:
         """Return the entries that are wanted, one key group after the other."""
@@ -87,6 +100,10 @@ class Format(ABC):
     @abstractmethod
     def weights(self) -> Mapping[int, int]:
         """Return about how many bytes each key group has, as `_metadata` says it."""
+
+    def size_plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read how many bytes each key group has."""
+        return self.plan(selection)
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
         """Yield how many bytes the key groups have, each at most once."""

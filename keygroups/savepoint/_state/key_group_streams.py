@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from itertools import compress, islice
 from operator import sub
 from typing import TYPE_CHECKING, ClassVar
@@ -18,7 +18,8 @@ from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import read_int
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
-from keygroups.savepoint._files.files import Files, OpenStream
+from keygroups.savepoint._files.files import CHUNK, Files, OpenStream, Planned
+from keygroups.savepoint._files.store_file import Span
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, RawTimersHandle
 from keygroups.savepoint._state.entries import (
     END_OF_KEY_GROUP,
@@ -94,6 +95,20 @@ class OffsetFormat(Format):
         """Return how many bytes each key group has, which is some where it is empty too."""
         return {key_group: end - start for key_group, start, end in key_group_spans(self._handle)}
 
+    def plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read the header, and the key groups that are wanted."""
+        yield self._handle.stream, self._spans(selection)
+
+    def _spans(self, selection: Selection) -> Iterator[Span]:
+        for key_group, start, end in key_group_spans(self._handle):
+            if key_group in selection.key_groups:
+                yield start, end
+
+    def size_plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read what tells how large an empty key group is, if that is not known."""
+        if not self._handle.is_canonical:
+            yield from self.header_plan()
+
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
         """Yield how many bytes each key group has beyond those of an empty one, wanted or not."""
         offsets, nothing = self._handle.offsets, _nothing(self._handle)
@@ -122,6 +137,23 @@ class OffsetFormat(Format):
 class KeyGroupStreams(OffsetFormat):
     """Managed keyed state of a canonical savepoint or of the hashmap backend."""
 
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the header, of many bytes the first."""
+        yield self._handle.stream, [self._header_span()]
+
+    def _header_span(self) -> Span:
+        return 0, min(header_size(self._handle), CHUNK)
+
+    def _spans(self, selection: Selection) -> Iterator[Span]:
+        yield self._header_span()
+        yield from self._compared_spans(selection.key_groups)
+        yield from super()._spans(selection)
+
+    def size_plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read what tells the formats apart, and the header."""
+        if not self._handle.is_canonical:
+            yield self._handle.stream, [*self._compared_spans(()), self._header_span()]
+
     def header(self) -> KeyedHeader:
         """Read the header."""
         with self._files.open(self._handle.stream) as stream:
@@ -132,25 +164,47 @@ class KeyGroupStreams(OffsetFormat):
 
     def _empty_size(self, stream: OpenStream) -> int:
         """Return the bytes of its number and, for each state, of a count."""
-        if not self._is_native(stream):
+        if not self._is_native(stream, ()):
             return 0
         header = self._header(stream)
         of_state = _EMPTY_STATE + header.is_compressed * _EMPTY_SNAPPY
         return 4 + len(header.states) * of_state
 
-    def _is_native(self, stream: OpenStream) -> bool:
+    def _is_native(self, stream: OpenStream, wanted: Container[int]) -> bool:
         """Tell the formats apart, which up to Flink 1.15 the handle does not always do.
 
         The native one has bytes for each key group, which start with its number. The other one
         starts with that of a state and the length of a key, of which none has as many bytes as
         several of these numbers would mean.
         """
-        if self._handle.is_canonical or 0 in self._handle.offsets:
-            return False
-        spans = [*islice(key_group_spans(self._handle), _COMPARED)]
-        if not all(_key_group_at(stream, *span[1:]) == span[0] for span in spans):
-            return False
-        return len(spans) != 1 or spans[0][0] != 0 or not _is_framed(stream, *spans[0][1:])
+        if self._may_be_native:
+            spans = self._compared(wanted)
+            if not all(_key_group_at(stream, *span[1:]) == span[0] for span in spans):
+                return False
+            return len(spans) != 1 or spans[0][0] != 0 or not _is_framed(stream, *spans[0][1:])
+        return False
+
+    @property
+    def _may_be_native(self) -> bool:
+        return not self._handle.is_canonical and 0 not in self._handle.offsets
+
+    def _compared(self, wanted: Container[int]) -> list[tuple[int, int, int]]:
+        """Return the key groups that tell the formats apart.
+
+        That is one if its number would mean a key of more bytes than it has, best a wanted one.
+        """
+        telling = [
+            span for span in key_group_spans(self._handle) if span[2] - span[1] < span[0] << 16
+        ]
+        for span in telling:
+            if span[0] in wanted:
+                return [span]
+        return telling[:1] or [*islice(key_group_spans(self._handle), _COMPARED)]
+
+    def _compared_spans(self, wanted: Container[int]) -> Iterator[Span]:
+        if self._may_be_native:
+            for _, start, end in self._compared(wanted):
+                yield start, min(start + _KEY_GROUP.size, end)
 
     def _entries(
         self, selection: Selection, reader_of: Callable[[Layout], EntryReader[Entry]]
@@ -171,7 +225,7 @@ class KeyGroupStreams(OffsetFormat):
     ) -> tuple[Sequence[StateDescriptor], bool, Iterator[tuple[int, Feed]]]:
         """Return the states, whether the format is the native one, and feeds by key group."""
         header = self._header(stream)
-        is_native = self._is_native(stream)
+        is_native = self._is_native(stream, selection.key_groups)
 
         def feeds() -> Iterator[tuple[int, Feed]]:
             before = _KEY_GROUP.size if is_native else 0

@@ -7,7 +7,7 @@ a restore with another parallelism leaves, hide what is older.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
 from itertools import chain
@@ -17,8 +17,9 @@ from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.files import Files
-from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.files import CHUNK, Files, Planned
+from keygroups.savepoint._files.sst import TAIL, RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.store_file import REQUEST
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
 from keygroups.savepoint._state.format import Format, Selection
@@ -49,6 +50,21 @@ class RocksDBFiles(Format):
     def bytes(self) -> int:
         """How many bytes the SST files have."""
         return sum(stream.size for name, stream in self._streams() if _is_sst(name))
+
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the header, of many bytes the first."""
+        yield self._handle.meta, [(0, min(self._handle.meta.size, CHUNK))]
+
+    def plan(self, selection: Selection) -> Iterator[Planned]:
+        """Plan to read the header, and the end of each SST file, or all where all is wanted."""
+        yield from self.header_plan()
+        is_all = selection.states is None and len(selection.key_groups) == len(
+            self._handle.key_groups
+        )
+        for name, stream in self._streams():
+            if _is_sst(name):
+                is_whole = is_all and stream.size <= REQUEST
+                yield stream, [(0 if is_whole else max(0, stream.size - TAIL), stream.size)]
 
     def header(self) -> KeyedHeader:
         """Read the header, which has a stream of its own."""
@@ -110,15 +126,19 @@ class RocksDBFiles(Format):
             if family not in tables:
                 raise SavepointError(f"{self._files.name_of(stream)}: {show(family)} is no state")
             tables[family].append(table)
-        wanted = []
-        for state in states:
-            if selection.has(state.name):
-                name = f"{self._files.base}, the SST files of {state}"
-                of_state = runs
-                if selection.keys is not None and not layout_of(state).before_key:
-                    of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
-                wanted.append((state, name, _pairs(name, tables[state.name], of_state)))
-        return wanted
+        wanted = [state for state in states if selection.has(state.name)]
+        if runs:
+            for state in wanted:  # before any is waited for
+                for table in tables[state.name]:
+                    table.ask_index()
+        found = []
+        for state in wanted:
+            name = f"{self._files.base}, the SST files of {state}"
+            of_state = runs
+            if selection.keys is not None and not layout_of(state).before_key:
+                of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
+            found.append((state, name, _pairs(name, tables[state.name], of_state)))
+        return found
 
 
 def _behind(start: bytes) -> bytes:
@@ -131,7 +151,7 @@ def _is_sst(name: str) -> bool:
     return name.endswith(".sst")
 
 
-def _pairs(name: str, tables: list[SstFile], runs: Iterable[tuple[bytes, bytes]]) -> _Pairs:
+def _pairs(name: str, tables: list[SstFile], runs: Sequence[tuple[bytes, bytes]]) -> _Pairs:
     """Return the keys and values of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]

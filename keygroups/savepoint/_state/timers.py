@@ -19,7 +19,7 @@ from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups._serializers.data_output import i64
 from keygroups._serializers.scalars import LONG, read_long
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.files import OpenStream
+from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
 from keygroups.savepoint._state.format import Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
@@ -53,6 +53,12 @@ class RawTimers(OffsetFormat):
         key_bytes = services[0].key_bytes
         data = tuple(service.state_bytes() for service in services)
         return KeyedHeader(False, states[0].key_serializer, states, 0, key_bytes, data)
+
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the first key group, which has what a header says."""
+        for _, start, end in key_group_spans(self._handle):
+            yield self._handle.stream, [(start, end)]
+            break
 
     def states(self) -> list[StateDescriptor]:
         """Read the states of the timers, which each key group repeats."""

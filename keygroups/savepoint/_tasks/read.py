@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
-from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._files.files import Files, Planned
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry
@@ -43,6 +44,8 @@ class ReadTask:
 
     def entries(self) -> Iterator[StateEntry]:
         """Return the entries, one key group after the other."""
+        if not self.files.has_plan:
+            return (entry for task in ahead([self]) for entry in task.entries())
         of_handles = [
             self._format(handle).entries(self._selection(handle)) for handle in self.handles
         ]
@@ -55,6 +58,8 @@ class ReadTask:
 
         Without `has_keys` a key may be None.
         """
+        if not self.files.has_plan:
+            return (entry for task in ahead([self]) for entry in task.framed_entries(has_keys))
         of_handles = [
             self._format(handle).framed_entries(self._selection(handle), has_keys)
             for handle in self.handles
@@ -65,8 +70,19 @@ class ReadTask:
 
     def columns(self) -> Iterator[EntryColumns]:
         """Yield the entries column by column, in no order; takes NumPy and PyArrow."""
+        for task in [self] if self.files.has_plan else ahead([self]):
+            for handle in task.handles:
+                yield from task._format(handle).columns(task._selection(handle))
+
+    def plan(self) -> Iterator[Planned]:
+        """Plan to read the entries."""
         for handle in self.handles:
-            yield from self._format(handle).columns(self._selection(handle))
+            yield from self._format(handle).plan(self._selection(handle))
+
+    def header_plan(self) -> Iterator[Planned]:
+        """Plan to read the headers."""
+        for keyed in self._formats():
+            yield from keyed.header_plan()
 
     def descriptors(self) -> Iterator[StateDescriptor]:
         """Yield the states that the headers tell of."""
@@ -113,6 +129,11 @@ class ReadTask:
         """Whether `_metadata` tells where each key group is."""
         return all(keyed.has_offsets for keyed in self._formats())
 
+    def size_plan(self) -> Iterator[Planned]:
+        """Plan to read how many bytes each key group has."""
+        for handle in self.handles:
+            yield from self._format(handle).size_plan(self._selection(handle))
+
     def key_group_sizes(self) -> Iterator[SizeRun]:
         """Yield how many bytes the key groups have, which add up where one is there twice."""
         for handle in self.handles:
@@ -128,3 +149,16 @@ class ReadTask:
         key_groups = self.key_groups.intersection(handle.key_groups)
         prefix_bytes = key_group_prefix_bytes(self.max_parallelism)
         return Selection(self.subtask, prefix_bytes, key_groups, self.states, self.keys)
+
+
+def ahead(
+    tasks: Sequence[ReadTask], plan: Callable[[ReadTask], Iterator[Planned]] = ReadTask.plan
+) -> Iterator[ReadTask]:
+    """Yield tasks of one savepoint, each to be read before the next, and to the end.
+
+    At a URL the bytes that they plan to read are asked for ahead.
+    """
+    if tasks:
+        with tasks[0].files.ahead(chain.from_iterable(map(plan, tasks))) as files:
+            for task in tasks:
+                yield replace(task, files=files)

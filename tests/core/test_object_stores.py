@@ -1,0 +1,304 @@
+"""Savepoints in a store behind a network: which requests they take, and what goes wrong there."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from large_savepoints import KEY_GROUPS, canonical_key_group, header, keys, native_key_group
+from sst_bytes import VALUE, sst
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._files import store_file
+from keygroups.savepoint._state import rocksdb
+from keygroups.state_keys import CompositeKeySerializer
+from keygroups.types import STRING
+
+pytest.importorskip("fsspec", reason="the extra savepoint")
+
+from counted_store import LIST, READ, SIZE, CountedStore, counted_store
+
+URL = "counted://folder"
+GROUPS = keys(512)
+
+
+@pytest.fixture
+def store() -> Iterator[type[CountedStore]]:
+    with counted_store() as empty:
+        yield empty
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Ask ahead for so many bytes, by small requests."""
+    for name, size in (("AHEAD", 1 << 16), ("REQUEST", 1 << 12), ("_LEAST", 1 << 11)):
+        monkeypatch.setattr(store_file, name, size)
+    monkeypatch.setattr(store_file, "_GAP", 0)
+    return 1 << 16
+
+
+def put(store: type[CountedStore], subtasks: list[bytes], files: dict[str, bytes]) -> None:
+    """Put a savepoint of one operator with some subtasks there, and its files."""
+    operator = sb.operator(subtasks, parallelism=len(subtasks), uid="by-string")
+    store.files = {f"folder/{name}": content for name, content in files.items()}
+    store.files["folder/_metadata"] = sb.metadata([operator])
+
+
+def streams(
+    form: str, subtasks: int, times: int = 1, is_merged: bool = False
+) -> tuple[list[bytes], dict[str, bytes]]:
+    """Return subtasks with the keys of `GROUPS`, and their files, all of them in one if merged."""
+    groups = {"canonical": canonical_key_group, "native": native_key_group}[form]
+    handle = {"canonical": sb.canonical, "native": sb.older}[form]
+    each = KEY_GROUPS // subtasks
+    files: dict[str, bytes] = {}
+    handles = []
+    for index in range(subtasks):
+        content, offsets = bytearray(header()), []
+        for key_group in range(index * each, (index + 1) * each):
+            offsets.append(len(content))
+            for piece in groups(key_group, GROUPS[key_group], times):
+                content += piece
+            if len(content) == offsets[-1]:
+                offsets[-1] = 0
+        stream = sb.relative(f"f{index}", len(content))
+        if is_merged:
+            before = files.get("merged", b"")
+            stream = sb.segment(f"{URL}/merged", len(before), len(content))
+            files["merged"] = before + content
+        else:
+            files[f"f{index}"] = bytes(content)
+        keyed = handle(index * each, offsets, stream)
+        handles.append(sb.subtask(index, managed_keyed=keyed))
+    return handles, files
+
+
+def tables(subtasks: int, files: int) -> tuple[list[bytes], dict[str, bytes]]:
+    """Return subtasks with the same keys in SST files, whose keys go one between the other."""
+    serializer = CompositeKeySerializer(KEY_GROUPS, STRING)
+    each = KEY_GROUPS // subtasks
+    contents = {}
+    handles = []
+    for index in range(subtasks):
+        mine = GROUPS[index * each : (index + 1) * each]
+        records = sorted(
+            (serializer.serialize(key), 7, VALUE, sb.i64(5)) for group in mine for key in group
+        )
+        shared = []
+        for number in range(files):
+            name = f"{index}-{number}.sst"
+            contents[name] = sst(records[number::files], "count", per_block=4)
+            shared.append((name, sb.relative(name, len(contents[name]))))
+        contents[f"{index}-meta"] = header()
+        meta = sb.relative(f"{index}-meta", len(header()))
+        keyed = sb.rocksdb(index * each, each, meta, shared)
+        handles.append(sb.subtask(index, managed_keyed=keyed))
+    return handles, contents
+
+
+def operator(store: type[CountedStore]) -> Operator:
+    """Return the operator, of which nothing but `_metadata` was asked for."""
+    store.asked.clear()
+    (read,) = read_savepoint(URL).operators
+    assert store.asked == [(READ, "folder/_metadata", None, None)]
+    store.asked.clear()
+    store.rounds = 0
+    return read
+
+
+@pytest.mark.parametrize("form", ["canonical", "native"])
+def test_headers(form: str, store: type[CountedStore]) -> None:
+    """A request each, side by side, and a listing for the sizes."""
+    subtasks, files = streams(form, 128)
+    put(store, subtasks, files)
+    states = operator(store).states
+    assert [str(state) for state in states] == ["count: VALUE <STRING, LONG>"]
+    assert store.count(READ) == 128
+    assert store.count(LIST) == 1
+    assert store.count(SIZE) < 32
+    assert store.rounds < 10
+    for name, start, end in store.reads():  # one byte more where there are no key groups behind it
+        assert (start, min(end, len(store.files[name]))) == (0, len(header()))
+
+
+def test_no_listing(store: type[CountedStore]) -> None:
+    """Where none is allowed, each file is asked for its size; and a listing may be of before."""
+    subtasks, files = streams("canonical", 128)
+    put(store, subtasks, files)
+    store.lists = False
+    assert operator(store).states
+    assert store.count(SIZE) > 96
+
+
+def test_sizes_of_before(store: type[CountedStore], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing that does not have a file, or has another size of it, refuses none."""
+    subtasks, files = streams("canonical", 128)
+    put(store, subtasks, files)
+    read = operator(store)
+    listed = CountedStore._ls
+
+    async def of_before(self: CountedStore, *given: Any, **named: Any) -> list[dict[str, Any]]:
+        infos = await listed(self, *given, **named)
+        return [info | {"size": 1} for info in infos[:-50]]
+
+    monkeypatch.setattr(CountedStore, "_ls", of_before)
+    assert len(read.states) == 1
+    assert store.count(LIST) == 1
+
+
+@pytest.mark.parametrize("form", ["canonical", "native"])
+def test_one_key_group(form: str, store: type[CountedStore]) -> None:
+    """Its bytes, the header and the size of the file, at once; all in one if it is near."""
+    far = 1_000  # times each entry, which makes more than 64 KB of a key group
+    subtasks, files = streams(form, 2, far)
+    put(store, subtasks, files)
+    read = operator(store)
+    for key_group in (70, 100, 127):
+        store.asked.clear()
+        store.rounds = 0
+        entries = list(read.entries(key_groups=[key_group]))
+        assert {entry.key for entry in entries} == set(GROUPS[key_group])
+        assert {entry.key_group for entry in entries} == {key_group}
+        assert len(store.asked) <= 3
+        assert store.rounds == 1
+        assert sum(end - start for _, start, end in store.reads()) < 0.1 * len(files["f1"])
+
+
+@pytest.mark.parametrize("tail", [320, 1024])
+def test_one_key_group_in_tables(
+    tail: int, store: type[CountedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each file its end, its index if that is not there, and the blocks of the key group."""
+    monkeypatch.setattr(rocksdb, "TAIL", tail)
+    subtasks, files = tables(2, 3)
+    put(store, subtasks, files)
+    read = operator(store)
+    size = sum(len(files[f"1-{number}.sst"]) for number in range(3))
+    for key_group in (64, 100):
+        store.asked.clear()
+        entries = list(read.entries(key_groups=[key_group]))
+        assert [entry.key for entry in entries] == sorted(GROUPS[key_group])
+        assert store.count(SIZE) == 0
+        for number in range(3):
+            asked = [name for name, *_ in store.reads() if name == f"folder/1-{number}.sst"]
+            assert len(asked) == (3 if tail < 1024 else 2)
+        assert sum(end - start for _, start, end in store.reads()) < 0.5 * size
+
+
+def content_of(read: Operator) -> list[tuple[object, ...]]:
+    return [(entry.subtask, entry.key_group, entry.key, entry.value) for entry in read.entries()]
+
+
+@pytest.mark.parametrize("form", ["canonical", "native", "tables"])
+def test_all(form: str, store: type[CountedStore]) -> None:
+    """Each byte is read once, of small files all at once, and before they are opened."""
+    subtasks, files = tables(8, 3) if form == "tables" else streams(form, 8)
+    put(store, subtasks, files)
+    entries = content_of(operator(store))
+    assert sorted(key for _, _, key, _ in entries) == sorted(chain.from_iterable(GROUPS))
+    assert [key_group for _, key_group, *_ in entries] == sorted(
+        key_group for key_group, group in enumerate(GROUPS) for _ in group
+    )
+    assert len(store.asked) == (8 * 4 if form == "tables" else 8)
+    assert store.rounds < 8
+    assert sum(end - start - 1 for _, start, end in store.reads()) == sum(map(len, files.values()))
+
+
+@pytest.mark.parametrize("form", ["canonical", "native"])
+def test_bytes_that_are_held(form: str, store: type[CountedStore], small: int) -> None:
+    """What is asked for ahead is bounded, in one file and over many."""
+    for subtasks, times in ((1, 100), (32, 50)):
+        put(store, *streams(form, subtasks, times))
+        entries = operator(store).entries()
+        given = 0
+        while given < 150_000:
+            given += sum(entry.bytes for entry in islice(entries, 100))
+            asked = sum(end - start for _, start, end in store.reads())
+            assert asked < 1.5 * given + small + 20_000
+        assert asked > given + small / 2
+        assert store.rounds < len(store.asked) / 3
+
+
+@pytest.mark.parametrize("form", ["canonical", "tables"])
+def test_a_file_that_is_gone(form: str, store: type[CountedStore]) -> None:
+    """Or has another size: an error that names it, whether it was asked for ahead or not."""
+    subtasks, files = tables(8, 2) if form == "tables" else streams(form, 8)
+    put(store, subtasks, files)
+    name = "5-1.sst" if form == "tables" else "f5"
+    content = store.files[f"folder/{name}"]
+    size = len(content)
+    read = operator(store)
+    for there, message in (
+        (None, f"folder/{name}: cannot be opened: no such key"),
+        (content[:-1], f"folder/{name}: the file has {size - 1} bytes, its handle says {size}"),
+        (content + b"x", f"folder/{name}: the file has {size + 1} bytes, its handle says {size}"),
+        (b"", f"folder/{name}: the file has 0 bytes, its handle says {size}"),
+    ):
+        if there is None:
+            del store.files[f"folder/{name}"]
+        else:
+            store.files[f"folder/{name}"] = there
+        for key_groups in (None, [85]):
+            with pytest.raises(SavepointError, match=message):
+                for _ in read.entries(key_groups=key_groups):
+                    pass
+
+
+def test_a_file_that_goes_half_way(store: type[CountedStore], small: int) -> None:
+    """After what was asked for ahead, of which the entries are given."""
+    subtasks, files = streams("canonical", 1, 200)
+    assert len(files["f0"]) > 4 * small
+    put(store, subtasks, files)
+    entries = operator(store).entries()
+    list(islice(entries, 1_000))
+    store.files["folder/f0"] = b""
+    with pytest.raises(SavepointError, match=r"folder/f0, offset \d+: the file ends \d+ bytes"):
+        list(entries)
+    del store.files["folder/f0"]
+
+
+def test_a_store_that_gives_more(
+    store: type[CountedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that knows no ranges: nothing of it is taken for what was asked for."""
+    subtasks, files = streams("canonical", 2, 2_000)
+    put(store, subtasks, files)
+    read = operator(store)
+
+    async def whole(self: CountedStore, path: str, **given: Any) -> bytes:
+        return self._content(path)
+
+    monkeypatch.setattr(CountedStore, "_cat_file", whole)
+    with pytest.raises(SavepointError, match=r"folder/f0, offset 0: the store gave \d+ bytes"):
+        list(read.entries())
+
+
+def test_tasks(store: type[CountedStore]) -> None:
+    """Each by itself asks ahead too; and so it is after one that was left half-way."""
+    subtasks, files = streams("native", 4)
+    put(store, subtasks, files)
+    read = operator(store)
+    left = read.entries()
+    next(left)
+    left.close()  # type: ignore[attr-defined]  # it is a generator
+    store.asked.clear()
+    for task in pickle.loads(pickle.dumps(read.tasks())):
+        keys = [entry.key for entry in task.framed_entries()]
+        assert sorted(keys) == sorted(key for group in task.key_groups for key in GROUPS[group])
+    assert len(store.asked) == 4
+
+
+def test_segments_of_one_file(store: type[CountedStore]) -> None:
+    """The streams of several subtasks, each of which begins where another one ends."""
+    subtasks, files = streams("canonical", 4, is_merged=True)
+    put(store, subtasks, files)
+    read = operator(store)
+    assert sorted(key for _, _, key, _ in content_of(read)) == sorted(chain.from_iterable(GROUPS))
+    store.files["folder/merged"] = files["merged"][:-7]
+    with pytest.raises(SavepointError, match=r"merged: the file has \d+ bytes, .* from \d+ on"):
+        content_of(read)
