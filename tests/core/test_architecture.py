@@ -52,7 +52,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._savepoint": {"savepoint_of"},
     "keygroups.savepoint._state.entry_columns": {"EntryColumns"},
     "keygroups.savepoint._state.entry_encoder": {"EncodedEntry", "EntryEncoder"},
-    "keygroups.savepoint._state.key_group_streams": {"LAST_OF_STATE"},
+    "keygroups.savepoint._state.entries": {"LAST_OF_STATE"},
     "keygroups.savepoint._state.keyed_state_file": {"KeyedStateFile"},
     "keygroups.savepoint._state.layouts": {"NOT_NULL", "NULL", "SEPARATOR", "VOID"},
     "keygroups.savepoint._state.new_states": {"NewState"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import compress, islice
 from operator import sub
 from typing import TYPE_CHECKING, ClassVar
@@ -170,7 +170,7 @@ class KeyGroupStreams(OffsetFormat):
         of_state = _EMPTY_STATE + header.is_compressed * _EMPTY_SNAPPY
         return 4 + len(header.states) * of_state
 
-    def _is_native(self, stream: OpenStream, wanted: Container[int]) -> bool:
+    def _is_native(self, stream: OpenStream, wanted: Collection[int]) -> bool:
         """Tell the formats apart, which up to Flink 1.15 the handle does not always do.
 
         The native one has bytes for each key group, which start with its number. The other one
@@ -188,20 +188,21 @@ class KeyGroupStreams(OffsetFormat):
     def _may_be_native(self) -> bool:
         return not self._handle.is_canonical and 0 not in self._handle.offsets
 
-    def _compared(self, wanted: Container[int]) -> list[tuple[int, int, int]]:
+    def _compared(self, wanted: Collection[int]) -> list[tuple[int, int, int]]:
         """Return the key groups that tell the formats apart.
 
         That is one if its number would mean a key of more bytes than it has, best a wanted one.
         """
-        telling = [
-            span for span in key_group_spans(self._handle) if span[2] - span[1] < span[0] << 16
-        ]
-        for span in telling:
-            if span[0] in wanted:
-                return [span]
-        return telling[:1] or [*islice(key_group_spans(self._handle), _COMPARED)]
+        telling = None
+        for span in key_group_spans(self._handle):
+            key_group, start, end = span
+            if end - start < key_group << 16:
+                if not wanted or key_group in wanted:
+                    return [span]
+                telling = telling or span
+        return [telling] if telling else [*islice(key_group_spans(self._handle), _COMPARED)]
 
-    def _compared_spans(self, wanted: Container[int]) -> Iterator[Span]:
+    def _compared_spans(self, wanted: Collection[int]) -> Iterator[Span]:
         if self._may_be_native:
             for _, start, end in self._compared(wanted):
                 yield start, min(start + _KEY_GROUP.size, end)

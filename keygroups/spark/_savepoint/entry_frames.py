@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from keygroups.savepoint._state.entries import LAST_OF_STATE
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.key_group_streams import LAST_OF_STATE
 from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.layouts import SEPARATOR
 from keygroups.spark._savepoint.column_writers import (
