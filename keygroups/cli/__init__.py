@@ -65,9 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         catch_signals(handlers)
         return _run(arguments)
     except KeyboardInterrupt as stop:
+        for number in handlers:  # here, where another one does not raise
+            signal.signal(number, signal.SIG_IGN)
         if arguments is None:
             # The process ends, and neither another signal nor a full pipe is to get in its way.
-            handlers = dict.fromkeys(handlers, signal.SIG_IGN)
+            handlers = {}
             discard(sys.stdout)
         return 128 + getattr(stop, "number", signal.SIGINT)
     finally:

@@ -711,11 +711,17 @@ def test_signals_of_the_process_that_ends(
     tmp_path: Path, handlers: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Until Python ends another signal prints no traceback, and what was held goes nowhere."""
+    change = signal.signal
 
     def interrupted(number: int) -> int:
         print("held")
+        monkeypatch.setattr(signal, "signal", interrupted_again)
         send("SIGTERM", handlers)
         return number
+
+    def interrupted_again(number: int, handler: Any) -> None:
+        signal.raise_signal(number)
+        change(number, handler)
 
     monkeypatch.setattr("keygroups.cli._key_groups.evenness", interrupted)
     monkeypatch.setattr(sys, "argv", ["keygroups", "evenness", "12"])

@@ -24,7 +24,7 @@ GROWING = {
 def test_growth(call: Callable[[int], object]) -> None:
     """Four times the size takes at most about four times the steps, and the bytes."""
     # Bytes need more, as Python has the ints to 256 already.
-    for measure, size in ((count_steps, 125), (count_bytes, 400)):
+    for measure, size in ((count_steps, 80), (count_bytes, 280)):
         for n in (size, TIMES * size):
             call(n)  # what is kept for the next time is no cost of this one
         small, large = (measure(partial(call, n)) for n in (size, TIMES * size))
