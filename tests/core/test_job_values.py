@@ -241,7 +241,8 @@ def test_damaged_values_of_kryo(kryo: KryoSerializer, data: bytes, message: str)
         kryo.decode(data)
 
 
-A_TEXT = b"\1\2\3\1\x82a"  # of a collection: its reference, 1 and its count, the String "a"
+# Of a collection of "a": its count and 1, marked as of one class, which is String, and no nulls.
+A_TEXT, A_TEXT_IMMUTABLE = b"\1\x82\3\0\1\x82a", b"\1\x82\3\1\x82a"
 
 # As Kryo's serializers of these classes write them, which are in no case.
 OTHERS = [
@@ -287,8 +288,8 @@ OTHERS = [
     (ANY, by_name("java.lang.StringBuffer") + b"\1\x82a", "a"),
     (ANY, by_name("java.util.Vector") + A_TEXT, ["a"]),
     (ANY, by_name("java.util.Stack") + A_TEXT, ["a"]),
-    (ANY, by_name("java.util.ImmutableCollections$SetN") + A_TEXT, {"a"}),
-    (ANY, by_name("java.util.ImmutableCollections$Set12") + A_TEXT, {"a"}),
+    (ANY, by_name("java.util.ImmutableCollections$SetN") + A_TEXT_IMMUTABLE, {"a"}),
+    (ANY, by_name("java.util.ImmutableCollections$Set12") + A_TEXT_IMMUTABLE, {"a"}),
     (ANY, by_name("[F") + b"\1\2\0\0\xc0\x3f", array("f", [1.5])),
     (ANY, by_name("[Ljava.lang.Boolean;") + b"\1\3\1\1\0", [True, None]),
     (ANY, by_name("[Ljava.lang.Byte;") + b"\1\3\1\xff\0", [-1, None]),
