@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import FlinkOracle, flink_jar, flink_version, local_session
+from flink_oracle import FlinkOracle, flink_jar, flink_version, local_session, version_numbers
 from flink_restores import FlinkRestores
 from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
@@ -55,12 +55,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     jar = flink_jar()
     for mark in item.iter_markers("flink_since"):
         first, why = mark.args
-        if jar and _numbers(flink_version(jar)) < _numbers(first):
+        if jar and version_numbers(flink_version(jar)) < version_numbers(first):
             pytest.skip(f"Flink {flink_version(jar)}: {why} needs {first}")
-
-
-def _numbers(version: str) -> list[int]:
-    return list(map(int, version.split(".")))
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
+from flink_oracle import version_numbers
 from flink_points import (
     Seen,
     content,
@@ -41,11 +42,11 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import operator_id_of
-from keygroups.types import INT, LONG, STRING
+from keygroups.types import INT, LONG, STRING, TUPLE
 
 pytestmark = [
     pytest.mark.flink,
-    pytest.mark.flink_since("1.20", "the API of its job"),
+    pytest.mark.flink_since("1.17", "the API of its job"),
 ]
 
 NOW = int(time.time() * 1000)
@@ -69,14 +70,13 @@ class Row(NamedTuple):
 class Edit(NamedTuple):
     """An edit: what is done, and what becomes of an entry that Flink had read.
 
-    `renamed` are new uids by the ids that operators had, `added` the operators of other points,
-    the ends of whose names are told, by their new uids.
+    `renamed` are new uids by the ids that operators had; `adds` says that it takes in `ADDED`.
     """
 
     do: Callable[[SavepointEditor, Point], None]
     expected: Callable[[Row], Iterable[Row]]
     renamed: Mapping[str, str] = MappingProxyType({})
-    added: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    adds: bool = False
 
 
 def of(uid: str, *states: str) -> Callable[[Row], bool]:
@@ -110,20 +110,57 @@ def with_identifiers(row: Row) -> Iterable[Row]:
     yield row if uid is None else row._replace(operator=operator_id_of(uid))
 
 
-ADDED = {
+EXTRA = {
     "counts": ("extraheap-canonical", "count-window"),
     "string-namespace": ("extraheap-canonical", "string-namespace"),
+}
+# By the version of a point its new operators: their uids, from where, and their old uids.
+ADDED = {
+    "1.17.2": {
+        "others": ("rocks-canonical", "by-string"),
+        "minutes": ("rescaled-canonical", "tumbling"),
+    },
+    "1.20.5": EXTRA,
+    "2.3.0": EXTRA,
 }
 
 
 def add_operators(writer: SavepointEditor, one: Point) -> None:
-    for uid, (name, old_uid) in ADDED.items():
+    for uid, (name, old_uid) in ADDED[one.flink].items():
         other = point(f"{one.flink}-{name}")
         writer.add_operator_from(other.read(), old_uid, None if uid == old_uid else uid)
 
 
 def unchanged(row: Row) -> Iterable[Row]:
     yield row
+
+
+# --- keys ---------------------------------------------------------------------------------
+
+
+def pair_of(number: int) -> Any:
+    """Return the key that one becomes: of another type, of another key group."""
+    return DELETE if number % 3 == 0 else (f"number {number}", number + 2**40)
+
+
+def at_home(name: str) -> str:
+    return f"{name}@home"
+
+
+def map_keys(writer: SavepointEditor, one: Point) -> None:
+    writer.operator("by-int").map_keys(pair_of, TUPLE(STRING, LONG))
+    writer.operator("session").map_keys(at_home)
+
+
+def with_other_keys(row: Row) -> Iterable[Row]:
+    if of("by-int")(row):
+        key = pair_of(row.key[1])
+        if key is not DELETE:
+            yield row._replace(key=("tuple", (key[0], ("long", key[1]))))
+    elif of("session")(row):
+        yield row._replace(key=at_home(row.key))
+    else:
+        yield row
 
 
 # --- states -------------------------------------------------------------------------------
@@ -269,8 +306,9 @@ def with_all(row: Row) -> Iterable[Row]:
 
 # The identifiers change last, as `of` names operators by their old ones.
 EDITS = [
+    Edit(map_keys, with_other_keys),
     Edit(remove_operators, without_operators),
-    Edit(add_operators, unchanged, added=ADDED),
+    Edit(add_operators, unchanged, adds=True),
     Edit(map_entries, with_entries),
     Edit(rename_states, with_names),
     Edit(set_ttls, with_ttls),
@@ -278,7 +316,7 @@ EDITS = [
     Edit(remove_states, without_states),
     Edit(change_identifiers, with_identifiers, RENAMED),
 ]
-ALL = Edit(all_at_once, with_all, RENAMED, ADDED)
+ALL = Edit(all_at_once, with_all, RENAMED, adds=True)
 QUICK = {("heap-canonical", all_at_once), ("heap-canonical", delete_keys)}
 
 
@@ -304,10 +342,10 @@ def table() -> Iterator[RestoreTable]:
     print(found)
 
 
-def rows_of_added(one: Point, edit: Edit) -> Counter[Seen]:
+def rows_of_added(one: Point) -> Counter[Seen]:
     """Return what Flink had read of operators in other points, with their new ids."""
     found: Counter[Seen] = Counter()
-    for uid, (name, old_uid) in edit.added.items():
+    for uid, (name, old_uid) in ADDED[one.flink].items():
         for row, count in true_rows(point(f"{one.flink}-{name}")).items():
             if of(old_uid)(Row(*row)):
                 found[(operator_id_of(uid), *row[1:])] += count
@@ -329,13 +367,14 @@ def test_flink_finds_what_an_edit_leaves(
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "edited") as writer:
         edit.do(writer, one)
     new = read_savepoint(tmp_path / "edited")
-    expected = rows_of_added(one, edit)
+    uids_of_added = ADDED[one.flink] if edit.adds else {}
+    expected = rows_of_added(one) if edit.adds else Counter()
     for row, count in true_rows(one).items():
         for edited in edit.expected(Row(*row)):
             expected[tuple(edited)] += count
     operators = java_operators(new)
     for task_operator in operators:  # under the uid that the job has from now on
-        uids = {operator_id_of(uid): uid for uid in (*edit.renamed.values(), *edit.added)}
+        uids = {operator_id_of(uid): uid for uid in (*edit.renamed.values(), *uids_of_added)}
         if task_operator["id"] in uids:
             task_operator["uid"] = uids[task_operator["id"]]
     labels = {operator["id"]: operator.get("uid", operator["id"]) for operator in operators}
@@ -357,7 +396,7 @@ def test_flink_finds_what_an_edit_leaves(
 
     assert content(own, in_own, new) == expected
     olds = {operator_id_of(uid): old_id for old_id, uid in edit.renamed.items()}
-    added = {operator_id_of(uid): of for uid, of in edit.added.items()}
+    added = set(map(operator_id_of, uids_of_added))
     for operator in with_state(new):
         operator_id = operator.operator_id
         if operator_id in added:
@@ -434,6 +473,8 @@ def test_flink_restores_copied_files_of_rocksdb(
     restores: FlinkRestores, name: str, tmp_path: Path
 ) -> None:
     """What is not edited stays in RocksDB's files, which are copied."""
+    if name.startswith("rocksresc") and version_numbers(restores.version) < (1, 20):
+        pytest.skip(f"no point {name} of a version that Flink {restores.version} restores")
     states = [
         State("count", "VALUE", LONG),
         State("history", "LIST", INT),

@@ -57,7 +57,7 @@ from keygroups.types import (
 
 pytestmark = [
     pytest.mark.flink,
-    pytest.mark.flink_since("1.20", "the API of its job"),
+    pytest.mark.flink_since("1.17", "the API of its job"),
 ]
 
 ELEMENTS: list[KeyType] = [

@@ -156,7 +156,7 @@ def of_types_alone(old: Savepoint, path: Path) -> Counter[str]:
             )
             for entry in operator.entries([state.name for state in states]):
                 new.write(entry.state, entry.key, entry.value, entry.user_key)
-                counts[f"{operator.name} {entry.state}"] += 1
+                counts[f"{operator.operator_id} {entry.state}"] += 1
     metadata = path / "_metadata"
     data = metadata.read_bytes()
     for made, real in ids.items():

@@ -49,7 +49,7 @@ from keygroups.types import (
 
 pytestmark = [
     pytest.mark.flink,
-    pytest.mark.flink_since("1.20", "the API of its job"),
+    pytest.mark.flink_since("1.17", "the API of its job"),
 ]
 
 SCALARS = [BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, CHAR, STRING]

@@ -25,7 +25,7 @@ from keygroups.savepoint import Operator, Savepoint, SavepointWriter, read_savep
 
 pytestmark = [
     pytest.mark.flink,
-    pytest.mark.flink_since("1.20", "the API of its job"),
+    pytest.mark.flink_since("1.17", "the API of its job"),
 ]
 RUNS = [
     (128, 2, "hashmap", 3),

@@ -95,6 +95,11 @@ def flink_version(dist: Path) -> str:
     return dist.stem.rpartition("-")[2]
 
 
+def version_numbers(version: str) -> tuple[int, ...]:
+    """Return a version as what compares as versions do."""
+    return tuple(map(int, version.split(".")))
+
+
 def flink_class_path(dist: Path) -> str:
     """Return the class path of that jar and those beside it of SQL's rows and PyFlink's keys."""
     jars = [

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from flink_oracle import version_numbers
 from flink_restores import Row
 from mmh3 import hash_bytes
 from real_savepoints import Point, point, seen_entry, true_entries, true_lines, true_value
@@ -26,8 +27,11 @@ Seen = tuple[Any, ...]
 
 def newest_point(name: str, version: str) -> Point:
     """Return the point that the newest Flink wrote of which this version restores points."""
-    is_newest = tuple(map(int, version.split("."))) >= (2, 3, 0)
-    return point(f"{'2.3.0' if is_newest else '1.20.5'}-{name}")
+    numbers = version_numbers(version)
+    (newest, *_) = (
+        one for one in ("2.3.0", "1.20.5", "1.17.2") if version_numbers(one) <= numbers
+    )
+    return point(f"{newest}-{name}")
 
 
 def with_state(savepoint: Savepoint) -> list[Operator]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flink_oracle import flink_version
-from flink_sql import JAVA_FOLDER, OPENED_PACKAGES
+from flink_sql import JAVA_FOLDER, OPENED_PACKAGES, java_sources
 
 from keygroups import types
 from keygroups.savepoint import Savepoint, read_savepoint
@@ -126,7 +126,7 @@ class FlinkRestores:
         class_path = os.pathsep.join([str(folder), str(lib / "*"), *python_jars])
         compiler = [str(jdk / "javac"), "-nowarn", "-implicit:class", "-d", str(folder)]
         sources = [str(JAVA_FOLDER / f"{name}.java") for name in ("Restores", "Shop")]
-        compiler += ["-cp", class_path, "-sourcepath", str(JAVA_FOLDER), *sources]
+        compiler += ["-cp", class_path, "-sourcepath", java_sources(lib), *sources]
         done = subprocess.run(compiler, capture_output=True, encoding="utf-8")
         if done.returncode:
             raise RuntimeError(f"{sources} with Flink {self.version}: {done.stderr}")

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from flink_oracle import flink_version, version_numbers
+
 JAVA_FOLDER = Path(__file__).with_name("java")
 # As in the configuration that Flink comes with: Kryo wants it, and old versions more of it.
 OPENED_PACKAGES = ("java.lang", "java.time", "java.util")
@@ -24,11 +26,21 @@ def jdk_folder() -> Path | None:
     return Path(javac).parent if javac else None
 
 
+def java_sources(lib: Path) -> str:
+    """Return the source path of the programs in `java/`, for the Flink whose jars are in `lib`."""
+    (dist,) = lib.glob("flink-dist*.jar")
+    is_old = version_numbers(flink_version(dist)) < (1, 20)
+    return os.pathsep.join(
+        map(str, (JAVA_FOLDER, JAVA_FOLDER / ("before-1.20" if is_old else "since-1.20")))
+    )
+
+
 class FlinkSql:
     """What Flink's table runtime answers, with the jars in `lib` and files put in `folder`."""
 
     def __init__(self, jdk: Path, lib: Path, folder: Path) -> None:
         self._jdk, self._folder = jdk, folder
+        self._sources = java_sources(lib)
         self._class_path = os.pathsep.join([str(folder), str(lib / "*")])
 
     def row_hashes(self, types: Sequence[str], rows: Iterable[Sequence[object]]) -> list[int]:
@@ -98,7 +110,7 @@ class FlinkSql:
         """Return the command that runs a program, compiled when it is first needed."""
         if not Path(self._folder, f"{program}.class").exists():
             source = str(JAVA_FOLDER / f"{program}.java")
-            options = ["-sourcepath", str(JAVA_FOLDER), "-d", str(self._folder)]
+            options = ["-sourcepath", self._sources, "-d", str(self._folder)]
             self._execute(self._command("javac", *options, source))
         # No JVM here runs long enough for its second compiler to pay.
         options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]

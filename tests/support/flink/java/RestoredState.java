@@ -107,7 +107,7 @@ public class RestoredState extends AbstractStreamOperator<Long>
         Map<String, Object> row = new LinkedHashMap<>();
         row.put("way", "operator");
         row.put("operator", label);
-        row.put("subtask", getRuntimeContext().getTaskInfo().getIndexOfThisSubtask());
+        row.put("subtask", FlinkApi.subtask(getRuntimeContext()));
         row.put("state", state.descriptor.getName());
         row.put("kind", state.mode);
         row.put("user_key", StateJson.of(userKey));
@@ -237,14 +237,14 @@ public class RestoredState extends AbstractStreamOperator<Long>
         Map<String, Object> row = new LinkedHashMap<>();
         row.put("way", way);
         row.put("operator", label);
-        row.put("subtask", getRuntimeContext().getTaskInfo().getIndexOfThisSubtask());
+        row.put("subtask", FlinkApi.subtask(getRuntimeContext()));
         row.put("state", state);
         row.put("kind", kind);
         row.put(
                 "key_group",
                 KeyGroupRangeAssignment.assignToKeyGroup(
                         getCurrentKey(),
-                        getRuntimeContext().getTaskInfo().getMaxNumberOfParallelSubtasks()));
+                        FlinkApi.maxParallelism(getRuntimeContext())));
         row.put("key", StateJson.of(getCurrentKey()));
         row.put("namespace", StateJson.of(namespace));
         return row;

@@ -197,7 +197,7 @@ public class Restores {
         Configuration settings = LocalCluster.settings(task.get("options"));
         settings.setString("execution.checkpointing.tolerable-failed-checkpoints", "1");
         String path = task.get("savepoint").textValue();
-        settings.setString("execution.state-recovery.path", path);
+        settings.setString(FlinkApi.option("execution.state-recovery.path"), path);
         Map<String, OperatorState> saved = operators(path);
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.getExecutionEnvironment(settings);
@@ -319,7 +319,7 @@ public class Restores {
         @Override
         public Object getKey(Tuple2<Integer, byte[]> sent) throws Exception {
             if (serializer == null) {
-                serializer = StateTypes.serializer(type);
+                serializer = FlinkApi.serializer(type);
             }
             return serializer.deserialize(new DataInputDeserializer(sent.f1));
         }

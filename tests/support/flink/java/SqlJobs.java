@@ -78,10 +78,11 @@ public class SqlJobs {
 
     private static StreamExecutionEnvironment build(JsonNode job) {
         Configuration settings = LocalCluster.settings(job.get("options"));
-        settings.setString("execution.checkpointing.dir", job.get("folder").textValue());
+        settings.setString(
+                FlinkApi.option("execution.checkpointing.dir"), job.get("folder").textValue());
         if (!job.get("savepoint").isNull()) {
             String path = job.get("savepoint").textValue();
-            settings.setString("execution.state-recovery.path", path);
+            settings.setString(FlinkApi.option("execution.state-recovery.path"), path);
         }
         StreamExecutionEnvironment env =
                 StreamExecutionEnvironment.getExecutionEnvironment(settings);

@@ -1,21 +1,16 @@
 import java.io.InputStream;
 import java.io.Serializable;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import org.apache.flink.api.common.ExecutionConfig;
 import org.apache.flink.api.common.functions.AggregateFunction;
 import org.apache.flink.api.common.functions.ReduceFunction;
-import org.apache.flink.api.common.serialization.SerializerConfig;
-import org.apache.flink.api.common.serialization.SerializerConfigImpl;
 import org.apache.flink.api.common.state.AggregatingStateDescriptor;
 import org.apache.flink.api.common.state.ListStateDescriptor;
 import org.apache.flink.api.common.state.MapStateDescriptor;
 import org.apache.flink.api.common.state.ReducingStateDescriptor;
 import org.apache.flink.api.common.state.StateDescriptor;
-import org.apache.flink.api.common.state.StateTtlConfig;
 import org.apache.flink.api.common.state.ValueStateDescriptor;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -122,8 +117,7 @@ public class StateTypes implements Serializable {
                             one.has("user_key") ? cast(type(one.get("user_key"))) : null,
                             value);
             if (one.has("ttl")) {
-                Duration ttl = Duration.ofMillis(one.get("ttl").longValue());
-                descriptor.enableTimeToLive(StateTtlConfig.newBuilder(ttl).build());
+                descriptor.enableTimeToLive(FlinkApi.ttl(one.get("ttl").longValue()));
             }
             types.states.add(new State(descriptor, value, VoidNamespaceSerializer.INSTANCE));
         }
@@ -260,11 +254,6 @@ public class StateTypes implements Serializable {
         }
     }
 
-    /** Makes the serializer of a type as a job does by default. */
-    public static TypeSerializer<Object> serializer(TypeInformation<Object> type) {
-        return type.createSerializer(new SerializerConfigImpl());
-    }
-
     @SuppressWarnings("unchecked")
     private static TypeInformation<Object> cast(TypeInformation<?> type) {
         return (TypeInformation<Object>) type;
@@ -299,8 +288,8 @@ public class StateTypes implements Serializable {
         }
     }
 
-    /** A type that has a certain serializer; both signatures are those of Flink 1 and 2. */
-    public static class SerializerInfo<T> extends TypeInformation<T> {
+    /** A type that has a certain serializer. */
+    public static class SerializerInfo<T> extends FlinkApi.Serialized<T> {
 
         private final TypeSerializer<T> serializer;
 
@@ -308,12 +297,8 @@ public class StateTypes implements Serializable {
             this.serializer = serializer;
         }
 
-        public TypeSerializer<T> createSerializer(ExecutionConfig config) {
-            return serializer.duplicate();
-        }
-
         @Override
-        public TypeSerializer<T> createSerializer(SerializerConfig config) {
+        TypeSerializer<T> serializer() {
             return serializer.duplicate();
         }
 

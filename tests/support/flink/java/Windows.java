@@ -1,4 +1,3 @@
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -62,7 +61,7 @@ public class Windows {
                                 .keyBy(any -> any, types.key);
         WindowedStream windowed = windowed(keyed, window);
         if (window.has("lateness")) {
-            windowed = windowed.allowedLateness(Duration.ofMillis(window.get("lateness").longValue()));
+            windowed = windowed.allowedLateness(FlinkApi.time(window.get("lateness").longValue()));
         }
         if (window.path("evictor").asBoolean()) {
             windowed = windowed.evictor(CountEvictor.of(Long.MAX_VALUE));
@@ -98,9 +97,9 @@ public class Windows {
 
     @SuppressWarnings("rawtypes")
     private static WindowAssigner assigner(JsonNode window) {
-        Duration size = Duration.ofMillis(window.get("size").longValue());
-        Duration offset = Duration.ofMillis(window.path("offset").longValue());
-        Duration slide = Duration.ofMillis(window.path("slide").longValue());
+        var size = FlinkApi.time(window.get("size").longValue());
+        var offset = FlinkApi.time(window.path("offset").longValue());
+        var slide = FlinkApi.time(window.path("slide").longValue());
         boolean isEventTime = !window.path("time").asText("event").equals("processing");
         switch (window.get("kind").textValue()) {
             case "tumbling":
@@ -140,7 +139,7 @@ public class Windows {
             Map<String, Object> row = new LinkedHashMap<>();
             row.put("way", "closed");
             row.put("operator", label);
-            row.put("subtask", getRuntimeContext().getTaskInfo().getIndexOfThisSubtask());
+            row.put("subtask", FlinkApi.subtask(getRuntimeContext()));
             row.put("key", StateJson.of(key));
             row.put("namespace", StateJson.of(context.window()));
             row.put("value", StateJson.of(isList ? contents : contents.get(0)));
