@@ -50,7 +50,7 @@ class LocalCluster {
         settings.setString("rest.address", "localhost");
         settings.setString("rest.bind-address", "localhost");
         settings.setString("rest.bind-port", "0");
-        settings.setString("metrics.fetcher.update-interval", "100 ms"); // and not 10 s
+        settings.setString("metrics.fetcher.update-interval", "100"); // ms, and not 10 s
         settings.setString("taskmanager.memory.network.min", "256m");
         settings.setString("taskmanager.memory.network.max", "256m");
         settings.setString("taskmanager.memory.managed.size", "512m");
