@@ -47,7 +47,7 @@ def read_tasks(
     left = 0
     for task in operator.tasks(None, key_groups):
         task = replace(task, states=names, keys=keys)
-        size = task.bytes
+        size = task.bytes or TASK_BYTES  # as changes alone do not say how many they are
         if size > TASK_BYTES:
             groups += [(split,) for split in task.split(TASK_BYTES)]
             left = 0
