@@ -56,8 +56,9 @@ class Requests:
 
     def take(self, stream: StreamHandle) -> StoreFile | None:
         """Return the file of a stream if it is planned; those before it are not taken any more."""
-        if all(file.stream != stream for file in self._begun):
-            self._begin_next()
+        while len(self._begun) < 2 and all(file.stream != stream for file in self._begun):
+            if not self._begin_next():
+                break
         for number, file in enumerate(self._begun):
             if file.stream == stream:
                 for _ in range(number):
