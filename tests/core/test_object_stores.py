@@ -14,7 +14,11 @@ from sst_bytes import VALUE, sst
 
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files import store_file
+from keygroups.savepoint._files.files import Files, _Reader
+from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.savepoint._state import rocksdb
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
@@ -38,6 +42,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> int:
     """Ask ahead for so many bytes, by small requests."""
     for name, size in (("AHEAD", 1 << 16), ("REQUEST", 1 << 12), ("_LEAST", 1 << 11)):
         monkeypatch.setattr(store_file, name, size)
+    monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
     monkeypatch.setattr(store_file, "_GAP", 0)
     return 1 << 16
 
@@ -50,9 +55,12 @@ def put(store: type[CountedStore], subtasks: list[bytes], files: dict[str, bytes
 
 
 def streams(
-    form: str, subtasks: int, times: int = 1, is_merged: bool = False
+    form: str, subtasks: int, times: int = 1, is_merged: bool = False, url: str = ""
 ) -> tuple[list[bytes], dict[str, bytes]]:
-    """Return subtasks with the keys of `GROUPS`, and their files, all of them in one if merged."""
+    """Return subtasks with the keys of `GROUPS`, and their files.
+
+    All of them are in one if merged, and in a folder by its URL if there is one.
+    """
     groups = {"canonical": canonical_key_group, "native": native_key_group}[form]
     handle = {"canonical": sb.canonical, "native": sb.older}[form]
     each = KEY_GROUPS // subtasks
@@ -67,6 +75,8 @@ def streams(
             if len(content) == offsets[-1]:
                 offsets[-1] = 0
         stream = sb.relative(f"f{index}", len(content))
+        if url:
+            stream = sb.absolute(f"{url}/f{index}", len(content))
         if is_merged:
             before = files.get("merged", b"")
             stream = sb.segment(f"{URL}/merged", len(before), len(content))
@@ -190,7 +200,7 @@ def test_one_key_group_in_tables(
         assert sum(end - start for _, start, end in store.reads()) < 0.5 * size
 
 
-def content_of(read: Operator) -> list[tuple[object, ...]]:
+def content_of(read: Operator) -> list[tuple[Any, ...]]:
     return [(entry.subtask, entry.key_group, entry.key, entry.value) for entry in read.entries()]
 
 
@@ -304,3 +314,70 @@ def test_segments_of_one_file(store: type[CountedStore]) -> None:
     store.files["folder/merged"] = files["merged"][:-7]
     with pytest.raises(SavepointError, match=r"merged: the file has \d+ bytes, .* from \d+ on"):
         content_of(read)
+
+
+def test_large_tables(
+    store: type[CountedStore], small: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their blocks are asked for by windows, of several tables side by side."""
+    for module, name, size in (
+        (rocksdb, "REQUEST", 1 << 11),
+        (rocksdb, "TAIL", 1 << 9),
+        (sst_module, "CHUNK", 1 << 9),
+    ):
+        monkeypatch.setattr(module, name, size)
+    subtasks, files = tables(1, 3)
+    put(store, subtasks, files)
+    read = operator(store)
+    assert len(content_of(read)) == sum(map(len, GROUPS))
+    assert sum(end - start for _, start, end in store.reads()) < 1.3 * sum(
+        map(len, files.values())
+    )
+    assert store.rounds < len(store.asked) / 2
+
+
+def test_two_files_at_once(store: type[CountedStore], small: int) -> None:
+    """Where there is no room to ask ahead, for bytes that were not planned, and backwards."""
+    content = bytes(range(256)) * 1_000
+    size = len(content)
+    store.files = {f"folder/{name}": content for name in "abc"}
+    handles = [StreamHandle(size, path=name, is_relative=True) for name in "abc"]
+    plan = [(handle, [(0, 100_000), (150_000, size)]) for handle in handles]
+    with Files(URL, {}).ahead(plan) as reader:
+        # What is planned first is not opened.
+        with reader.open(handles[1]) as first, reader.open(handles[2]) as second:
+            for start in (64_000, *range(0, size, 32_000), *range(192_000, -1, -64_000)):
+                for stream in (first, second):
+                    end = min(start + 32_000, size)
+                    assert stream.read(start, end) == content[start:end]
+        assert isinstance(reader, _Reader)
+        assert reader.requests.free == small
+
+
+def test_a_checkpoint(store: type[CountedStore]) -> None:
+    """Its shared files are in another folder, which is not listed: it has those of others too."""
+    subtasks, files = streams("canonical", 128, url="counted://job/shared")
+    metadata = sb.metadata([sb.operator(subtasks, parallelism=128)])
+    store.files = {f"job/shared/{name}": content for name, content in files.items()}
+    store.files["job/chk-7/_metadata"] = metadata
+    (read,) = read_savepoint("counted://job/chk-7").operators
+    assert len(read.states) == 1
+    assert store.count(LIST) == 0
+
+
+def test_a_store_that_tells_no_sizes(
+    store: type[CountedStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is too short is found when it is read."""
+    subtasks, files = streams("canonical", 2)
+    put(store, subtasks, files)
+    read = operator(store)
+
+    async def info(self: CountedStore, path: str, **given: Any) -> dict[str, Any]:
+        return {"name": path, "size": None}
+
+    monkeypatch.setattr(CountedStore, "_info", info)
+    assert list(read.entries(key_groups=[100]))
+    store.files["folder/f1"] = files["f1"][:400]
+    with pytest.raises(SavepointError, match=r"folder/f1, offset \d+: the file ends"):
+        list(read.entries(key_groups=[100]))

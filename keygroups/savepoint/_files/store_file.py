@@ -55,13 +55,15 @@ class Requests:
             file.close()
 
     def take(self, stream: StreamHandle) -> StoreFile | None:
-        """Return the file of a stream if it was planned, and was not taken before."""
-        if not self._begun:
-            self._begin_next()
-        for file in self._begun:
+        """Return the file of a stream if it is planned; those before it are not taken any more."""
+        while len(self._begun) < 2 and all(file.stream != stream for file in self._begun):
+            if not self._begin_next():
+                break
+        for number, file in enumerate(self._begun):
             if file.stream == stream:
-                self._begun.remove(file)
-                return file
+                for _ in range(number):
+                    self._begun.popleft().close()
+                return self._begun.popleft()
         return None
 
     def fill(self, file: StoreFile) -> None:

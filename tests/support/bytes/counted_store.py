@@ -43,14 +43,16 @@ class CountedStore(AsyncFileSystem):  # type: ignore[misc]  # fsspec is untyped
         answer = loop.create_future()
         cls._waiting.append(answer)
         if len(cls._waiting) == 1:
-            loop.call_later(_LOOK, cls._answer_all, loop)
+            loop.call_later(_LOOK, cls._answer_all, loop, 0)
         await answer
 
     @classmethod
-    def _answer_all(cls, loop: asyncio.AbstractEventLoop) -> None:
+    def _answer_all(cls, loop: asyncio.AbstractEventLoop, before: int) -> None:
+        """Answer if the reader waits, and no request has come since it was seen to."""
         frame = sys._current_frames().get(cls.reader)
-        if frame is not None and frame.f_code is not threading.Condition.wait.__code__:
-            loop.call_later(_LOOK, cls._answer_all, loop)
+        waits = frame is None or frame.f_code is threading.Condition.wait.__code__
+        if not waits or len(cls.asked) != before:
+            loop.call_later(_LOOK, cls._answer_all, loop, len(cls.asked) if waits else 0)
             return
         cls.rounds += 1
         for answer in cls._waiting:

@@ -12,7 +12,7 @@ from socket import SHUT_RDWR
 from threading import Thread
 from typing import Any
 
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, make_server
 
 BUCKET = "bucket"
