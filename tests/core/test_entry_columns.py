@@ -22,6 +22,7 @@ from keygroups._serializers.scalars import write_string
 from keygroups.errors import SavepointError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
@@ -262,7 +263,8 @@ def test_damage(tmp_path: Path, form: Form, kind: str, step: int) -> None:
     header = sb.keyed_header(key, [sb.state("s", "VALUE", value)])
     form(tmp_path, key, sb.state("s", "VALUE", value), entries)
     (handle,) = read_savepoint(tmp_path).metadata.operators[0].subtasks[0].keyed
-    content = handle.stream.data
+    assert isinstance(handle, KeyGroupsHandle)
+    content = handle.stream.data or b""
     errors = 0
     for _, damaged in list(damages(content, len(header)))[::step]:
         first = 0x105 if form is of_two_bytes else 3
@@ -272,3 +274,21 @@ def test_damage(tmp_path: Path, form: Form, kind: str, step: int) -> None:
         operator = operator_of(tmp_path, keyed, 300 if form is of_two_bytes else 128)
         errors += not assert_same(operator)
     assert errors > 3
+
+
+def test_state_that_is_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Timers in raw state, with and without a bound on how many are held."""
+    saved = point("2.3.0-heaptimers-checkpoint")
+    assert check(saved) > 10
+    monkeypatch.setattr(entry_columns, "BYTES", 300)
+    assert check(saved) > 10
+
+
+def test_values_with_their_times(tmp_path: Path) -> None:
+    """Of a type that is read one by one; of a map, where a value is longer than its type."""
+    tuples = sb.state("s", "VALUE", sb.ttl_of(sb.tuple_of(INT)))
+    of_tuples = [(b"\1\0", sb.i64(9) + sb.i32(5))]
+    assert assert_same(canonical(tmp_path / "a", STRING, tuples, of_tuples)) == 1
+    maps = sb.state("s", "MAP", sb.map_of(INT, LONG))
+    of_maps = [(b"\1\0" + sb.i32(1), b"\0" + sb.i64(5) + b"more")]
+    assert assert_same(canonical(tmp_path / "b", STRING, maps, of_maps)) == 0

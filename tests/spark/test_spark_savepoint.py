@@ -734,19 +734,21 @@ def test_filters_choose_tasks(formatted: SparkSession) -> None:
     assert {task.states for task in tasks} == {frozenset({"count", "sum"})}
     assert min(min(task.key_groups) for task in tasks) == 100
     # Of a key its key group is read; those of "A" and "B" are 104 and 17.
-    for values, expected in (
-        [["A"], [104]],
-        [["A", "B"], [104]],
-        [["B"], []],
-        [["A", 5], range(100, 128)],
-        [["A", None], range(100, 128)],
-    ):
+    cases: list[tuple[list[Any], Sequence[int]]] = [
+        (["A"], [104]),
+        (["A", "B"], [104]),
+        (["B"], []),
+        (["A", 5], range(100, 128)),
+        (["A", None], range(100, 128)),
+    ]
+    for values, expected in cases:
         reader = source.reader(source.schema())
         of_key = ds.In(("key",), tuple(values)) if values[1:] else ds.EqualTo(("key",), values[0])
         assert list(reader.pushFilters([*pushed, of_key])) == [of_key]
         groups = {
             key_group
             for partition in reader.partitions()
+            if isinstance(partition, TaskPartition)
             for task in partition.tasks
             for key_group in task.key_groups
         }
