@@ -102,7 +102,11 @@ def write(folder: Path, size: int) -> int:
     header = fewer_states(found, STATES)
     by_key = templates()
     chosen = bases([*by_key])
-    once = sum(len(key_group_bytes(0, base, by_key[key], _ends(1))) for base, key in chosen)
+    one, two = (
+        sum(len(key_group_bytes(0, base, by_key[key], _ends(count))) for base, key in chosen)
+        for count in (1, 2)
+    )
+    once = two - one
     ends = _ends(size // once)
     tasks = []
     for index in range(PARALLELISM):
