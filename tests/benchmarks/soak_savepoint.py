@@ -102,7 +102,11 @@ def write(folder: Path, size: int) -> int:
     header = fewer_states(found, STATES)
     by_key = templates()
     chosen = bases([*by_key])
-    once = sum(len(key_group_bytes(0, base, by_key[key], _ends(1))) for base, key in chosen)
+    one, two = (
+        sum(len(key_group_bytes(0, base, by_key[key], _ends(count))) for base, key in chosen)
+        for count in (1, 2)
+    )
+    once = two - one
     ends = _ends(size // once)
     tasks = []
     for index in range(PARALLELISM):
@@ -117,8 +121,10 @@ def write(folder: Path, size: int) -> int:
             stream = sb.relative(f"keyed-{index}", file.tell())
         keyed = sb.canonical(groups.start_key_group, offsets, stream)
         tasks.append(sb.subtask(index, managed_keyed=keyed))
-    sizes = {"parallelism": PARALLELISM, "max_parallelism": MAX_PARALLELISM}
-    sb.write(folder, [sb.operator(tasks, uid=OPERATOR, **sizes)])
+    operator = sb.operator(
+        tasks, uid=OPERATOR, parallelism=PARALLELISM, max_parallelism=MAX_PARALLELISM
+    )
+    sb.write(folder, [operator])
     return len(ends) * sum(len(by_key[key]) for _, key in chosen)
 
 
@@ -148,7 +154,7 @@ def edit(old: Path, new: Path) -> int:
             "count", lambda entry: DELETE if entry.key.endswith(DOOMED) else entry.value + 1
         )
     (operator,) = writer.report().operators
-    return sum(state.kept + state.changed for state in operator.states)
+    return sum((state.kept or 0) + (state.changed or 0) for state in operator.states)
 
 
 STEPS: dict[str, Callable[[Path, Path], int]] = {
@@ -183,10 +189,10 @@ def main() -> None:
         for name in options.steps:
             run = [sys.executable, __file__, "--step", name, str(root / "old"), str(root / "new")]
             done = subprocess.run(run, capture_output=True, text=True, check=True)
-            count, took, peak = map(float, done.stdout.split())
+            result, took, peak = map(float, done.stdout.split())
             print(
                 f"{name:24} {took:8.1f} {size / took / 1e6:8.1f} {entries / took:10,.0f} "
-                f"{peak / 1024:8.0f} {count:12,.0f}",
+                f"{peak / 1024:8.0f} {result:12,.0f}",
                 flush=True,
             )
             shutil.rmtree(root / "new", ignore_errors=True)
