@@ -433,3 +433,47 @@ def test_key_groups_in_the_tester_of_pyspark(
         for key_group in range(3):
             for state in ("keys", "values", "due"):
                 assert tester.peekMapState(state, key_group) == {}
+
+
+def test_ttl_of_each_value() -> None:
+    """By the rule of Flink's TTL: a value not written for so long is not there, and counts again.
+
+    A value that is looked at, for another maximum, is renewed by OnReadAndWrite only.
+    """
+    end = 10 * MINUTE
+    for retention, most in ((TTL, None), (TOUCH, 5)):
+        handle, layout = InMemoryHandle(), made_layout(retention)
+        apply(handle, layout, b"k", [("+I", [None, "a", 5]), ("+I", [None, None, 9])], 0)
+        told = apply(handle, layout, b"k", [("-D", [None, None, 9])], end - 1)
+        assert told == [("-U", [2, 1, 9]), ("+U", [1, 1, 5])]
+        rows = [("+I", [None, "a", None]), ("+I", [None, None, 7]), ("-D", [None, None, 7])]
+        told = apply(handle, layout, b"k", rows, end)
+        assert told == [("-U", [1, 1, 5]), ("+U", [2, 2, most])]
+        assert apply(handle, layout, b"k", [("+I", [None, "a", 1])], 2 * end) == [
+            ("+I", [1, 1, 1])
+        ]
+
+
+def test_clean_up_timers() -> None:
+    """By Flink's CleanupState: moved where now + min is past it, not where it is the same."""
+    handle, layout = InMemoryHandle(), made_layout(IDLE)
+    row = [("+I", [None, "a", 5])]
+    apply(handle, layout, b"k", row, 0)
+    apply(handle, layout, b"other", row, 0)  # of a batch at the same millisecond
+    apply(handle, layout, b"k", row, 6 * MINUTE)
+    assert handle.timers == {16 * MINUTE}
+    kept = layout_text([T.LongType()], layout)
+    KeyGroup(handle, layout, kept, "").fire(16 * MINUTE, 16 * MINUTE)
+    assert len(handle.getMapState("keys", None, None)) == 0
+    apply(handle, layout, b"k", row, 20 * MINUTE)
+    apply(handle, layout, b"k", row, 26 * MINUTE + 1)
+    assert handle.timers == {16 * MINUTE, 36 * MINUTE, 42 * MINUTE + 1}
+
+
+def test_results_can_be_renamed() -> None:
+    handle, layout = InMemoryHandle(), made_layout(FOREVER)
+    apply(handle, layout, b"k", [("+I", [None, "a", 5])], 0)
+    kept = layout_text([T.LongType()], layout)
+    key_group = KeyGroup(handle, layout, kept, "other names")
+    list(key_group.apply({b"k": [("+I", [None, "a", 5])]}, 1, True))
+    assert handle.getValueState("accState", None).get() == (kept, "other names", 1)
