@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import savepoint_bytes as sb
 from large_savepoints import KEY_GROUPS, canonical_key_group, header, keys, native_key_group
+from real_savepoints import FORMATS, POINTS, Point
 from sst_bytes import VALUE, sst
 
 from keygroups.errors import SavepointError
@@ -381,3 +382,46 @@ def test_a_store_that_tells_no_sizes(
     store.files["folder/f1"] = files["f1"][:400]
     with pytest.raises(SavepointError, match=r"folder/f1, offset \d+: the file ends"):
         list(read.entries(key_groups=[100]))
+
+
+REAL = [*POINTS, *FORMATS]
+IN_SHORT = {
+    "2.3.0-rocksresc-checkpoint",
+    "2.3.0-changelog-checkpoint",
+}
+
+
+@pytest.mark.parametrize(
+    "real",
+    [
+        pytest.param(real, marks=() if real.name in IN_SHORT else pytest.mark.slow, id=real.name)
+        for real in REAL
+    ],
+)
+def test_real_savepoints(real: Point, store: type[CountedStore]) -> None:
+    """They give what they give on a disk, where they are compared with what Flink reads."""
+    root = real.root
+    for path in root.rglob("*"):
+        if path.is_file():
+            store.files[f"folder/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+    moved = {old: new.replace(str(root), URL) for old, new in real.moved.items()}
+    there = read_savepoint(f"{URL}/{real.point}", moved)
+    for here, operator in zip(real.read().operators, there.operators, strict=True):
+        assert what_is_in(operator) == what_is_in(here)
+
+
+def what_is_in(operator: Operator) -> list[object]:
+    """Return all that is in an operator, and the errors of what cannot be read."""
+    seen: list[object] = []
+    for read in (
+        lambda: operator.states,
+        lambda: list(operator.entries()),
+        lambda: list(operator.entries(key_groups=[1, 5, operator.max_parallelism - 1])),
+        lambda: list(operator.operator_state()),
+        operator.key_group_bytes,
+    ):
+        try:
+            seen.append(repr(read()))
+        except SavepointError as error:
+            seen.append(type(error))
+    return seen
