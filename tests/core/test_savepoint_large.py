@@ -86,7 +86,7 @@ def wide(folder: Path, *shape: Any) -> Path:
 
 @pytest.mark.parametrize("form", ["canonical", "native"])
 def test_offsets_are_held_once(form: str, tmp_path: Path) -> None:
-    """What is read takes less than `_metadata` has, where an int for each offset takes 32 bytes."""
+    """What is read takes less than `_metadata` has; an int for each offset takes four times it."""
     data = (wide(tmp_path / form, form, 20, 2, 2_000) / "_metadata").read_bytes()
     assert len(data) > 20 * 2_000 * 8
     assert count_bytes(lambda: read_metadata(data, "_metadata")) < len(data)
