@@ -169,35 +169,41 @@ def read_state(
     keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
     aggregates = dict(zip(result_names, stored.layout.aggregates))
     fields = [T.StructField("key", T.StructType(keys))]
+    # Spark puts the time of a TTL beside the value of the state.
+    of_state = "user_map_value" if stored.layout.retention.ttl is None else "user_map_value.value"
+    page = F.col(f"{of_state}.page").alias("page")
     pages = load_state(spark, folder, "keys").select(
         "partition_id",
         F.col(f"key.{_KEY_GROUP}").alias("key_group"),
         F.lit(None).cast("binary").alias("key"),
-        "user_map_value.page",
+        page,
     )
-    page = F.col("page")
     if result is None:
         results = [T.StructField(name, of.result_type) for name, of in aggregates.items()]
         fields += [T.StructField("rows", T.LongType())]
         fields += [T.StructField("results", T.StructType(results))]
-        read, arguments = partial(keys_of, kept), [page]
+        read, arguments = partial(keys_of, kept), [F.col("page")]
     else:
         with_map = {name: of.map_key for name, of in aggregates.items() if of.map_key is not None}
         check_choice("result", result, list(with_map))
         fields += [T.StructField("value", with_map[result])]
         fields += [T.StructField("count", T.LongType())]
-        of_values = load_state(spark, folder, "values").select(
-            "partition_id",
-            F.col(f"key.{_KEY_GROUP}").alias("key_group"),
-            F.col("user_map_key.key"),
-            F.col("user_map_value.page"),
-        )
         index = list(aggregates).index(result)
         of_result = F.col("user_map_key.aggregate") == index
-        pages = pages.unionAll(of_values.where(of_result))
-        read, arguments = partial(values_of, kept, index), [F.col("key"), page]
+        of_values = (
+            load_state(spark, folder, "values")
+            .where(of_result)
+            .select(
+                "partition_id",
+                F.col(f"key.{_KEY_GROUP}").alias("key_group"),
+                F.col("user_map_key.key"),
+                page,
+            )
+        )
+        pages = pages.unionAll(of_values)
+        read, arguments = partial(values_of, kept, index), [F.col("key"), F.col("page")]
     fields.append(T.StructField("expires", T.LongType()))
-    read_page = F.udf(read, T.ArrayType(T.StructType(fields)))
+    read_page = F.udf(read, T.ArrayType(T.StructType(fields)), useArrow=False)
     rows = pages.select("partition_id", "key_group", F.inline(read_page(*arguments)))
     return rows.withColumn("expires", F.timestamp_millis("expires"))
 

@@ -486,20 +486,21 @@ def test_state_is_read(stream: SparkSession, tmp_path: Path) -> None:
         read_state(stream, checkpoint, "n")
 
 
-class KeptByKey(StatefulProcessor):
-    """Keeps an accumulator for each key, as keygroups did once."""
-
-    def init(self, handle: Any) -> None:
-        self._state = handle.getValueState("accState", "rows bigint")
-
-    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:
-        self._state.update((len(list(rows)),))
-        yield T.Row(app=key[0])
-
-
 @pytest.mark.extras
 @needs_api
 def test_other_state_is_refused(stream: SparkSession, tmp_path: Path) -> None:
+    class KeptByKey(StatefulProcessor):  # here, so that workers get it by value
+        """Keeps an accumulator for each key, as keygroups did once."""
+
+        def init(self, handle: Any) -> None:
+            self._state = handle.getValueState("accState", "rows bigint")
+
+        def handleInputRows(
+            self, key: Any, rows: Iterator[Any], timerValues: Any
+        ) -> Iterator[Any]:
+            self._state.update((len(list(rows)),))
+            yield T.Row(app=key[0])
+
     put(tmp_path / "in", 0, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
     source = read(stream, tmp_path / "in")
     (tmp_path / "old").mkdir()

@@ -254,9 +254,9 @@ def test_a_record() -> None:
     assert decode_page(page) == {key: record}
     kept = layout_text([T.LongType()], layout)
     end = 1000 + 10 * MINUTE
-    assert keys_of(kept, page) == [([7], 3, [3, 2, 5], end)]
-    assert values_of(kept, 1, None, page) == [([7], "a", 2, end), ([7], "", 1, end)]
-    assert values_of(kept, 2, None, page) == [([7], 5, 2, end)]
+    assert keys_of(kept, page) == [((7,), 3, (3, 2, 5), end)]
+    assert values_of(kept, 1, None, page) == [((7,), "a", 2, end), ((7,), "", 1, end)]
+    assert values_of(kept, 2, None, page) == [((7,), 5, 2, end)]
     for end in range(len(record)):
         with pytest.raises(KeyGroupsError, match="a page of state in the checkpoint is damaged"):
             keys_of(kept, encode_page({key: record[:end]}))
@@ -282,7 +282,7 @@ def test_more_than_16_values_are_in_pages() -> None:
         number = 0
         while row := pages.getValue((key, 1, number)):
             for of_key, value, count, _ in values_of(kept, 1, key, row[0]):
-                assert of_key == [7]
+                assert of_key == (7,)
                 counted[value] = count
             number += 1
         assert number > 2

@@ -75,7 +75,15 @@ def keys_of(kept: str, page: bytes) -> list[tuple[Any, ...]]:
     """Return the key, rows, results and end of each key of a page."""
     stored = stored_layout(kept)
     groups = _groups(stored, page)
-    return [(key, group.rows, group.results(), group.until) for key, group in groups]
+    return [
+        (
+            key,
+            group.rows,
+            None if (results := group.results()) is None else tuple(results),
+            group.until,
+        )
+        for key, group in groups
+    ]
 
 
 def values_of(kept: str, index: int, key: bytes | None, page: bytes) -> list[tuple[Any, ...]]:
@@ -90,16 +98,16 @@ def values_of(kept: str, index: int, key: bytes | None, page: bytes) -> list[tup
             for key_values, group in _groups(stored, page)
             for value, entry in cast(MapView, group.views[index]).entries()
         ]
-    key_values = stored.key.decode(bytes(key))[0]
+    key_values = tuple(stored.key.decode(bytes(key))[0])
     fields = cast(Fields, stored.layout.values[index])
     entry_struct = entry_bytes(stored.layout.retention.ttl is not None)
     values = read_values(fields, entry_struct, decode_page(bytes(page)).items())
     return [(key_values, value, *entry, None)[:4] for value, entry in values]
 
 
-def _groups(stored: Stored, page: bytes) -> Iterator[tuple[list[Any], Group]]:
+def _groups(stored: Stored, page: bytes) -> Iterator[tuple[tuple[Any, ...], Group]]:
     for key, record in decode_page(bytes(page)).items():
-        yield stored.key.decode(key)[0], Group(stored.layout, _no_pages, _ALWAYS, record)
+        yield tuple(stored.key.decode(key)[0]), Group(stored.layout, _no_pages, _ALWAYS, record)
 
 
 def _no_pages(index: int, size: int) -> Pages:
