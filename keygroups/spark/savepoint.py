@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple, overload
 
+from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -196,7 +196,8 @@ def _read_classic(
     spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
     """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
-    rows = [(pickle.dumps(tasks),) for tasks in groups]
+    # Serializers may be of the user's script.
+    rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
     return map_in_arrow(sent, KeyedStateReader(layout), layout.schema)

@@ -464,12 +464,16 @@ def test_bad_arguments(
         skew_report(df, **{**right, **arguments})
 
 
+def same() -> Any:
+    return F.udf(lambda text: text, "string", useArrow=False)
+
+
 @pytest.mark.parametrize(
     "key",
     [
         lambda: F.rand(),
         lambda: F.concat("word", F.expr("uuid()")),
-        lambda: ["word", F.udf(lambda text: text, "string").asNondeterministic()("word")],
+        lambda: ["word", same().asNondeterministic()("word")],
     ],
     ids=["rand", "uuid", "udf"],
 )
@@ -481,8 +485,7 @@ def test_a_key_that_is_another_each_time_is_refused(
     with pytest.raises(InvalidValueError, match="key must be the same each time"):
         skew_report(df, key(), 128, 3)
     assert collected == []
-    same = F.udf(lambda text: text, "string")
-    assert skew_report(df.withColumn("x", F.rand()), same("word"), 128, 3).records == 1
+    assert skew_report(df.withColumn("x", F.rand()), same()("word"), 128, 3).records == 1
 
 
 @pytest.mark.slow

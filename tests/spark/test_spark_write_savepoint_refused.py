@@ -101,7 +101,8 @@ COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 
 def other_each_time(column: str) -> list[KF.ColumnOrName]:
-    return [F.udf(lambda text: text, "string").asNondeterministic()(column)]
+    same = F.udf(lambda text: text, "string", useArrow=False)
+    return [same.asNondeterministic()(column)]
 
 
 REFUSED: dict[str, tuple[type[Exception], str, dict[str, Any]]] = {

@@ -144,7 +144,8 @@ class _StateReader:
         key, value, user_key = of["key"], of["value"], of.get("user_key")
         # A row without an entry is refused here.
         has_none = (value if user_key is None else user_key).null_count > 0
-        if has_none or (self._is_list and pc.min(pc.list_value_length(value)).as_py() == 0):
+        is_list = pa.types.is_list(value.type)  # unless its elements are not decoded
+        if has_none or (is_list and pc.min(pc.list_value_length(value)).as_py() == 0):
             raise UnwrittenError
         last_access = pa.nulls(len(rows), pa.int64())
         if "last_access" in self._times:
