@@ -210,6 +210,22 @@ def test_trace_of_a_declared_type() -> None:
     assert trace == trace_key(-1, 128, 3, LONG)
 
 
+class Index:
+    """A number that is no int, as those of NumPy are none."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __index__(self) -> int:
+        return self._number
+
+
+def test_range_of_numbers_that_are_no_int() -> None:
+    found = KeyGroupRange(Index(43), Index(85))  # type: ignore[arg-type]  # as a user may
+    assert found == KeyGroupRange(43, 85)
+    assert [*map(type, (found.start_key_group, found.end_key_group))] == [int, int]
+
+
 def test_range_as_a_value() -> None:
     found = KeyGroupRange(43, 85)
     assert eval(repr(found)) == found

@@ -121,6 +121,15 @@ def test_real_state(name: str) -> None:
     assert check(point(name)) > 300
 
 
+@pytest.mark.parametrize("name", ["2.3.0-heap-canonical", "1.20.5-heap-native"])
+def test_some_states(name: str) -> None:
+    """Those before and after them are passed over."""
+    operator = point(name).read().operator("by-string")
+    for state in operator.states:
+        found = by_state(column_entries(operator, [state.name]))
+        assert found == by_state(operator.entries([state.name]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("saved", [*POINTS, *JOB_POINTS], ids=str)
 def test_all_real_state(saved: Point) -> None:

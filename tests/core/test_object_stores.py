@@ -19,7 +19,9 @@ from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files import store_file
 from keygroups.savepoint._files.files import Files, _Reader
-from keygroups.savepoint._metadata.handles import StreamHandle
+from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
+from keygroups.savepoint._metadata.reader import read_metadata
+from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._state import rocksdb
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
@@ -304,6 +306,8 @@ def test_tasks(store: type[CountedStore]) -> None:
         keys = [entry.key for entry in task.framed_entries()]
         assert sorted(keys) == sorted(key for group in task.key_groups for key in GROUPS[group])
     assert len(store.asked) == 4
+    assert sum(len(list(task.entries())) for task in read.tasks()) == sum(map(len, GROUPS))
+    assert len(store.asked) == 8
 
 
 def test_segments_of_one_file(store: type[CountedStore]) -> None:
@@ -355,6 +359,20 @@ def test_two_files_at_once(store: type[CountedStore], small: int) -> None:
         assert reader.requests.free == small
 
 
+def test_what_is_planned_may_be_left_out(store: type[CountedStore], small: int) -> None:
+    """And asked for by another piece of it."""
+    content = bytes(range(256)) * 2_000
+    store.files = {"folder/a": content}
+    handle = StreamHandle(len(content), path="a", is_relative=True)
+    spans = [(0, 100_000), (150_000, 160_000), (200_000, 300_000), (350_000, 360_000)]
+    inline = StreamHandle(3, data=b"abc")
+    for plan in ([], [(inline, [(0, 3)]), (handle, spans)]):
+        with Files(URL, {}).ahead(plan) as reader, reader.open(handle) as stream:
+            stream.ahead(66_000, 67_000)
+            for start in (66_000, 0, 205_000, 100, 352_000):
+                assert stream.read(start, start + 50) == content[start : start + 50]
+
+
 def test_a_checkpoint(store: type[CountedStore]) -> None:
     """Its shared files are in another folder, which is not listed: it has those of others too."""
     subtasks, files = streams("canonical", 128, url="counted://job/shared")
@@ -385,9 +403,12 @@ def test_a_store_that_tells_no_sizes(
 
 
 REAL = [*POINTS, *FORMATS]
-IN_SHORT = {
-    "2.3.0-rocksresc-checkpoint",
+IN_SHORT = {  # all kinds of handles and of streams, some without their bytes in `_metadata`
+    "1.17.2-rocks-canonical",
+    "2.3.0-heap-native",
+    "2.3.0-heaptimers-checkpoint",
     "2.3.0-changelog-checkpoint",
+    "2.3.0-plain-rocksdb-changelog-native",
 }
 
 
@@ -404,10 +425,28 @@ def test_real_savepoints(real: Point, store: type[CountedStore]) -> None:
     for path in root.rglob("*"):
         if path.is_file():
             store.files[f"folder/{path.relative_to(root).as_posix()}"] = path.read_bytes()
+    name = f"folder/{real.point}/_metadata"
+    store.files[name] = moved_to_files(store, read_metadata(store.files[name], name), real.point)
     moved = {old: new.replace(str(root), URL) for old, new in real.moved.items()}
     there = read_savepoint(f"{URL}/{real.point}", moved)
     for here, operator in zip(real.read().operators, there.operators, strict=True):
         assert what_is_in(operator) == what_is_in(here)
+
+
+def moved_to_files(store: type[CountedStore], metadata: Metadata, point: str) -> bytes:
+    """Put most that is in `_metadata` of state into files, and return what that is then."""
+
+    def replaced(said: object, data: bytes) -> bytes | None:
+        if not isinstance(said, StreamHandle) or said.data is None or said.size < 200:
+            return None
+        file = f"of-metadata-{len(store.files)}"
+        store.files[f"folder/{point}/{file}"] = said.data
+        return sb.relative(file, said.size)
+
+    operators = metadata.operators
+    return write_metadata(
+        metadata, [write_operator(operator, metadata.version, replaced) for operator in operators]
+    )
 
 
 def what_is_in(operator: Operator) -> list[object]:

@@ -401,6 +401,13 @@ def test_an_index_of_two_levels(has_deltas: bool, user_key_index: bool, per_part
         assert stream.count <= len(two_levels)
 
 
+def test_an_index_of_keys_without_their_mark() -> None:
+    records = block([(internal_key(b"\3a", 5, VALUE), b"v")])
+    content = sst_of_blocks([(b"\3a", records)], "s", user_key_index=False)
+    with pytest.raises(SavepointError, match=r"index .*a key of 2 bytes"):
+        list(SstFile(opened(content)).records(ALL))
+
+
 def test_parts_of_an_index_that_are_not_read() -> None:
     """Those of keys that are all lower, or higher, than the ones that are asked for."""
     records = [(bytes([3, number]), 5, VALUE, b"v") for number in range(200)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from posixpath import normpath
 from typing import TypeVar
 from urllib.parse import unquote
@@ -440,12 +440,13 @@ class _MetadataReader:
         present = [*offsets] if least > 0 else [offset for offset in offsets if offset > 0]
         if least >= lowest and present == sorted(present) and max(present, default=0) <= size:
             return
-        last = 0
-        for offset in offsets:
-            if not (lowest <= offset <= 0 or last <= offset <= size):
-                raise self._cursor.error(f"an offset of {offset} in {size} bytes, after {last}")
-            if offset > last:
-                last = offset
+        after = zip(offsets, accumulate(offsets, max, initial=0))
+        wrong = [
+            f"an offset of {offset} in {size} bytes, after {last}"
+            for offset, last in after
+            if not (lowest <= offset <= 0 or last <= offset <= size)
+        ]
+        raise self._cursor.error(wrong[0])
 
     def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
         """Read a handle of RocksDB's files. Flink: deserializeIncrementalStateHandle."""

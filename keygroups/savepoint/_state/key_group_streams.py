@@ -105,9 +105,8 @@ class OffsetFormat(Format):
                 yield start, end
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
-        """Plan to read what tells how large an empty key group is, if that is not known."""
-        if not self._handle.is_canonical:
-            yield from self.header_plan()
+        """Plan to read what tells how large an empty key group is."""
+        return self.header_plan()
 
     def sizes(self, selection: Selection) -> Iterator[SizeRun]:
         """Yield how many bytes each key group has beyond those of an empty one, wanted or not."""
@@ -151,8 +150,7 @@ class KeyGroupStreams(OffsetFormat):
 
     def size_plan(self, selection: Selection) -> Iterator[Planned]:
         """Plan to read what tells the formats apart, and the header."""
-        if not self._handle.is_canonical:
-            yield self._handle.stream, [*self._compared_spans(()), self._header_span()]
+        yield self._handle.stream, [*self._compared_spans(()), self._header_span()]
 
     def header(self) -> KeyedHeader:
         """Read the header."""
@@ -307,8 +305,7 @@ def _canonical_columns(
     for number in _canonical_states(feed, states):
         state, rows = states[number], held[number]
         if number not in wanted:
-            for _ in _framed_entries(feed, key_group, prefix_bytes, state, None):
-                pass
+            list(_framed_entries(feed, key_group, prefix_bytes, state, None))
             continue
         read, is_last = rows.decoder.reader.framed, False
         while not is_last:

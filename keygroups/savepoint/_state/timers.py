@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
 from keygroups._checks import LONG_MIN
@@ -56,9 +57,8 @@ class RawTimers(OffsetFormat):
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the first key group, which has what a header says."""
-        for _, start, end in key_group_spans(self._handle):
-            yield self._handle.stream, [(start, end)]
-            break
+        first = islice(key_group_spans(self._handle), 1)
+        yield self._handle.stream, [(start, end) for _, start, end in first]
 
     def states(self) -> list[StateDescriptor]:
         """Read the states of the timers, which each key group repeats."""
