@@ -314,7 +314,7 @@ def test_runs_without_arguments_from_anywhere(flights: dict[str, Keys], tmp_path
         pytest.param("tailnum", STRING, 128, 128, 1, marks=pytest.mark.slow),
         pytest.param("carrier", STRING, 128, 3, 4, marks=pytest.mark.slow),
         pytest.param("carrier", STRING, 32768, 64, 12, marks=pytest.mark.slow),
-        ("origin,dest", TUPLE(STRING, STRING), 128, 5, 7),
+        pytest.param("origin,dest", TUPLE(STRING, STRING), 128, 5, 7, marks=pytest.mark.slow),
     ],
 )
 def test_report_agrees_with_plain_python(
@@ -826,9 +826,10 @@ def test_script_fails_in_one_line(tmp_path: Path) -> None:
     ("java_home", "message"),
     [
         ("", "route_events: no Java on the PATH: PySpark needs Java 17 or 21\n"),
-        (
+        pytest.param(
             "nowhere",
             "route_events: no Java in JAVA_HOME, which is nowhere: PySpark needs Java 17 or 21\n",
+            marks=pytest.mark.slow,
         ),
     ],
 )

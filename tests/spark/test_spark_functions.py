@@ -553,9 +553,8 @@ FLAT: list[tuple[KeyType, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("key_type", "ddl", "key"), first_by_default(1, FLAT), ids=[ddl for _, ddl, _ in FLAT]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("key_type", "ddl", "key"), FLAT, ids=[ddl for _, ddl, _ in FLAT])
 def test_deep_expressions(spark: SparkSession, key_type: KeyType, ddl: str, key: Any) -> None:
     """A key some calls deep, and some calls around what we make of it."""
     df = spark.createDataFrame([(key,)], f"key {ddl}")

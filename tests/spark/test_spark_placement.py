@@ -46,7 +46,7 @@ from keygroups.types import (
 )
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)  # Spark 3.5 lets the latter through
-PARALLELISMS = first_by_default(2, [(7, 128), (200, 4096), (1, 128), (3, 10), (85, 128)])
+PARALLELISMS = first_by_default(1, [(7, 128), (200, 4096), (1, 128), (3, 10), (85, 128)])
 
 
 WAYS = ["by hash", "by number"] if __version__ < "4.1" else ["by number", "by hash"]

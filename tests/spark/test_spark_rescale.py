@@ -47,7 +47,7 @@ def per_subtask(counts: Counter[str], max_parallelism: int, parallelism: int) ->
     return loads
 
 
-@pytest.mark.parametrize("weight", [None, "seconds"])
+@pytest.mark.parametrize("weight", first_by_default(1, [None, "seconds"]))
 @pytest.mark.parametrize(
     ("max_parallelism", "old", "new"),
     first_by_default(1, [(128, 3, 4), (128, 8, 5), (720, 12, 12), (10, 1, 10)]),

@@ -314,6 +314,7 @@ def test_no_records(spark: SparkSession) -> None:
     assert "sends 0 records for 0" in str(report)
 
 
+@pytest.mark.slow
 def test_text(flights: DataFrame) -> None:
     report = skew_report(flights, "carrier", 128, 4, top=2, batch_size=1000)
     lines = str(report).splitlines()
@@ -426,6 +427,7 @@ def test_an_idle_subtask_that_is_asked_for(flights: DataFrame, collected: list[i
     assert skew_report(flights.limit(0), "origin", 128, 4, subtask=1).records == 0
 
 
+@pytest.mark.slow
 def test_asking_takes_one_pass_more(spark: SparkSession, collected: list[int]) -> None:
     report = skew_report(spark.range(50_000), "id", 128, 4, top=6, subtask=3)
     assert report.hot_subtasks == ()

@@ -125,10 +125,8 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize(
-    "compiled",
-    [pytest.param(True, id="compiled"), pytest.param(False, id="interpreted", marks=SLOW)],
-)
+@SLOW
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "interpreted"])
 def test_rows_of_every_width(
     spark: SparkSession, backend: None, ansi: None, compiled: bool
 ) -> None:

@@ -91,7 +91,7 @@ def test_same_keys_as_the_core(
     assert [row.subtask for row in rows] == list(range(parallelism))
 
 
-@pytest.mark.parametrize("subtask", [-1, 5, 2**31 - 1])
+@pytest.mark.parametrize("subtask", first_by_default(1, [5, -1, 2**31 - 1]))
 def test_no_such_subtask(spark: SparkSession, ansi: None, subtask: int) -> None:
     df = spark.createDataFrame([(0,), (subtask,)], "subtask int")
     with pytest.raises(QUERY_FAILS, match=f"subtask must be from 0 to 4, got {subtask}"):

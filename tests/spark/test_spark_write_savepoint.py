@@ -534,7 +534,8 @@ def test_states_go_on_over_the_ends_of_batches(spark: SparkSession, tmp_path: Pa
     }
 
 
-@pytest.mark.parametrize("coalesce", first_by_default(1, ["true", "false"]))
+@pytest.mark.slow
+@pytest.mark.parametrize("coalesce", ["true", "false"])
 def test_adaptive_execution_leaves_the_files_alone(
     spark: SparkSession, tmp_path: Path, coalesce: str
 ) -> None:

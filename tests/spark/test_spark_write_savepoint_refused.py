@@ -404,6 +404,7 @@ def test_text_that_is_no_utf_8_is_refused(spark: SparkSession, tmp_path: Path) -
     assert message == "value of state 's' must be UTF-8, got b'\\xff'"
 
 
+@pytest.mark.slow
 def test_a_date_that_python_has_not_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     df = one_task(spark.sql("SELECT 'a' AS k, date_add(DATE'9999-12-31', 1) AS d"))
     keyed = KeyedState(None, "k", STRING, {"d": ValueState("d", LOCAL_DATE)})
