@@ -102,7 +102,7 @@ def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn
         if types.get(state.name) != column.data_type:
             raise SavepointError(
                 f"state {state.name!r} has another type in some subtasks: read it with "
-                "keygroups.savepoint"
+                "Operator.entries"
             )
         columns[role] = column
     return columns
