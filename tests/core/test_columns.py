@@ -78,7 +78,7 @@ def test_values_come_back() -> None:
             texts += 1
             originals = [value and repr(value) for value in originals]
         for value, original in zip(restored, originals, strict=True):
-            if is_written(serializer) and original is not None:
+            if value != original:  # of two forms
                 value, original = map(serializer.encode, (value, original))
             assert value == original, serializer
     assert texts == 3
