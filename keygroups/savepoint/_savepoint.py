@@ -11,7 +11,7 @@ from itertools import compress, groupby, pairwise
 from operator import add
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import text_table
@@ -19,9 +19,12 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
+from keygroups.savepoint._comparison.compare import OperatorPair
+from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
+    OperatorStateHandle,
     SubtaskState,
     operator_id_of,
 )
@@ -224,7 +227,15 @@ class Operator:
 
         Raises SavepointError where they are damaged.
         """
-        handles = [
+        handles = self._operator_state_handles()
+        plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
+        with self._files.ahead(plan) as files:
+            for index, handle, is_raw in handles:
+                yield from read_operator_state(files, handle, index, is_raw, self._context)
+
+    def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
+        """Return the handles of operator state, with their subtasks, and whether they are raw."""
+        return [
             (subtask.index, handle, is_raw)
             for subtask in self._subtasks
             for handle, is_raw in (
@@ -233,10 +244,10 @@ class Operator:
             )
             if handle is not None
         ]
-        plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
-        with self._files.ahead(plan) as files:
-            for index, handle, is_raw in handles:
-                yield from read_operator_state(files, handle, index, is_raw, self._context)
+
+    @property
+    def _has_channel_state(self) -> bool:
+        return any(subtask.has_channel_state for subtask in self._subtasks)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.
@@ -362,6 +373,92 @@ class Savepoint:
         restored = operator if isinstance(operator, Operator) else self.operator(operator)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
+    def compare(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None = None,
+        states: Iterable[str] | None = None,
+    ) -> SavepointComparison:
+        """Return what this savepoint and another have in common, and what not.
+
+        `operators` are uids, names or ids of operators in either, `states` names of their states,
+        of keyed and operator state; None is all. Operators are found by their ids, entries by the
+        bytes of key, namespace and user key, whatever the formats, parallelisms and max
+        parallelisms. A value is the same if its bytes are; time of last access, the order of a
+        map, and another serializer of values do not count: where the serializers differ the
+        values are decoded. Under other serializers of keys no entry has a counterpart. Elements
+        of list and union state are compared as a whole, without their order and subtask, of
+        broadcast state its entries. What only the job's classes can read is compared as bytes.
+
+        All of both is read, in this process, and sorted in bounded memory, by way of temporary
+        files if a key group is large; `keygroups.spark.compare_savepoints` reads on executors.
+
+        Raises InvalidValueError or InvalidTypeError for an argument, SavepointError, which says
+        in which savepoint, where state is damaged or takes what is not read here.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> for name, counts in [("old", {"ann": 7, "bob": 1}), ("new", {"ann": 8})]:
+        ...     with SavepointWriter(f"{folder}/{name}") as writer:
+        ...         count = ValueStateDescriptor("count", LONG)
+        ...         by_user = writer.add_operator("by-user", STRING, [count], 128, parallelism=3)
+        ...         for key in sorted(counts, key=by_user.key_group):
+        ...             by_user.write("count", key, counts[key])
+        >>> old, new = (read_savepoint(f"{folder}/{name}") for name in ("old", "new"))
+        >>> (by_user,) = old.compare(new).operators
+        >>> print(by_user)
+        by-user
+          count: VALUE
+            1 changed, 1 only here
+              changed     key 'ann': 7 -> 8
+              only here   key 'bob': 1
+        """
+        pairs = self._pairs(other, operators, states)
+        compared = tuple(pair.comparison() for pair in pairs)
+        return SavepointComparison(self.path, other.path, compared)
+
+    def differences(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None = None,
+        states: Iterable[str] | None = None,
+    ) -> Iterator[EntryDifference]:
+        """Return an iterator over the entries that are not the same in another savepoint.
+
+        The arguments, and what is raised, are those of `compare`, whose report has a few of them.
+        """
+        pairs = self._pairs(other, operators, states)
+        return (difference for pair in pairs for difference in pair.differences())
+
+    def _pairs(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None,
+        states: Iterable[str] | None,
+    ) -> list[OperatorPair]:
+        """Return the operators to compare with those of another savepoint."""
+        sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
+        here, there = ({by.operator_id: by for by in side.operators} for side in sides)
+        ids: Iterable[str] = {**here, **there}
+        if operators is not None:
+            named = iterate("operators", "names", operators)
+            ids = dict.fromkeys(
+                _id_in_either(sides, check_str("operator", name)) for name in named
+            )
+        names = None
+        if states is not None:
+            given = iterate("states", "names", states)
+            names = frozenset(check_str("state", name) for name in given)
+        pairs = [OperatorPair(here.get(by_id), there.get(by_id), names) for by_id in ids]
+        unknown = (names or frozenset()).difference(*(pair.state_names for pair in pairs))
+        if unknown:
+            raise InvalidValueError(
+                f"states must be of the operators that are compared, got {show(min(unknown))}"
+            )
+        return pairs
+
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
 
@@ -430,6 +527,25 @@ def savepoint_of(
             "has read with its own"
         )
     return savepoint
+
+
+def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
+    """Return the id of an operator of one savepoint or another, which then has the uid in both."""
+    errors: list[InvalidValueError] = []
+    ids = set()
+    for savepoint in savepoints:
+        try:
+            ids.add(savepoint.operator(name).operator_id)
+        except InvalidValueError as error:
+            errors.append(error)
+    if len(ids) == 1:
+        return ids.pop()
+    if ids:
+        raise InvalidValueError(
+            f"operator must be the same in both savepoints, got {show(name)}, which is the name "
+            f"of {', '.join(sorted(ids))}"
+        )
+    raise errors[0]
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:
