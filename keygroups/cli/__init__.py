@@ -43,7 +43,6 @@ __dir__ = __all__.copy
 # above. What it alone needs is imported in the function: the others start without that.
 _ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _diff, _job)]
 
-_FAULT = 1  # and WRONG_ARGUMENT is 2
 _BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE
 
 
@@ -79,10 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    command, fault = "keygroups", _FAULT
+    command = "keygroups"
     try:
         options = build_parser(*_ADD_COMMANDS).parse_args(arguments)
-        fault = options.fault
         command = f"keygroups {options.command}"
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_: complain(f"{command}: {message}")
@@ -92,10 +90,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyGroupsError as error:
         complain(f"{command}: {error}")
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
-        return WRONG_ARGUMENT if wrong else fault
+        return WRONG_ARGUMENT if wrong else int(options.fault)
     except OutputError as error:
         if isinstance(error.__cause__, BrokenPipeError):
             return _BROKEN_PIPE
         complain(f"{command}: standard output {error}")
-        return fault
+        return int(options.fault)
     return int(options.status)

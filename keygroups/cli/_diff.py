@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keygroups.cli._parser import AddCommand
-from keygroups.cli._savepoint import key_data, moved_places
+from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
+from keygroups.cli._savepoint import _key_data, _moved, _uids
 from keygroups.cli._streams import json_line
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         OperatorComparison,
         StateComparison,
     )
+
+_DIFFERENT = 1  # as diff and cmp have it
 
 
 def add_commands(command: AddCommand) -> None:
@@ -29,7 +31,9 @@ def add_commands(command: AddCommand) -> None:
     named = "only the states of this name; may be repeated"
     add("--state", action="append", metavar="STATE", help=named)
     place = "where files of both are now whose paths start with OLD; may be repeated"
-    add("--moved", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help=place)
+    add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
+    told = "the uids of operators, as `keygroups savepoint` takes them"
+    add("--uids", metavar="FILE", help=told)
     more = "also read files in this folder that a savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     status = "end with 1 if anything is not the same, and with 2 for whatever is at fault"
@@ -56,13 +60,17 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     """
     from keygroups.savepoint import read_savepoint
 
-    moved = moved_places(options.moved)
+    if options.exit_code:
+        options.fault = WRONG_ARGUMENT  # as _DIFFERENT is taken
+    moved = _moved(options.moved)
+    uids = None if options.uids is None else _uids(options.uids)
     old, new = (
-        read_savepoint(path, moved, allow=options.allow) for path in (options.old, options.new)
+        read_savepoint(path, moved, uids=uids, allow=options.allow)
+        for path in (options.old, options.new)
     )
     report = old.compare(new, options.operator, options.state)
     if options.exit_code and report.has_differences:
-        options.status = 1
+        options.status = _DIFFERENT
     if options.json:
         names = ("here", "there", "has_differences")
         operators = [*map(_operator_data, report.operators)]
@@ -105,7 +113,7 @@ def _difference_data(difference: EntryDifference) -> dict[str, Any]:
 def _entry_data(entry: dict[str, Any]) -> dict[str, Any]:
     names = ("key_group", "subtask", "key", "namespace", "user_key", "value", "last_access")
     return {
-        name: None if entry[name] is None else key_data(entry[name])
+        name: None if entry[name] is None else _key_data(entry[name])
         for name in (*names, "timestamp")
         if name in entry
     }

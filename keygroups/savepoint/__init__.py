@@ -80,10 +80,11 @@ write it anew.
     relocate a checkpoint                 yes                   no                    -
     without a JVM and the job's classes   yes                   no                    no
 
-Not done, and why: entries of a key are not looked up, as a key group is read as a whole. What Java's own or the job's classes write as keys
-is read, and rewritten, but not made: an ENUM or POJO by the job's class, a UUID by Kryo. ARRAY,
-MAP and MULTISET of SQL take a `template`, as their snapshots have Java objects. Native files are
-those of one backend, and every backend restores the canonical format.
+Not done, and why: entries of a key are not looked up, as a key group is read as a whole. What
+Java's own or the job's classes write as keys is read, and rewritten, but not made: an ENUM or
+POJO by the job's class, a UUID by Kryo. ARRAY, MAP and MULTISET of SQL take a `template`, as
+their snapshots have Java objects. Native files are those of one backend, and every backend
+restores the canonical format.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
 in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from heapq import nlargest
-from itertools import compress, groupby, pairwise
+from itertools import compress, groupby, islice, pairwise
 from operator import add
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
+_NAMED = 10  # uids in a message
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -337,7 +338,7 @@ class Savepoint:
     `path` is its folder, `version` that of its `_metadata`, `checkpoint_id` its number, `kind`
     "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
     did not say. `operators` are all of the job, those without state too. `metadata` is what
-    `_metadata` says, `files` is what opens the files it names.
+    `_metadata` says, `files` is what opens the files it names, `serializers` are the job's own.
     """
 
     def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
@@ -346,6 +347,7 @@ class Savepoint:
         context = ReadingContext(serializers, kryo_version)
         self.files = files
         self.metadata = metadata
+        self.serializers = serializers
         self.path = files.base
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
@@ -412,8 +414,8 @@ class Savepoint:
         by-user
           count: VALUE
             1 changed, 1 only here
-              changed     key 'ann': 7 -> 8
-              only here   key 'bob': 1
+              changed    key 'ann': 7 -> 8
+              only here  key 'bob': 1
         """
         pairs = self._pairs(other, operators, states)
         compared = tuple(pair.comparison() for pair in pairs)
@@ -479,6 +481,7 @@ def read_savepoint(
     path: str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
     *,
+    uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> Savepoint:
@@ -496,20 +499,28 @@ def read_savepoint(
     beside it, and where `moved` leads. `allow` are more folders and files, by path or URL, that
     may be opened where they are; who wrote `_metadata` then chooses among all that is in them.
 
+    `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
+    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
+    to be of an operator; the error names all that are not.
+
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
 
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
-    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
+    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, and
+    for uids that no operator has.
     """
     text = check_path("path", path)
     prefixes = check_moved(moved)
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
-    return Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
+    savepoint = Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
+    if uids is not None:
+        _label(savepoint, iterate("uids", "str", uids))
+    return savepoint
 
 
 def savepoint_of(
@@ -517,14 +528,15 @@ def savepoint_of(
     moved: Mapping[str, str] | None = None,
     allow: Collection[str | os.PathLike[str]] = _NONE,
     serializers: Mapping[str, type[Serializer]] | None = None,
+    uids: Iterable[str] | None = None,
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
-        return read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-    if moved is not None or allow is not _NONE or serializers is not None:
+        return read_savepoint(savepoint, moved, uids=uids, allow=allow, serializers=serializers)
+    if any(given is not None for given in (moved, uids, serializers)) or allow is not _NONE:
         raise InvalidValueError(
-            "moved, allow and serializers must be left out for a Savepoint, which read_savepoint "
-            "has read with its own"
+            "moved, uids, allow and serializers must be left out for a Savepoint, which "
+            "read_savepoint has read with its own"
         )
     return savepoint
 
@@ -546,6 +558,25 @@ def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
             f"of {', '.join(sorted(ids))}"
         )
     raise errors[0]
+
+
+def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
+    """Tell operators the uids whose hashes their ids are."""
+    by_id = {operator.operator_id: operator for operator in savepoint.operators}
+    unknown: dict[str, None] = {}
+    for uid in uids:
+        operator = by_id.get(operator_id_of(check_str("uid in uids", uid)))
+        if operator is None:
+            unknown[uid] = None
+        else:
+            operator.uid = uid
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        named = ", ".join(map(show, islice(unknown, _NAMED)))
+        raise InvalidValueError(
+            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got {named}{more}, "
+            "which no operator has"
+        )
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -13,7 +13,8 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement
 
 _WIDTH = 80  # characters of a line; paths alone may be longer
-_PART = 28  # characters of a key or a value in it
+_PARTS = (60, 36, 28, 20)  # characters of a key or a value in it, as many as fit
+_NAMES = ("key", "namespace", "user_key", "key_bytes")
 _HTML_HEADER = ("operator", "state", "equal", "changed", "touched", "only here", "only there")
 
 
@@ -53,12 +54,24 @@ class EntryDifference(NamedTuple):
     there: StateEntry | OperatorStateElement | None
 
     def __str__(self) -> str:
+        return self._line(_WIDTH)
+
+    def _line(self, width: int) -> str:
+        """Return a line that is no longer, in which long keys and values are cut."""
+        line = ""
+        for most in _PARTS:
+            line = self._text(most)
+            if len(line) <= width:
+                break
+        return short(line, width)
+
+    def _text(self, most: int) -> str:
+        """Return key and values, each of so many characters at most."""
         entry = self.there if self.here is None else self.here
         assert entry is not None
-        names = ["key", "namespace", "user_key", "key_bytes"]
-        named = [(name, getattr(entry, name, None)) for name in names]
+        named = [(name, getattr(entry, name, None)) for name in _NAMES]
         text = ", ".join(
-            f"{name.replace('_', ' ')} {short(show(value), _PART)}"
+            f"{name.replace('_', ' ')} {short(show(value), most)}"
             for name, value in named
             if value is not None
         )
@@ -68,7 +81,7 @@ class EntryDifference(NamedTuple):
         if self.kind == "touched" and getattr(entry, "last_access", None) is not None:
             values = [f"last access {getattr(side, 'last_access', None)}" for side in sides]
         else:
-            values = [short(show(side.value), _PART) for side in sides]
+            values = [short(show(side.value), most) for side in sides]
         return f"{text or 'element'}: {' -> '.join(values)}"
 
 
@@ -113,8 +126,8 @@ class StateComparison:
         for change in self.changes:
             yield short(f"  {change}", width)
         for difference in self.examples:
-            kind = difference.kind.replace("_", " ")
-            yield short(f"    {kind:<10} {difference}", width)
+            start = f"    {difference.kind.replace('_', ' '):<10} "
+            yield start + difference._line(width - len(start))
         if len(self.examples) < self.differing:
             yield f"    and {self.differing - len(self.examples):,} more"
 
@@ -155,14 +168,12 @@ class OperatorComparison:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        head = printable(self.operator)
+        said = [*map(str, self.changes)]
         if self.only is not None:
-            head += f": {self.only.replace('_', ' ')}"
+            said = [self.only.replace("_", " ")]
         elif not self.has_differences:
-            head += ": equal"
-        yield short(head, _WIDTH)
-        for change in self.changes:
-            yield short(f"  {change}", _WIDTH)
+            said = ["equal"]
+        yield short(f"{self.operator}: {', '.join(said)}" if said else self.operator, _WIDTH)
         equal = []
         for state in (*self.states, *self.operator_states):
             if state.has_differences:
@@ -208,7 +219,9 @@ class SavepointComparison:
     def _head(self) -> list[str]:
         differing = sum(operator.has_differences for operator in self.operators)
         count = len(self.operators)
-        summary = f"{count} operators, {f'{differing} with differences' if differing else 'all equal'}"
+        summary = (
+            f"{count} operators, {f'{differing} with differences' if differing else 'all equal'}"
+        )
         return [f"here:  {printable(self.here)}", f"there: {printable(self.there)}", summary]
 
     def _repr_html_(self) -> str:
