@@ -409,13 +409,13 @@ class Savepoint:
         ...         for key in sorted(counts, key=by_user.key_group):
         ...             by_user.write("count", key, counts[key])
         >>> old, new = (read_savepoint(f"{folder}/{name}") for name in ("old", "new"))
-        >>> (by_user,) = old.compare(new).operators
+        >>> (by_user,) = old.compare(new, ["by-user"]).operators
         >>> print(by_user)
         by-user
           count: VALUE
             1 changed, 1 only here
-              changed    key 'ann': 7 -> 8
               only here  key 'bob': 1
+              changed    key 'ann': 7 -> 8
         """
         pairs = self._pairs(other, operators, states)
         compared = tuple(pair.comparison() for pair in pairs)

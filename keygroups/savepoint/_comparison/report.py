@@ -13,8 +13,8 @@ from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement
 
 _WIDTH = 80  # characters of a line; paths alone may be longer
-_PARTS = (60, 36, 28, 20)  # characters of a key or a value in it, as many as fit
-_NAMES = ("key", "namespace", "user_key", "key_bytes")
+_PARTS = (60, 40, 28, 20)  # characters of a key or a value in it, as many as fit
+_NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
 _HTML_HEADER = ("operator", "state", "equal", "changed", "touched", "only here", "only there")
 
 
@@ -69,11 +69,9 @@ class EntryDifference(NamedTuple):
         """Return key and values, each of so many characters at most."""
         entry = self.there if self.here is None else self.here
         assert entry is not None
-        named = [(name, getattr(entry, name, None)) for name in _NAMES]
-        text = ", ".join(
-            f"{name.replace('_', ' ')} {short(show(value), most)}"
-            for name, value in named
-            if value is not None
+        named = [(said, getattr(entry, name, None)) for name, said in _NAMES.items()]
+        text = "".join(
+            f"{said} {short(show(value), most)}" for said, value in named if value is not None
         )
         sides = [side for side in (self.here, self.there) if side is not None]
         if isinstance(entry, StateEntry) and entry.timestamp is not None:
