@@ -27,12 +27,13 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
 from keygroups.cli import _diff, _job, _key_groups, _savepoint
-from keygroups.cli._parser import WRONG_ARGUMENT, build_parser
+from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 
@@ -78,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    command = "keygroups"
+    command, options = "keygroups", Namespace(fault=FAULT)
     try:
         options = build_parser(*_ADD_COMMANDS).parse_args(arguments)
         command = f"keygroups {options.command}"

@@ -7,9 +7,8 @@ known from the edit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,8 +121,11 @@ def pairs() -> Iterator[Any]:
     for here, there in combinations(names, 2):
         same_job = here.split("-")[1] == there.split("-")[1]
         if same_job or names.index(there) - names.index(here) < 3 or (here, there) in QUICK:
-            marks = [] if (here, there) in QUICK else pytest.mark.slow
-            yield pytest.param(here, there, marks=marks, id=f"{here} {there}")
+            name = f"{here} {there}"
+            if (here, there) in QUICK:
+                yield pytest.param(here, there, id=name)
+            else:
+                yield pytest.param(here, there, id=name, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("here", "there"), [*pairs()])
