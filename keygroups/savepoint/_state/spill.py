@@ -15,7 +15,7 @@ _BUCKET = 16 << 20  # bytes that are sorted at once, about
 _MOST_BUCKETS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a bucket that are written at once
 
-_head = struct.Struct("<HHII")
+_head = struct.Struct("<HIII")
 
 
 def sorted_entries(
