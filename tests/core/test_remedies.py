@@ -706,6 +706,13 @@ OF_STATE = [
         [7],
     ),
     Remedy(
+        "savepoint/_files/files",
+        "pass {} to say where it is now",
+        lambda: elsewhere(moved=lambda folder: {folder: f"{folder}/gone"}),
+        lambda: elsewhere(moved=lambda folder: {folder: folder}),
+        [7],
+    ),
+    Remedy(
         "savepoint/_state/new_states",
         "{} must be the type without its last access, got {}: pass has_ttl=True",
         lambda: ValueStateDescriptor("seen", TtlSerializer(BYTES)),
