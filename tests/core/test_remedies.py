@@ -513,14 +513,15 @@ OF_KEYS = [
     ),
     Remedy(
         "cli/_key_text",
-        "may be text or a compound key: give its type, STRING or such as TUPLE(STRING, INT)",
+        "may be text or a compound key: give its type, as in --type STRING or --type "
+        "'TUPLE(STRING, INT)'",
         lambda: trace("('a', 1)"),
         lambda: trace("('a', 1)", "--type", "TUPLE(STRING, INT)"),
         31 * 97 + 1,
     ),
     Remedy(
         "cli/_key_text",
-        "may be a STRING or {}: give its type",
+        "may be a STRING or {}: give its type, as in {}",
         lambda: trace("42"),
         lambda: (trace("42", "--type", "INT"), trace("42", "--type", "STRING")),
         (42, 52 * 31 + 50),
