@@ -804,6 +804,14 @@ OF_ARRAYS = [
     ),
     Remedy(
         "arrays/_inputs",
+        "has to be of str, int, bool, float or date alone: make it an array of the dtype of its",
+        lambda: array_hashes([1, True]),
+        lambda: array_hashes(numpy_array(1, True, dtype="int64")),
+        [1, 1],
+        ARRAYS,
+    ),
+    Remedy(
+        "arrays/_inputs",
         "pass its to_numpy() if they are numbers, else convert_dtypes() first",
         lambda: array_hashes(series()),
         lambda: [
