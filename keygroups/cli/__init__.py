@@ -10,6 +10,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
+    keygroups completion bash                        what lets a shell complete all this; zsh, fish
+    keygroups --version
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python
@@ -30,7 +32,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _job, _key_groups, _savepoint
+from keygroups.cli import _completion, _job, _key_groups, _savepoint
 from keygroups.cli._parser import WRONG_ARGUMENT, build_parser
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -40,7 +42,7 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. What it alone needs is imported in the function: the others start without that.
-_ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _job)]
+_ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _job, _completion)]
 
 _FAULT = 1  # and WRONG_ARGUMENT is 2
 _BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE

@@ -36,6 +36,7 @@ _CALLED = {
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }
+TYPE_NAMES = (*_CONSTANTS, *_CALLED)
 CHOICES = (*_CONSTANTS, "TUPLE(t, ...)", "ROW(t, ...)", "LIST(t)", "SET(t)", "MAP(t, t)")
 CHOICES += ("OPTIONAL(t)", "SQL_DATE('zone')", "SQL_TIME('zone')", "SQL_TIMESTAMP('zone')")
 CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)")
@@ -157,7 +158,7 @@ def _key_type(node: ast.expr) -> KeyType:
 
 
 def _unknown(name: str) -> _SyntaxError:
-    return _SyntaxError(did_you_mean(name, [*_CONSTANTS, *_CALLED], types.OF_OTHERS))
+    return _SyntaxError(did_you_mean(name, TYPE_NAMES, types.OF_OTHERS))
 
 
 def _argument(node: ast.expr) -> Any:

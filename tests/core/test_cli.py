@@ -864,6 +864,15 @@ def test_a_command_imports_what_it_needs(arguments: tuple[str, ...]) -> None:
     assert not imported & {"numpy", "pyspark", "hypothesis", "fsspec", "keygroups.testing"}
 
 
+@pytest.mark.parametrize("arguments", [("--version",), ("nosuch",)])
+def test_the_module_is_the_command(arguments: tuple[str, ...], run: Any) -> None:
+    """Its name, its status and its lines."""
+    ended = in_a_process(*arguments)
+    here = run(*arguments)
+    assert (ended.returncode, ended.stdout.decode(), ended.stderr.decode()) == here
+    assert "keygroups" in here.out + here.err
+
+
 def test_version_of_the_command() -> None:
     """The project installs the command that is tested here."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
