@@ -22,7 +22,7 @@ from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import moved_to, write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, known_uids, read_savepoint
 
 _NAMED = 10  # folders or files in a message
 
@@ -82,7 +82,8 @@ def relocate(
                 "checkpoint"
             )
     replace_file(f"{folder}/{METADATA}", data)
-    return read_savepoint(folder, allow=allowed)
+    uids = known_uids(checkpoint.operators)
+    return read_savepoint(folder, uids=uids, allow=allowed, serializers=checkpoint.serializers)
 
 
 class _Places:

@@ -448,6 +448,15 @@ def savepoint_of(
     return savepoint
 
 
+def known_uids(operators: Iterable[Operator]) -> list[str]:
+    """Return the uids of which the ids of operators are the hashes, as `read_savepoint` takes."""
+    return [
+        operator.uid
+        for operator in operators
+        if operator.uid and operator_id_of(operator.uid) == operator.operator_id
+    ]
+
+
 def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
     """Tell operators the uids whose hashes their ids are."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}

@@ -67,8 +67,8 @@ def refusal(savepoint: Savepoint, path: str) -> str:
     ("name", "beside", "chk"),
     [
         ("2.3.0-rocksinc-checkpoint", "point/files", "point"),
-        ("2.3.0-rocksinc-checkpoint", "shared", "chk-7"),
         ("2.3.0-merged-checkpoint", "taskowned/job_1_tm_2", "chk-7"),
+        pytest.param("2.3.0-rocksinc-checkpoint", "shared", "chk-7", marks=pytest.mark.slow),
         pytest.param("1.20.5-rocksinc-checkpoint", "point", "point", marks=pytest.mark.slow),
         pytest.param("2.3.0-changelog-checkpoint", "point/a/b", "point", marks=pytest.mark.slow),
         pytest.param("2.3.0-rocksresc-checkpoint", "shared", "chk-7", marks=pytest.mark.slow),

@@ -45,21 +45,19 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
     A folder that `_metadata` names is looked for if it may not be read, or is not on this disk:
     it is taken for another in which all of its files are, if there is only one.
     """
-    streams = {
-        said.path: said
-        for said in metadata.said()
-        if isinstance(said, StreamHandle) and said.data is None
-    }
     folders: dict[str, Names] = {}
-    for path, stream in streams.items():
-        folder, _, name = path.rpartition("/")
-        if folder and not stream.is_relative:
+    for stream in _streams(metadata):
+        if not stream.is_relative:
+            folder, _, name = stream.path.rpartition("/")
             folders.setdefault(folder, {})[name] = stream
-    missing = {folder: names for folder, names in folders.items() if _is_missing(files, names)}
+    missing = {
+        folder: names for folder, names in folders.items() if folder and _is_missing(files, names)
+    }
     if not missing:
         return NOWHERE
-    places = dict(_listed(files, missing))
-    times = Counter(path.rpartition("/")[2] for path in streams)
+    places = _listed(files, missing)
+    paths = {stream.path for stream in _streams(metadata)}
+    times = Counter(path.rpartition("/")[2] for path in paths)
     found: dict[str, Place] = {}
     known: dict[str, list[str]] = {}
     for folder, names in missing.items():
@@ -71,6 +69,12 @@ def find_files(files: Files, metadata: Metadata) -> Elsewhere:
         else:
             known[folder] = sorted(joined(*place) for place in common)
     return Elsewhere(found, frozenset(known), _advice(known))
+
+
+def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
+    for said in metadata.said():
+        if isinstance(said, StreamHandle) and said.data is None:
+            yield said
 
 
 def _is_missing(files: Files, names: Names) -> bool:
@@ -90,14 +94,14 @@ def _is_there(files: Files, stream: StreamHandle) -> bool:
     return local is None or os.path.isdir(local.parent)  # noqa: PTH112  # it takes any text
 
 
-def _listed(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, list[Place]]]:
-    """Yield the names of missing files that are among the savepoint's own, and where."""
+def _listed(files: Files, missing: Mapping[str, Names]) -> dict[str, list[Place]]:
+    """Return the savepoint's own folders that have files of the names of missing ones."""
     wanted = {name for names in missing.values() for name in names}
     places: dict[str, list[Place]] = {}
     for name, place in _own(files, missing):
         if name in wanted and len(of_name := places.setdefault(name, [])) <= _OF_A_NAME:
             of_name.append(place)
-    yield from places.items()
+    return places
 
 
 def _common(places: Mapping[str, Collection[Place]], names: Iterable[str]) -> set[Place]:
