@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from reprlib import Repr
 from typing import Any, ParamSpec, TypeVar
@@ -138,6 +138,21 @@ def check_choice(name: str, value: object, choices: Sequence[Choice]) -> Choice:
     if not isinstance(value, str) or value not in choices:
         raise InvalidValueError(f"{name} must be one of {', '.join(choices)}, got {show(value)}")
     return choices[choices.index(value)]
+
+
+def did_you_mean(word: str, names: Iterable[str], of_others: Mapping[str, str]) -> str:
+    """Return the question with which a message ends that refuses a word; "" without a guess.
+
+    `names` are those that are taken, `of_others` what is likely meant by what is none of them.
+    """
+    from difflib import get_close_matches  # which only a mistake needs
+
+    name = word.upper() if word.isascii() else ""
+    if name in of_others:
+        likely = of_others[name]
+    else:
+        likely = "".join(get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.65))
+    return f": did you mean {likely}?" if likely else ""
 
 
 # --- parallelism ------------------------------------------------------------------------

@@ -21,7 +21,16 @@ from typing import Any
 from mmh3 import hash as _murmur3
 
 from keygroups import types
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, check_int, show
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    MAX_DEPTH,
+    check_int,
+    did_you_mean,
+    show,
+)
 from keygroups._values import java_lang, java_time
 from keygroups._values.checks import (
     each,
@@ -121,9 +130,12 @@ def hasher_of(key_type: KeyType) -> Hasher:
     if type(key_type) is ScalarType and key_type in _HASHERS:
         return _HASHERS[key_type]
     if type(key_type) not in _COMPOUND:
+        guess = ""
+        if isinstance(key_type, str):
+            guess = did_you_mean(key_type, map(repr, SCALARS), types.OF_OTHERS)
         raise InvalidTypeError(
             "key_type must be a value of keygroups.types such as STRING or TUPLE(STRING, INT), "
-            f"got {show(key_type)}"
+            f"got {show(key_type)}{guess}"
         )
     return _make_hasher(key_type)
 

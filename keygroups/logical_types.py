@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from keygroups._checks import check_str, show
+from keygroups._checks import check_str, did_you_mean, show
 from keygroups.errors import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
 __all__ = ["LogicalType", "parse_logical_type"]
@@ -35,6 +35,12 @@ _UNSUPPORTED = (
 )
 _TYPE_WORDS = {"DECIMAL", *_PACKED, *_LENGTH, *_SYNONYMS, *_UNLIMITED, *_FRACTION, *_NESTED}
 _TYPE_WORDS.update(_UNSUPPORTED)
+# By the names of the key types whose values they hold.
+_OF_KEYS = {
+    **{"BYTE": "TINYINT", "SHORT": "SMALLINT", "LONG": "BIGINT", "BIG_DEC": "DECIMAL"},
+    **{"LOCAL_DATE": "DATE", "LOCAL_TIME": "TIME", "LOCAL_DATE_TIME": "TIMESTAMP"},
+    **{"INSTANT": "TIMESTAMP_LTZ", "TUPLE": "ROW", "LIST": "ARRAY"},
+}
 _MAX_COMPACT_DECIMAL = 18  # DecimalData.MAX_COMPACT_PRECISION
 _MAX_COMPACT_TIMESTAMP = 3  # TimestampData.isCompact
 _TOKEN = re.compile(
@@ -236,7 +242,8 @@ class _Parser:
             raise self._error(
                 f"{show(text)} is no type of Flink SQL, whose types are BOOLEAN, TINYINT, "
                 "SMALLINT, INT, BIGINT, FLOAT, DOUBLE, DECIMAL, CHAR, VARCHAR, STRING, BINARY, "
-                "VARBINARY, BYTES, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY",
+                "VARBINARY, BYTES, DATE, TIME, TIMESTAMP, TIMESTAMP_LTZ, ROW and ARRAY"
+                f"{did_you_mean(text, sorted(_TYPE_WORDS.difference(_UNSUPPORTED)), _OF_KEYS)}",
                 position,
             )
         if name in _UNSUPPORTED:

@@ -165,6 +165,15 @@ __all__ = [
 ]
 __dir__ = __all__.copy
 
+OF_OTHERS = {
+    **{"TINYINT": "BYTE", "SMALLINT": "SHORT", "INTEGER": "INT", "BIGINT": "LONG"},
+    **{"DECIMAL": "BIG_DEC", "NUMERIC": "BIG_DEC", "DEC": "BIG_DEC", "VARCHAR": "STRING"},
+    **{"DATE": "LOCAL_DATE", "TIME": "LOCAL_TIME", "TIMESTAMP": "LOCAL_DATE_TIME"},
+    **{"TIMESTAMP_LTZ": "INSTANT", "ARRAY": "LIST", "TEXT": "STRING"},
+    **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), ""),  # by which Flink cannot key
+}
+"""What those of Flink SQL, and of other databases, likely mean by a name that is none here."""
+
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()
 

@@ -3,11 +3,13 @@
 The functions are those of the core with the same arguments, but a key is an array of keys, and
 what comes back is a NumPy array of int32. `pip install 'keygroups[arrays]'` has what they need.
 
-A key is a NumPy array, a Series of pandas or Polars, an array of Arrow, or anything that has
-`__arrow_c_array__` or `__arrow_c_stream__`. For TUPLE, ROW and SQL_ROW it is a list of such
-columns, a DataFrame, a RecordBatch, or an array of structs. Without a `key_type` the type of the
-values decides where it leaves no doubt, as in `keygroups.spark.infer_key_type`; integers are taken
-if none is from -2^31 to -1, where Integer and Long differ.
+A key is a NumPy array, a Series of pandas or Polars, an Index of pandas, an array of Arrow,
+anything that has `__arrow_c_array__` or `__arrow_c_stream__`, or a list of values that are all
+str, int, bool, float or date, of which each is a key. For TUPLE, ROW and SQL_ROW it is a list of
+such arrays, which are its columns, a DataFrame, a MultiIndex, a RecordBatch, or an array of
+structs. Without a `key_type` the type of the values decides where it leaves no doubt, as in
+`keygroups.spark.infer_key_type`; integers are taken if none is from -2^31 to -1, where Integer and
+Long differ.
 
 NumPy's text of a fixed width ends before the NULs behind it, as NumPy reads it; arrays of objects
 and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import uuid
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -31,11 +34,21 @@ _OF_UNITS = {
     **{unit: (1, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
 }
 """NumPy's units that are a whole number of Arrow's. A year or a month may be no date."""
+_OF_CLASSES = {
+    int: pa.int64(),
+    bool: pa.bool_(),
+    float: pa.float64(),
+    dt.date: pa.date32(),
+}
+_VALUES = (str, bytes, complex, Decimal, uuid.UUID, dt.time, np.generic, *_OF_CLASSES)
+"""What is a value of a list, be it one that is taken, and no column."""
 _REFUSED = (pa.ArrowException, OSError, TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
     """Return keys as one array; of several columns an array of structs."""
+    if type(key) is list and not depth and any(isinstance(value, _VALUES) for value in key):
+        return _from_list(key, name)
     if isinstance(key, (list, tuple)):
         if depth >= MAX_DEPTH:
             raise InvalidValueError(f"key must nest at most {MAX_DEPTH} deep, got {show(key)}")
@@ -62,6 +75,26 @@ def to_array(key: object, name: str = "key", depth: int = 0) -> pa.Array:
         f"{name} must be an array of NumPy, pandas, Polars or Arrow, or a list of such columns, "
         f"got {show(key)} of class {type(key).__name__}"
     )
+
+
+def _from_list(key: list[Any], name: str) -> pa.Array:
+    """Return Python's values, of one class, in which all of them are exact."""
+    classes = {*map(type, key)}
+    (cls,) = classes if len(classes) == 1 else (None,)
+    if cls is str:
+        return _from_objects(np.array(key, object), None, name, from_pandas=False)
+    if cls not in _OF_CLASSES:
+        listed = ", ".join(sorted(known.__name__ for known in classes))
+        raise InvalidTypeError(
+            f"{name} is a list of {listed}, and a list has to be of str, int, bool, float or date "
+            "alone: make it an array of the dtype of its values"
+        )
+    try:
+        return pa.array(key, _OF_CLASSES[cls])
+    except OverflowError:
+        row = next(row for row, value in enumerate(key) if not LONG_MIN <= value <= LONG_MAX)
+        message = f"an int in a list must have 64 bits, got {show(key[row])}"
+        raise RowError(row, UnsupportedKeyTypeError(message)) from None
 
 
 def _column(index: int, column: object, depth: int) -> pa.Array:
@@ -186,13 +219,21 @@ def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) 
 
 
 def _is_pandas(key: object) -> bool:
-    return type(key).__module__.partition(".")[0] == "pandas" and hasattr(key, "dtypes")
+    is_array = hasattr(key, "dtypes") or hasattr(key, "nlevels")  # the latter of an Index
+    return is_array and type(key).__module__.partition(".")[0] == "pandas"
 
 
 def _from_pandas(key: Any, name: str) -> pa.Array:
     if getattr(key, "ndim", 1) == 2:
         columns = range(key.shape[1])
         return _struct([_from_pandas(key.iloc[:, i], f"column {i}") for i in columns], name)
+    if hasattr(key, "nlevels"):
+        if key.nlevels > 1:
+            levels = [key.get_level_values(level) for level in range(key.nlevels)]
+            return _struct(
+                [_from_pandas(level, f"level {i}") for i, level in enumerate(levels)], name
+            )
+        key = key.to_series(index=range(len(key)))
     dtype = key.dtype
     if isinstance(dtype, np.dtype) and dtype.kind == "O":
         objects = key.to_numpy()

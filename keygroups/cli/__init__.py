@@ -13,6 +13,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups diff OLD NEW                           in what two savepoints differ
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
+    keygroups completion bash                        what lets a shell complete all this; zsh, fish
+    keygroups --version
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python
@@ -34,7 +36,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _diff, _job, _key_groups, _savepoint
+from keygroups.cli import _completion, _diff, _job, _key_groups, _savepoint
 from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -44,7 +46,8 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. What it alone needs is imported in the function: the others start without that.
-_ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _diff, _job)]
+_SUBJECTS = (_key_groups, _savepoint, _diff, _job, _completion)
+_ADD_COMMANDS = [subject.add_commands for subject in _SUBJECTS]
 
 _BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 from keygroups import types
-from keygroups._checks import show
+from keygroups._checks import did_you_mean, show
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
@@ -36,6 +36,7 @@ _CALLED = {
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }
+TYPE_NAMES = (*_CONSTANTS, *_CALLED)
 CHOICES = (*_CONSTANTS, "TUPLE(t, ...)", "ROW(t, ...)", "LIST(t)", "SET(t)", "MAP(t, t)")
 CHOICES += ("OPTIONAL(t)", "SQL_DATE('zone')", "SQL_TIME('zone')", "SQL_TIMESTAMP('zone')")
 CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)")
@@ -53,9 +54,9 @@ def parse_key_type(text: str) -> KeyType:
     _check_length("type", text)
     try:
         return _key_type(_parse(text))
-    except _SyntaxError:
+    except _SyntaxError as error:
         raise InvalidValueError(
-            f"type must be one of {', '.join(CHOICES)}, got {show(text)}"
+            f"type must be one of {', '.join(CHOICES)}, got {show(text)}{error}"
         ) from None
 
 
@@ -79,16 +80,19 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
         return _from_text(text, key_type)
     if text.startswith(("(", "[", "{")):
         raise AmbiguousKeyTypeError(
-            f"key {show(text)} may be text or a compound key: give its type, STRING or such as "
-            "TUPLE(STRING, INT)"
+            f"key {show(text)} may be text or a compound key: give its type, as in --type STRING "
+            "or --type 'TUPLE(STRING, INT)'"
         )
     for name in _LIKELY:
         try:
             _READERS[name][0](text.strip())
         except ValueError:
             continue
-        also = "INT or LONG" if name == "LONG" else name
-        raise AmbiguousKeyTypeError(f"key {show(text)} may be a STRING or {also}: give its type")
+        likely = ("INT", "LONG") if name == "LONG" else (name,)
+        raise AmbiguousKeyTypeError(
+            f"key {show(text)} may be a STRING or {' or '.join(likely)}: give its type, as in "
+            f"{' or '.join(f'--type {known}' for known in likely)}"
+        )
     return text
 
 
@@ -105,7 +109,7 @@ def check_text(name: str, text: str) -> str:
 
 
 class _SyntaxError(Exception):
-    """A text is not what Python's syntax, or we, take there."""
+    """A text is not what Python's syntax, or we, take there; it may say what is."""
 
 
 def _check_length(name: str, text: str) -> None:
@@ -127,13 +131,19 @@ def _parse(text: str) -> ast.expr:
 
 
 def _key_type(node: ast.expr) -> KeyType:
-    if isinstance(node, ast.Name) and node.id.upper() in _CONSTANTS:
-        return _CONSTANTS[node.id.upper()]
+    if isinstance(node, ast.Name):
+        if node.id.upper() in _CONSTANTS:
+            return _CONSTANTS[node.id.upper()]
+        raise _unknown(node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise _SyntaxError
     cls: Callable[..., KeyType] | None = _CALLED.get(node.func.id.upper())
     if cls is None:
-        raise _SyntaxError
+        raise _unknown(node.func.id)
+    if cls is types.SQL_ROW and any(
+        isinstance(field, (ast.Name, ast.Call)) for field in node.args
+    ):
+        raise _SyntaxError(": its types are in quotes, as in SQL_ROW('BIGINT', 'STRING')")
     arguments = [_argument(argument) for argument in node.args]
     named = {str(keyword.arg): _literal(keyword.value) for keyword in node.keywords}
     try:
@@ -145,6 +155,10 @@ def _key_type(node: ast.expr) -> KeyType:
             f"type must have the arguments of keygroups.types.{cls.__name__}, "
             f"got {show(ast.unparse(node))}"
         ) from None
+
+
+def _unknown(name: str) -> _SyntaxError:
+    return _SyntaxError(did_you_mean(name, TYPE_NAMES, types.OF_OTHERS))
 
 
 def _argument(node: ast.expr) -> Any:

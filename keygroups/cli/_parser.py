@@ -35,6 +35,16 @@ class _Parser(argparse.ArgumentParser):
         print_lines([self.format_help().removesuffix("\n")])
 
 
+class _Version(argparse.Action):
+    """Prints the version, as `print_lines` does; argparse's own ignores a full disk."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from keygroups import __version__
+
+        print_lines([f"keygroups {__version__}"])
+        parser.exit()
+
+
 def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.ArgumentParser:
     """Return the parser of all commands, which sets `run` to the function of the one given.
 
@@ -44,6 +54,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
     """
     description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
     parser = _Parser("keygroups", description=description, allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     def command(run: Callable[..., Iterator[str]], *numbers: str) -> Callable[..., Any]:
@@ -56,7 +67,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        added.set_defaults(run=run, status=0, fault=FAULT)
+        added.set_defaults(run=run, parser=parser, status=0, fault=FAULT)
         for name in numbers:
             added.add_argument(name, type=to_int, metavar=name.upper(), help=HELP[name])
         added.add_argument("--json", action="store_true", help="print JSON")

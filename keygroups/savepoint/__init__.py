@@ -88,9 +88,10 @@ restores the canonical format.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
 in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
-beside it; and where the caller says so: where `moved` leads, and in what `allow` names. All else
-is refused before it is opened; a link is taken for what it leads to, and chains of URLs and what
-is no regular file are refused in any case. Nothing is run, unpickled or instantiated but the
+beside it; and where the caller says so: where `moved` leads, and in what `allow` names. A
+file that is not at its path is looked for by its random name in the first three. All else is
+refused before it is opened; a link is taken for what it leads to, and chains of URLs and what is
+no regular file are refused in any case. Nothing is run, unpickled or instantiated but the
 `serializers` that the caller gives.
 
 `FORMAT.md` beside this module describes the bytes of savepoints, with examples.

@@ -22,7 +22,7 @@ from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import moved_to, write_metadata, write_operator
 from keygroups.savepoint._rewriter import check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint
+from keygroups.savepoint._savepoint import Savepoint, known_uids, read_savepoint
 
 _NAMED = 10  # folders or files in a message
 
@@ -82,7 +82,8 @@ def relocate(
                 "checkpoint"
             )
     replace_file(f"{folder}/{METADATA}", data)
-    return read_savepoint(folder, allow=allowed)
+    uids = known_uids(checkpoint.operators)
+    return read_savepoint(folder, uids=uids, allow=allowed, serializers=checkpoint.serializers)
 
 
 class _Places:
@@ -123,26 +124,17 @@ class _Places:
 
 
 def _absolute_paths(metadata: Metadata) -> Iterator[str]:
-    for said in _said(metadata):
+    for said in metadata.said():
         if isinstance(said, str):
             yield said
         elif isinstance(said, StreamHandle) and said.data is None and not said.is_relative:
             yield said.path
 
 
-def _said(metadata: Metadata) -> Iterator[object]:
-    """Yield the handles and folders that `_metadata` names."""
-    for operator in metadata.operators:
-        fields = [*operator.as_read.values()]
-        fields += (field for subtask in operator.subtasks for field in subtask.as_read.values())
-        for field in fields:
-            yield from (said for _, _, said in field.places)
-
-
 def _check_files(files: Files, metadata: Metadata) -> None:
     """Check that every file is there, with its size."""
     streams = dict.fromkeys(
-        said for said in _said(metadata) if isinstance(said, StreamHandle) and said.data is None
+        said for said in metadata.said() if isinstance(said, StreamHandle) and said.data is None
     )
     missing = []
     with files.ahead((stream, ()) for stream in streams) as opened:

@@ -22,6 +22,7 @@ from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
+from keygroups.savepoint._files.found_files import find_files
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     OperatorStateHandle,
@@ -469,6 +470,7 @@ class Savepoint:
 
     def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
         metadata = read_metadata(*files.metadata())
+        files.elsewhere = find_files(files, metadata)
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
         self.files = files
@@ -622,8 +624,10 @@ def read_savepoint(
 
     `_metadata` names files, and may be anybody's: what it names is opened only in the folder of
     the savepoint, for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
-    beside it, and where `moved` leads. `allow` are more folders and files, by path or URL, that
-    may be opened where they are; who wrote `_metadata` then chooses among all that is in them.
+    beside it, and where `moved` leads. What is not at its path is looked for by its random
+    name in the first three: the files of a folder are read where all of them are in one other.
+    `allow` are more folders and files, by path or URL, that may be opened where they are; who
+    wrote `_metadata` then chooses among all that is in them.
 
     `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
     hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
@@ -684,6 +688,15 @@ def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
             f"of {', '.join(sorted(ids))}"
         )
     raise errors[0]
+
+
+def known_uids(operators: Iterable[Operator]) -> list[str]:
+    """Return the uids of which the ids of operators are the hashes, as `read_savepoint` takes."""
+    return [
+        operator.uid
+        for operator in operators
+        if operator.uid and operator_id_of(operator.uid) == operator.operator_id
+    ]
 
 
 def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:

@@ -28,7 +28,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
+from keygroups.savepoint._savepoint import Savepoint, known_uids, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -349,10 +349,9 @@ class SavepointWriter(FolderWriter):
         (<Operator clicks>,)
         """
         self._check_written("savepoint")
-        told = [uid for of, uid in self._told_uids().items() if operator_id_of(uid) == of]
         source = self._source()
         serializers = None if source is None else source.serializers
-        return read_savepoint(self._folder.path, uids=told, serializers=serializers)
+        return read_savepoint(self._folder.path, uids=self._told_uids(), serializers=serializers)
 
     def _check_written(self, name: str) -> None:
         if not self._is_written:
@@ -362,9 +361,9 @@ class SavepointWriter(FolderWriter):
         """Return the savepoint that types are taken from."""
         return self._template
 
-    def _told_uids(self) -> Mapping[str, str]:
-        """Return the uids, or what stands for them, by the ids of operators."""
-        return self._uids
+    def _told_uids(self) -> list[str]:
+        """Return the uids that were given; of a template an operator may have another name."""
+        return [uid for of, uid in self._uids.items() if operator_id_of(uid) == of]
 
     def _add(self, uid: str, operator: OperatorWriter) -> None:
         self._operators.append(operator)
@@ -505,9 +504,9 @@ class SavepointEditor(SavepointWriter):
     def _source(self) -> Savepoint | None:
         return self._copied.savepoint
 
-    def _told_uids(self) -> Mapping[str, str]:
-        operators = (copied.operator for copied in self._copied.kept)
-        return {**super()._told_uids(), **{o.operator_id: o.uid for o in operators if o.uid}}
+    def _told_uids(self) -> list[str]:
+        kept = known_uids(copied.operator for copied in self._copied.kept)
+        return [*super()._told_uids(), *kept]
 
     def _operator_ids(self) -> Collection[str]:
         return [

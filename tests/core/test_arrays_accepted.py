@@ -25,6 +25,7 @@ from keygroups.types import (
     FLOAT,
     INT,
     LIST,
+    LOCAL_DATE,
     LONG,
     PYFLINK,
     ROW,
@@ -192,6 +193,47 @@ def test_series_and_frames_of_pandas_are_keys() -> None:
     ):
         with pytest.raises(KeyGroupsError):
             arrays.hash_code(odd)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key_types"),
+    [
+        (["", "a\0b", "a\0", "\U0001f600", "caf\u00e9"], (None, STRING)),
+        ([0, 7, 2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)], (None, LONG)),
+        ([-1, -(2**31)], (LONG, INT)),
+        ([True, False], (None, BOOLEAN)),
+        ([0.0, -0.0, float("nan"), float("-inf"), 5e-324], (None, DOUBLE)),
+        ([dt.date(1, 1, 1), dt.date(9999, 12, 31)], (None, LOCAL_DATE)),
+    ],
+)
+def test_lists_of_values_are_keys(keys: list[Any], key_types: tuple[Any, ...]) -> None:
+    for key_type in key_types:
+        assert arrays.hash_code(keys, key_type).tolist() == one_by_one(keys, key_type)
+
+
+def test_lists_of_values_are_no_columns() -> None:
+    assert arrays.hash_code([np.array(["a", "b"])]).tolist() == one_by_one([("a",), ("b",)], None)
+    assert arrays.compute_key_group_for_key_hash([7, -1], 128).tolist() == [
+        keygroups.compute_key_group_for_key_hash(code, 128) for code in (7, -1)
+    ]
+    assert arrays.key_group_load(["A", "B", "A"], 128).weights[104] == 2
+
+
+@pytest.mark.extras
+def test_an_index_of_pandas_is_an_array() -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    for index, keys in (
+        (pd.Index(TEXTS), TEXTS),
+        (pd.Index(TEXTS, dtype="category"), TEXTS),
+        (pd.RangeIndex(5, 9, 2, name="id"), [5, 7]),
+        (pd.Index([5, 7], dtype="Int64"), [5, 7]),
+        (pd.DatetimeIndex(["2020-01-01 10:00"]), [dt.datetime(2020, 1, 1, 10)]),
+        (pd.DataFrame({"n": [1, 1]}, index=["a", "b"]).index, ["a", "b"]),
+        (pd.MultiIndex.from_arrays([["a", "b"], [5, 6]], names=["x", "x"]), [("a", 5), ("b", 6)]),
+    ):
+        assert arrays.hash_code(index).tolist() == one_by_one(keys, None)
+    with pytest.raises(KeyGroupsError):
+        arrays.hash_code(pd.PeriodIndex(["2020"], freq="Y"))
 
 
 def test_tables_and_structs_are_keys_of_fields() -> None:

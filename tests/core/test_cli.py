@@ -436,7 +436,12 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         ((), "keygroups: the following arguments are required: COMMAND"),
         (("foo",), "invalid choice: 'foo' (choose from"),
         (("trace", "a"), "-m/--max-parallelism"),
-        (("trace", "42", "-m", "128", "-p", "24"), "may be a STRING or INT or LONG"),
+        (("trace", "42", "-m", "128", "-p", "24"), "type, as in --type INT or --type LONG"),
+        (
+            ("trace", "-m", "128", "-p", "24", "--", "-1"),
+            "key '-1' may be a STRING or INT or LONG",
+        ),
+        (("trace", "5", "-m", "128", "-p", "24", "--type", "BIGINT"), "did you mean LONG?"),
         (("trace", "x", "-m", "128", "-p", "24", "--type", "LONG"), "got 'x'"),
         (("trace", "x", "-m", "128", "-p", "24", "--type", "NOPE"), "type must be one of BOOLEAN"),
         (("trace", "x", "-m", "0", "-p", "24"), "max_parallelism must be from 1 to 32768"),
@@ -857,6 +862,15 @@ def test_a_command_imports_what_it_needs(arguments: tuple[str, ...]) -> None:
     imported = set(run.stdout.splitlines()[-1].split())
     assert not imported & {"json", "urllib.request", "http.client", "keygroups.savepoint"}
     assert not imported & {"numpy", "pyspark", "hypothesis", "fsspec", "keygroups.testing"}
+
+
+@pytest.mark.parametrize("arguments", [("--version",), ("nosuch",)])
+def test_the_module_is_the_command(arguments: tuple[str, ...], run: Any) -> None:
+    """Its name, its status and its lines."""
+    ended = in_a_process(*arguments)
+    here = run(*arguments)
+    assert (ended.returncode, ended.stdout.decode(), ended.stderr.decode()) == here
+    assert "keygroups" in here.out + here.err
 
 
 def test_version_of_the_command() -> None:

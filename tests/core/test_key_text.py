@@ -121,6 +121,50 @@ def test_what_is_no_key_type(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "likely"),
+    [
+        *(
+            ("BIGINT", "LONG"),
+            ("varchar", "STRING"),
+            ("Integer", "INT"),
+            ("DECIMAL(10)", "BIG_DEC"),
+        ),
+        *(("SMALLINT", "SHORT"), ("TINYINT", "BYTE"), ("timestamp_ltz", "INSTANT")),
+        *(("DATE", "LOCAL_DATE"), ("TIMESTAMP(3)", "LOCAL_DATE_TIME"), ("TIME", "LOCAL_TIME")),
+        *(("LNG", "LONG"), ("Strng", "STRING"), ("BigInteger", "BIG_INT"), ("bool", "BOOLEAN")),
+        *(("LocalDate", "LOCAL_DATE"), ("TUPEL(INT)", "TUPLE"), ("SQLROW('INT')", "SQL_ROW")),
+        *(("TUPLE(VARCHAR, INT)", "STRING"), ("LIST(ROW(INT, BIGINT))", "LONG")),
+        *(("SQL_ROW('LONG')", "BIGINT"), ("SQL_ROW('INT', 'Sting')", "STRING")),
+        *(("SQL_ROW('LOCAL_DATE')", "DATE"), ("SQL_ROW('INSTANT')", "TIMESTAMP_LTZ")),
+    ],
+)
+def test_what_was_likely_meant(text: str, likely: str) -> None:
+    with pytest.raises(InvalidValueError, match=f": did you mean {likely}\\?$"):
+        parse_key_type(text)
+
+
+@pytest.mark.parametrize("text", ["NOPE", "BYTES", "VARBINARY(3)", "\u4e2d", "x" * 10_000, "5"])
+def test_what_was_meant_is_not_known(text: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        parse_key_type(text)
+    assert "did you mean" not in str(caught.value)
+
+
+def test_types_of_sql_are_in_quotes() -> None:
+    for text in ("SQL_ROW(BIGINT)", "SQL_ROW('INT', DECIMAL(10, 2))"):
+        says = r"got .*: its types are in quotes, as in SQL_ROW\('BIGINT', 'STRING'\)$"
+        with pytest.raises(InvalidValueError, match=says):
+            parse_key_type(text)
+
+
+def test_a_key_type_that_is_text() -> None:
+    for text in ("BIGINT", "LONG", "long"):
+        wrong: Any = text
+        with pytest.raises(InvalidTypeError, match=f"got '{text}': did you mean LONG\\?$"):
+            hash_code(5, wrong)
+
+
+@pytest.mark.parametrize(
     "text", ["LIST(INT, INT)", "LIST()", "ROW(INT, foo=1)", "ROW(INT, **{'kind': '+U'})"]
 )
 def test_key_type_of_other_arguments(text: str) -> None:

@@ -514,14 +514,15 @@ OF_KEYS = [
     ),
     Remedy(
         "cli/_key_text",
-        "may be text or a compound key: give its type, STRING or such as TUPLE(STRING, INT)",
+        "may be text or a compound key: give its type, as in --type STRING or --type "
+        "'TUPLE(STRING, INT)'",
         lambda: trace("('a', 1)"),
         lambda: trace("('a', 1)", "--type", "TUPLE(STRING, INT)"),
         31 * 97 + 1,
     ),
     Remedy(
         "cli/_key_text",
-        "may be a STRING or {}: give its type",
+        "may be a STRING or {}: give its type, as in {}",
         lambda: trace("42"),
         lambda: (trace("42", "--type", "INT"), trace("42", "--type", "STRING")),
         (42, 52 * 31 + 50),
@@ -707,6 +708,13 @@ OF_STATE = [
         [7],
     ),
     Remedy(
+        "savepoint/_files/files",
+        "pass {} to say where it is now",
+        lambda: elsewhere(moved=lambda folder: {folder: f"{folder}/gone"}),
+        lambda: elsewhere(moved=lambda folder: {folder: folder}),
+        [7],
+    ),
+    Remedy(
         "savepoint/_state/new_states",
         "{} must be the type without its last access, got {}: pass has_ttl=True",
         lambda: ValueStateDescriptor("seen", TtlSerializer(BYTES)),
@@ -793,6 +801,14 @@ OF_ARRAYS = [
         lambda: array_hashes(numpy_array(1, 2, dtype="object")),
         lambda: array_hashes(numpy_array(1, 2, dtype="object").astype("int64")),
         [1, 2],
+        ARRAYS,
+    ),
+    Remedy(
+        "arrays/_inputs",
+        "has to be of str, int, bool, float or date alone: make it an array of the dtype of its",
+        lambda: array_hashes([1, True]),
+        lambda: array_hashes(numpy_array(1, True, dtype="int64")),
+        [1, 1],
         ARRAYS,
     ),
     Remedy(

@@ -19,7 +19,7 @@ from real_savepoints import point, seen_entry, true_entries
 
 from keygroups.cli import main
 from keygroups.errors import SavepointError
-from keygroups.savepoint import Savepoint, read_savepoint
+from keygroups.savepoint import Savepoint, read_savepoint, relocate
 
 DATA = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
 ORIGIN = point("2.3.0-heaptimers-canonical")
@@ -330,6 +330,7 @@ def test_file_of_another_system(tmp_path: Path) -> None:
 # --- checkpoints that were copied -------------------------------------------------------
 
 COPIED = point("2.3.0-heaptimers-checkpoint")
+OLD_COPIED = point("1.20.5-heaptimers-checkpoint")  # whose version of _metadata has no uids
 
 
 def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -350,6 +351,9 @@ def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert edited(*arguments, *moved, "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert (data["path"], len(data["operators"])) == (str(copy), len(COPIED.read().operators))
+    old = read_savepoint(OLD_COPIED.path, OLD_COPIED.moved, uids=["by-string"])
+    new = relocate(old, shutil.copytree(OLD_COPIED.path, tmp_path / "chk-8"), OLD_COPIED.moved)
+    assert [operator.uid for operator in new.operators if operator.uid] == ["by-string"]
 
 
 def test_files_that_moved(capsys: pytest.CaptureFixture[str]) -> None:

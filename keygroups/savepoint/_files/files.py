@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
 from keygroups._checks import check_str, show
@@ -44,13 +44,30 @@ _FLAGS = sum(getattr(os, name, 0) for name in ("O_NOCTTY", "O_NOFOLLOW", "O_NONB
 Resolve = Callable[[Path], str]
 Planned = tuple[StreamHandle, Iterable[Span]]
 """A stream that will be opened, and what will be read of it, in that order."""
+Place = tuple[str, str]
+"""A folder that may be read, and where in it a file or a folder is: after a slash, if at all."""
+
+
+class Elsewhere(NamedTuple):
+    """The folders that `_metadata` names and that are not there: where those are that were found.
+
+    `lost` are those that were not, and `advice` is what to tell the caller of them.
+    """
+
+    found: Mapping[str, Place]
+    lost: frozenset[str]
+    advice: str
+
+
+NOWHERE = Elsewhere({}, frozenset(), "")
 
 
 class Files:
     """Opens the streams of one savepoint; it holds no file open and may be pickled.
 
     `moved` maps what paths of files start with to where these are now; `allow` has the folders
-    and files, as paths or URLs, that may be opened besides.
+    and files, as paths or URLs, that may be opened besides; `has_files` tells whether there are
+    any, which may be files. `elsewhere` tells of folders that are not where `_metadata` says.
     """
 
     def __init__(self, path: str, moved: Mapping[str, str], allow: Iterable[str] = ()) -> None:
@@ -60,7 +77,10 @@ class Files:
             path = folder
         self.base = path.rstrip("/") or slash or "."
         self._moved = dict(moved)
-        self._allowed = (*self._moved.values(), *allow)
+        allowed = [*allow]
+        self.has_files = bool(allowed)
+        self._allowed = (*self._moved.values(), *allowed)
+        self.elsewhere = NOWHERE  # until it is looked for
 
     def __repr__(self) -> str:
         return f"<Files {printable(self.base)}>"
@@ -76,8 +96,8 @@ class Files:
         path = f"{self.base}/{METADATA}"
         local = local_path(path)
         if local is None:
-            with _errors(path):
-                filesystem, inner = _filesystem_of(path)
+            with errors_of(path):
+                filesystem, inner = filesystem_of(path)
                 return bytes(filesystem.cat_file(inner)), path
         with _opened(path, _resolved(local)) as file:
             return file.read(), path
@@ -87,7 +107,7 @@ class Files:
 
         Nothing is looked up for that, on any disk or host.
         """
-        return _joined(*self._place(stream))
+        return joined(*self._place(stream))
 
     def name_of(self, stream: StreamHandle) -> str:
         """Return the name of a stream, for messages."""
@@ -102,14 +122,15 @@ class Files:
             yield OpenStream(stream, None, self.name_of(stream))
             return
         root, rest = self._place(stream)
-        name = _joined(root, rest)
+        name = joined(root, rest)
         folder = local_path(root)
         if folder is None:
             opened = self._at_url(stream, name)
         else:
-            opened = _opened(name, self._real(stream, folder, rest))
+            with self._advising(stream):
+                opened = _opened(name, self._real(stream, folder, rest))
         with opened as file:
-            with _errors(name):
+            with errors_of(name):
                 size = _size_of(file)
             end = stream.start + stream.file_size
             if size is not None and (size < end if stream.is_segment else size != end):
@@ -147,10 +168,47 @@ class Files:
         if stream.is_relative:
             root, rest = self.base, f"/{stream.path}"
         else:
-            root, rest = moved_path(stream.path, self._moved) or self._named(stream)
+            said = stream.path
+            root, rest = moved_path(said, self._moved) or self._found(said) or self._named(stream)
         if not _is_plain(rest, local_path(root) is None):
             raise self._error(stream, "")
         return root, rest
+
+    def is_moved(self, stream: StreamHandle) -> bool:
+        """Tell whether the caller said where a file is now."""
+        return moved_path(stream.path, self._moved) is not None
+
+    def is_path(self, stream: StreamHandle) -> bool:
+        """Tell whether a stream's path is that of a file, be it one that may be read or not."""
+        path = stream.path
+        is_plain = _is_plain(f"/{path.rpartition('/')[2]}", "://" in path)
+        return bool(_ABSOLUTE.match(path)) and "::" not in path and is_plain
+
+    def own_folders(self) -> Iterator[Place]:
+        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too."""
+        yield self.base, ""
+        local = local_path(self.base)
+        for resolve in (None,) if local is None else (os.path.abspath, os.path.realpath):
+            checkpoint = _CHECKPOINT.fullmatch(_root(self.base, resolve))
+            if checkpoint:
+                yield from ((checkpoint[1] or "/", f"/{name}") for name in ("shared", "taskowned"))
+                return
+
+    def _found(self, path: str) -> Place | None:
+        folder, _, name = path.rpartition("/")
+        place = self.elsewhere.found.get(folder)
+        return None if place is None else (place[0], f"{place[1]}/{name}")
+
+    @contextmanager
+    def _advising(self, stream: StreamHandle) -> Iterator[None]:
+        """Add where the file may be to an error, if its folder is not there."""
+        try:
+            yield
+        except SavepointError as error:
+            if stream.path.rpartition("/")[0] not in self.elsewhere.lost:
+                raise
+            advice = self.elsewhere.advice
+            raise SavepointError(f"{error}: pass {advice} to say where it is now") from None
 
     def _named(self, stream: StreamHandle) -> tuple[str, str]:
         if not _ABSOLUTE.match(stream.path) or "::" in stream.path:
@@ -198,10 +256,12 @@ class Files:
         if not _is_plain(f"/{name}", "://" in path):
             return self._error(stream, "")
         prefix = folder if folder.strip("/") and not folder.endswith("/") else path
+        is_lost = stream.path.rpartition("/")[0] in self.elsewhere.lost
+        such_as = f", as in {self.elsewhere.advice}" if is_lost else ""
         return self._error(
             stream,
             f": pass allow=[{prefix[:_SHOWN]!r}] if it is to be read there, or moved to say where "
-            "it is now",
+            f"it is now{such_as}",
         )
 
     def _error(self, stream: StreamHandle, remedy: str) -> SavepointError:
@@ -219,8 +279,8 @@ class _Reader(Files):
         self._plan = plan
         folder = ""
         if local_path(self.base) is None:
-            with _errors(self.base):
-                folder = _filesystem_of(self.base)[1].rstrip("/")
+            with errors_of(self.base):
+                folder = filesystem_of(self.base)[1].rstrip("/")
         self.requests = Requests(folder, self._planned)
 
     @property
@@ -232,16 +292,16 @@ class _Reader(Files):
         for stream, spans in self._plan:
             with suppress(KeyGroupsError):  # which is raised when the stream is opened
                 if stream.data is None and local_path(self._place(stream)[0]) is None:
-                    with _errors(name := self.path_of(stream)):
-                        filesystem, path = _filesystem_of(name)
+                    with errors_of(name := self.path_of(stream)):
+                        filesystem, path = filesystem_of(name)
                         if _has_ranges(filesystem):
                             yield StoreFile(requests, filesystem, path, stream, spans)
 
     def _at_url(self, stream: StreamHandle, name: str) -> BinaryIO | StoreFile:
-        with _errors(name):
+        with errors_of(name):
             file = self.requests.take(stream)
             if file is None:
-                filesystem, path = _filesystem_of(name)
+                filesystem, path = filesystem_of(name)
                 if not _has_ranges(filesystem):
                     return cast("BinaryIO", filesystem.open(path, "rb"))
                 file = StoreFile(self.requests, filesystem, path, stream)
@@ -334,12 +394,12 @@ def _without_scheme(path: str) -> str:
     return unquote(f"/{rest.lstrip('/')}") if colon and "/" not in scheme else path
 
 
-def _joined(root: str, rest: str) -> str:
+def joined(root: str, rest: str) -> str:
     return root.rstrip("/") + rest
 
 
 def _is_in(path: str, root: str) -> bool:
-    return path == root or path.startswith(_joined(root, "/"))
+    return path == root or path.startswith(joined(root, "/"))
 
 
 def _is_plain(rest: str, is_url: bool) -> bool:
@@ -412,20 +472,24 @@ def import_fsspec(path: str) -> ModuleType:
     return cast("ModuleType", fsspec)
 
 
-def _filesystem_of(url: str) -> tuple[Any, str]:
+def filesystem_of(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it."""
     return cast("tuple[Any, str]", import_fsspec(url).core.url_to_fs(url))
 
 
 def _has_ranges(filesystem: Any) -> bool:
     """Tell whether files are best read by ranges, side by side; a server of HTTP may have none."""
+    return bool(filesystem.async_impl) and not is_server(filesystem)
+
+
+def is_server(filesystem: Any) -> bool:
+    """Tell whether files are those of a server of HTTP, which has no store's list of them."""
     protocol = filesystem.protocol
-    names = (protocol,) if isinstance(protocol, str) else protocol
-    return bool(filesystem.async_impl) and "http" not in names
+    return "http" in ((protocol,) if isinstance(protocol, str) else protocol)
 
 
 @contextmanager
-def _errors(name: str) -> Iterator[None]:
+def errors_of(name: str) -> Iterator[None]:
     """Raise SavepointError for a file that cannot be opened, whatever its client raises."""
     try:
         yield
@@ -440,7 +504,7 @@ def _opened(name: str, path: str) -> BinaryIO:
 
     A pipe or a device is not opened, or closed if it came just now.
     """
-    with _errors(name), ExitStack() as opened:
+    with errors_of(name), ExitStack() as opened:
         _check_regular(os.lstat(path))
         file = opened.enter_context(open(path, "rb", opener=_opener))
         _check_regular(os.fstat(file.fileno()))

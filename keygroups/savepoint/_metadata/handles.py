@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -183,6 +183,14 @@ class Metadata:
     operators: tuple[OperatorMetadata, ...]
     properties: bytes = b""
     master_states: tuple[bytes, ...] = ()
+
+    def said(self) -> Iterator[StreamHandle | OperatorStateHandle | str]:
+        """Yield the handles and the folders that it names."""
+        for operator in self.operators:
+            fields = [*operator.as_read.values()]
+            fields += (field for task in operator.subtasks for field in task.as_read.values())
+            for read in fields:
+                yield from (said for _, _, said in read.places)
 
 
 def operator_id_of(uid: str) -> str:

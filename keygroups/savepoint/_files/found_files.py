@@ -1,0 +1,181 @@
+"""Files that are not where `_metadata` says, found by their names among the savepoint's own.
+
+Flink gives each file a random name, which no other has. Only folders that may be read anyway are
+looked into, and no more of them than `_MOST` says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+
+from keygroups._checks import show
+from keygroups.errors import SavepointError, printable
+from keygroups.savepoint._files.files import (
+    NOWHERE,
+    Elsewhere,
+    Files,
+    Place,
+    errors_of,
+    filesystem_of,
+    is_server,
+    job_folder,
+    joined,
+    local_path,
+)
+from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
+
+# Flink: FsCheckpointStateOutputStream.createStatePath, and others, a UUID.randomUUID().
+_RANDOM = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MOST = 100_000  # files and folders that are looked at
+_OF_A_NAME = 3  # files; where there are more, none of them is the one
+_ASKED = 10  # folders of a store
+_SHOWN = 600  # characters of folders in a message
+
+Names = dict[str, StreamHandle]
+"""Streams by the names of their files in a folder."""
+
+
+def find_files(files: Files, metadata: Metadata) -> Elsewhere:
+    """Return where files are that are not at the paths that `_metadata` has.
+
+    A folder that `_metadata` names is looked for if it may not be read, or is not on this disk:
+    it is taken for another in which all of its files are, if there is only one.
+    """
+    folders: dict[str, Names] = {}
+    for stream in _streams(metadata):
+        if not stream.is_relative:
+            folder, _, name = stream.path.rpartition("/")
+            folders.setdefault(folder, {})[name] = stream
+    missing = {
+        folder: names for folder, names in folders.items() if folder and _is_missing(files, names)
+    }
+    if not missing:
+        return NOWHERE
+    places = _listed(files, missing)
+    paths = {stream.path for stream in _streams(metadata)}
+    times = Counter(path.rpartition("/")[2] for path in paths)
+    found: dict[str, Place] = {}
+    known: dict[str, list[str]] = {}
+    for folder, names in missing.items():
+        common = _common(places, names)
+        is_told = any(map(files.is_moved, names.values()))  # of which the caller knows better
+        is_sure = all(times[name] == 1 and _RANDOM.search(name) for name in names)
+        if len(common) == 1 and is_sure and not is_told:
+            found[folder] = common.pop()
+        else:
+            known[folder] = sorted(joined(*place) for place in common)
+    return Elsewhere(found, frozenset(known), _advice(known))
+
+
+def _streams(metadata: Metadata) -> Iterator[StreamHandle]:
+    for said in metadata.said():
+        if isinstance(said, StreamHandle) and said.data is None:
+            yield said
+
+
+def _is_missing(files: Files, names: Names) -> bool:
+    """Tell whether a folder is not where it may be read."""
+    streams = [stream for stream in names.values() if files.is_path(stream)]
+    if not files.has_files:  # the caller may have allowed some of its files
+        streams = streams[:1]
+    return bool(streams) and not any(_is_there(files, stream) for stream in streams)
+
+
+def _is_there(files: Files, stream: StreamHandle) -> bool:
+    """Tell whether the folder of a file may be read, and is there if it is of this machine."""
+    try:
+        local = local_path(files.path_of(stream))
+    except SavepointError:
+        return False
+    return local is None or os.path.isdir(local.parent)  # noqa: PTH112  # it takes any text
+
+
+def _listed(files: Files, missing: Mapping[str, Names]) -> dict[str, list[Place]]:
+    """Return the savepoint's own folders that have files of the names of missing ones."""
+    wanted = {name for names in missing.values() for name in names}
+    places: dict[str, list[Place]] = {}
+    for name, place in _own(files, missing):
+        if name in wanted and len(of_name := places.setdefault(name, [])) <= _OF_A_NAME:
+            of_name.append(place)
+    return places
+
+
+def _common(places: Mapping[str, Collection[Place]], names: Iterable[str]) -> set[Place]:
+    """Return the folders in which all names are."""
+    common: set[Place] | None = None
+    for name in names:
+        of_name = places.get(name, ())
+        if len(of_name) > _OF_A_NAME:
+            return set()
+        common = {*of_name} if common is None else common.intersection(of_name)
+    return common or set()
+
+
+def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Place]]:
+    """Yield the names and folders of the savepoint's own files; none where there are too many."""
+    if local_path(files.base) is None:
+        yield from _in_store(files, missing)
+        return
+    left = _MOST
+    own: list[tuple[str, Place]] = []
+    folders = [*files.own_folders()]
+    while folders:
+        root, rest = folders.pop()
+        path = local_path(joined(root, rest))
+        assert path is not None
+        with suppress(OSError), os.scandir(path) as entries:
+            for entry in entries:
+                left -= 1
+                if not left:
+                    return
+                # A link is no file, as it may lead out of here.
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append((root, f"{rest}/{entry.name}"))
+                elif entry.is_file(follow_symlinks=False):
+                    own.append((entry.name, (root, rest)))
+    yield from own
+
+
+def _in_store(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Place]]:
+    """Yield the files in the savepoint's folder, and a few of its job that are asked for.
+
+    What is shared there may be of many checkpoints: it is not listed, but asked for a file of
+    each folder that has the same place in the folder of another job.
+    """
+    base, *shared = files.own_folders()
+    with suppress(SavepointError), errors_of(files.base):
+        filesystem, inner = filesystem_of(files.base)
+        if is_server(filesystem):  # which is asked for files, and for no list of them
+            return
+        start = f"{inner.rstrip('/')}/"
+        paths = filesystem.find(inner)
+        for path in paths if len(paths) <= _MOST else ():
+            if path.startswith(start):
+                folder, _, name = path[len(start) - 1 :].rpartition("/")
+                yield name, (base[0], folder)
+        if shared:
+            for folder, names in [*missing.items()][:_ASKED]:
+                job = job_folder(f"{folder}/")
+                if job is not None:
+                    place = shared[0][0], folder[len(job) :]
+                    path = f"{joined(*place)}/{next(iter(names))}"
+                    if filesystem.exists(filesystem_of(path)[1]):
+                        yield from ((name, place) for name in names)
+
+
+def _advice(known: Mapping[str, Collection[str]]) -> str:
+    """Return the folders as `moved` takes them, with where they may be now."""
+    shown: list[str] = []
+    left = _SHOWN
+    for folder, places in known.items():
+        now = " or ".join(map(show, places)) or "..."
+        text = printable(f"{show(folder)}: {now}")
+        left -= len(text)
+        if shown and left < 0:
+            return f"moved={{{', '.join(shown)}}}, and so on for {len(known) - len(shown)} more"
+        shown.append(text)
+    return f"moved={{{', '.join(shown)}}}" if known else ""
