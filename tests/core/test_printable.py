@@ -306,7 +306,7 @@ def test_the_command(
 ) -> None:
     path = hostile_folder(tmp_path)
     job = hostile_job()
-    monkeypatch.setattr("keygroups.job.read_job", lambda *_: job)
+    monkeypatch.setattr("keygroups.job.read_job", lambda *_, **__: job)
     bounds = ("-m", "128", "-p", "4")
     rewrite = ("--set-max-parallelism", "256", "--output", f"{tmp_path}/new\n{LINE}")
     edit = ("--remove-operator", f"{NAME}0", "--output", f"{tmp_path}/edited\n{LINE}")
@@ -364,7 +364,7 @@ def test_json_has_text_as_it_is(
     written = data("savepoint", path, "--set-max-parallelism", "256", "--output", new)
     assert [one["operator"] for one in written["operators"]] == labels
     assert [one["states"][0]["state"] for one in written["operators"][:2]] == [NAME] * 2
-    monkeypatch.setattr("keygroups.job.read_job", lambda *_: hostile_job())
+    monkeypatch.setattr("keygroups.job.read_job", lambda *_, **__: hostile_job())
     job = data("job", "http://localhost")
     assert (job["job_id"], job["name"], job["state"]) == (NAME, NAME, NAME)
     for vertex in job["vertices"]:
