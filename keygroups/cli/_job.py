@@ -67,7 +67,9 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
     certificate = options.client_certificate
     if options.client_key is not None:
         if certificate is None:
-            raise InvalidValueError("--client-key must be given with --client-certificate")
+            raise InvalidValueError(
+                "--client-key is that of a --client-certificate, which is not there"
+            )
         certificate = (certificate, options.client_key)
     job = read_job(
         options.url,
@@ -135,7 +137,7 @@ def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
         return
     yield str(job).partition("\n")[0]
     rows = [("id", "kind", "triggered (UTC)", "bytes", "", "path"), *map(_row, checkpoints)]
-    yield from text_table(rows, left=(1, 4, 5))
+    yield from text_table(rows, left=(1, 2, 4, 5))
 
 
 def _row(checkpoint: CompletedCheckpoint) -> tuple[str, ...]:

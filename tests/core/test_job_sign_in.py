@@ -618,5 +618,5 @@ def test_command_with_certificates(capsys: pytest.CaptureFixture[str], tmp_path:
     status, said = command(capsys, url, JOB_ID, *key)
     assert (status, said) == (
         2,
-        "keygroups job: --client-key must be given with --client-certificate\n",
+        "keygroups job: --client-key is that of a --client-certificate, which is not there\n",
     )
