@@ -10,6 +10,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
+    keygroups job URL --savepoints                   where its checkpoints and savepoints are
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python

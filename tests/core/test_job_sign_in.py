@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import json
 import pickle
 import socket
 import ssl
@@ -130,6 +131,7 @@ def test_sensible_headers_may_be_replaced() -> None:
         ),
         ({"Proxy-Authorization": CANARY}, "headers must not have 'Proxy-Authorization'"),
         ({"Cookie": CANARY, "cookie": CANARY}, "headers must have 'cookie' once, in whatever"),
+        ({"cookie": CANARY, "Cookie": CANARY}, "headers must have 'Cookie' once, in whatever"),
     ],
 )
 def test_headers_that_cannot_be(headers: Mapping[str, str], says: str) -> None:
@@ -236,14 +238,14 @@ def test_netrc_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_default_of_a_netrc_file_is_for_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host that is called so would have it."""
+    """Not for a host that is called so either."""
     write_netrc(tmp_path, monkeypatch, f"default login me password {CANARY}\n")
     requests: list[str] = []
-    with peer(job_of(0), requests=requests) as url:
-        monkeypatch.setenv("https_proxy", url)
-        refused("https://default")
-        read_job(url, JOB_ID)
-    assert sent(requests[1:]) == {None}
+    with peer(says(b"HTTP/1.1 401 No\r\n\r\n"), requests=requests) as url:
+        assert refused(url).endswith(f"or set {VARIABLE}")
+        monkeypatch.setenv("http_proxy", url)
+        assert refused("http://default").endswith(f"or set {VARIABLE}")
+    assert sent(requests) == {None}
 
 
 @pytest.mark.parametrize("text", [f"{CANARY} x", f"machine 127.0.0.1 {CANARY} x", "\xff"])
@@ -283,6 +285,17 @@ def test_nothing_of_the_environment_goes_over_http(
         assert sent(requests) == {None}
         refused("http://a.b:8081", headers=BEARER)
         assert sent(requests[-1:]) == {BEARER["Authorization"]}
+
+
+def test_host_that_is_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its name leads to."""
+    monkeypatch.setenv(VARIABLE, CANARY)
+    requests: list[str] = []
+    with peer(says(b"HTTP/1.1 401 No\r\n\r\n"), requests=requests) as url:
+        there = (socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", int(url[17:])))
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [there])
+        assert f"; {VARIABLE} is sent over https alone" in refused("http://localhost.example")
+    assert sent(requests) == {None}
 
 
 def test_a_proxy_of_https_sees_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,6 +378,18 @@ def test_answer_that_repeats_what_was_sent(
     with peer(echo(*ECHOES[name])) as url:
         assert refused(url, headers=BEARER).startswith(url)
         assert refused(url).startswith(url)
+
+
+def test_answer_that_repeats_a_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what stands before it in the header, and with what JSON makes of it."""
+    password = f'{CANARY}"\\/'
+    write_netrc(tmp_path, monkeypatch, f"machine 127.0.0.1 login me password {CANARY}\n")
+    state = {"vertices": [], "plan": {"nodes": []}, "name": "", "state": CANARY}
+    with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
+        refused(url)
+    state["state"] = password
+    with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
+        refused(url, headers={"X-Password": password})
 
 
 def test_name_of_a_job_that_repeats_what_was_sent() -> None:
