@@ -387,6 +387,7 @@ def test_answer_that_repeats_a_password(tmp_path: Path, monkeypatch: pytest.Monk
     state = {"vertices": [], "plan": {"nodes": []}, "name": "", "state": CANARY}
     with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
         refused(url)
+    monkeypatch.setenv("NETRC", str(tmp_path / "no netrc"))
     state["state"] = password
     with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
         refused(url, headers={"X-Password": password})
