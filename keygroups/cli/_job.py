@@ -6,12 +6,18 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from keygroups._show.tables import text_table
 from keygroups.cli._parser import AddCommand, to_seconds
-from keygroups.cli._streams import json_line
-from keygroups.errors import JobError
+from keygroups.cli._streams import json_line, lines_of
+from keygroups.errors import InvalidValueError, JobError, printable
 
 if TYPE_CHECKING:
-    from keygroups.job import Vertex, VertexSkew
+    from keygroups.job import CompletedCheckpoint, Job, Vertex, VertexSkew
+
+_NO_HEADER = (
+    "must be 'NAME: VALUE' in one argument, or in one line of @FILE, got another text, which is "
+    "not shown"
+)
 
 
 def add_commands(command: AddCommand) -> None:
@@ -20,24 +26,62 @@ def add_commands(command: AddCommand) -> None:
     add("url", metavar="URL", help="http or https")
     add("job_id", metavar="JOB_ID", nargs="?", help="without, the only job that runs")
     add("--vertex", metavar="NAME", help="only this vertex: its name, part of it, or id")
+    checkpoints = "list its completed checkpoints and savepoints instead"
+    add("--savepoints", action="store_true", help=checkpoints)
     seconds = "seconds for each request, and three times as many for all (default: 10)"
     add("--timeout", type=to_seconds, default=10.0, metavar="N", help=seconds)
+    headers = "a header to send, or @FILE with one a line, @- for standard input; again for more"
+    add(
+        "--header",
+        type=_to_header,
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help=headers,
+    )
+    add("--ca-file", metavar="FILE", help="trust only servers that these sign, in PEM")
+    add("--client-certificate", metavar="FILE", help="the certificate to show, in PEM")
+    add("--client-key", metavar="FILE", help="its key, where that is in another file")
 
 
 def _job(options: argparse.Namespace) -> Iterator[str]:
     """Print what the subtasks of a running job have read, and which are hot.
 
     URL is that of Flink's REST API, such as http://localhost:8081, or of a page of its web UI.
-    Without --vertex all vertices are looked at whose input is keyed.
+    Without --vertex all vertices are looked at whose input is keyed. --savepoints prints where
+    the job's state is, for the command savepoint: the newest first, "-" where it is in no file.
+
+    What others may see in a list of processes is no place for a token: --header @FILE reads
+    'Authorization: Bearer ...' from a file. Without such a header the token in the environment's
+    KEYGROUPS_FLINK_TOKEN signs in, or what a netrc file has for the host ($NETRC or ~/.netrc).
 
     JSON: url, job_id, name, state, vertices (each with vertex_id, name, status, parallelism,
     max_parallelism, is_keyed, subtasks with subtask, status, read_records and read_bytes, and
     skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis and
-    remedy). What Flink does not know yet is null.
+    remedy). What Flink does not know yet is null. With --savepoints there are savepoints in place
+    of vertices, each with checkpoint_id, is_savepoint, path, triggered (ISO 8601), state_size (in
+    bytes) and is_discarded.
     """
     from keygroups.job import read_job
 
-    job = read_job(options.url, options.job_id, options.timeout)
+    certificate = options.client_certificate
+    if options.client_key is not None:
+        if certificate is None:
+            raise InvalidValueError(
+                "--client-key is that of a --client-certificate, which is not there"
+            )
+        certificate = (certificate, options.client_key)
+    job = read_job(
+        options.url,
+        options.job_id,
+        options.timeout,
+        headers=_headers(options.header),
+        ca_file=options.ca_file,
+        client_certificate=certificate,
+    )
+    if options.savepoints:
+        yield from _savepoints(job, options.json)
+        return
     named = options.vertex is not None
     keyed = [vertex for vertex in job.vertices if vertex.is_keyed]
     skews, unknown = {}, []
@@ -50,10 +94,65 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
             unknown.append(str(error))
     if options.json:
         vertices = [_vertex_data(vertex, skews.get(vertex.vertex_id)) for vertex in job.vertices]
-        names = ("url", "job_id", "name", "state")
-        yield json_line({name: getattr(job, name) for name in names} | {"vertices": vertices})
+        yield json_line(_job_data(job) | {"vertices": vertices})
         return
     yield "\n\n".join([str(job), *map(str, skews.values()), *unknown])
+
+
+def _to_header(text: str) -> str:
+    """Return an argument, checked here, for the parser would show what it cannot place."""
+    if not text.startswith("@") and not _is_header(text):
+        raise argparse.ArgumentTypeError(_NO_HEADER)
+    return text
+
+
+def _is_header(text: str) -> bool:
+    return bool(text.partition(":")[2].strip())
+
+
+def _headers(texts: list[str]) -> dict[str, str]:
+    """Return headers, those in files too; what is wrong with one does not show it."""
+    headers: dict[str, str] = {}
+    for text in texts:
+        lines = filter(str.strip, lines_of(text[1:])) if text.startswith("@") else [text]
+        for line in lines:
+            if not _is_header(line):
+                raise InvalidValueError(f"--header {_NO_HEADER}")
+            name, _, value = map(str.strip, line.partition(":"))
+            if name in headers:
+                raise InvalidValueError("--header must have each name once")
+            headers[name] = value
+    return headers
+
+
+def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
+    """Yield the lines about the completed checkpoints and savepoints of a job."""
+    checkpoints = job.savepoints()
+    if is_json:
+        savepoints = [
+            checkpoint._asdict() | {"triggered": checkpoint.triggered.isoformat()}
+            for checkpoint in checkpoints
+        ]
+        yield json_line(_job_data(job) | {"savepoints": savepoints})
+        return
+    yield str(job).partition("\n")[0]
+    rows = [("id", "kind", "triggered (UTC)", "bytes", "", "path"), *map(_row, checkpoints)]
+    yield from text_table(rows, left=(1, 2, 4, 5))
+
+
+def _row(checkpoint: CompletedCheckpoint) -> tuple[str, ...]:
+    return (
+        f"{checkpoint.checkpoint_id}",
+        "savepoint" if checkpoint.is_savepoint else "checkpoint",
+        f"{checkpoint.triggered:%Y-%m-%d %H:%M:%S}",
+        f"{checkpoint.state_size:,}",
+        "deleted" if checkpoint.is_discarded else "",
+        "-" if checkpoint.path is None else printable(checkpoint.path),
+    )
+
+
+def _job_data(job: Job) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in ("url", "job_id", "name", "state")}
 
 
 def _vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:

@@ -1,13 +1,16 @@
 """A running job's own facts, from Flink's REST API.
 
 `read_job` reads the vertices of a job: parallelism, max parallelism, and what each subtask has
-read. `Job.skew` says which subtasks of a vertex are hot, and what that can come from.
+read. `Job.skew` says which subtasks of a vertex are hot, and what that can come from;
+`Job.savepoints` where its state is, for `keygroups.savepoint.read_savepoint`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from textwrap import wrap
@@ -20,14 +23,24 @@ from keygroups._checks import (
     show,
     to_number,
 )
-from keygroups._show.tables import text_table
-from keygroups.errors import InvalidValueError, JobError, printable, short
+from keygroups._show.tables import html_table, text_table
+from keygroups.errors import InvalidValueError, JobError, KeyGroupsError, printable, short
+from keygroups.job._checkpoints import CompletedCheckpoint, read_checkpoints
 from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
+from keygroups.job._sign_in import sign_in
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
 from keygroups.load import HOT, KeyGroupLoad
 from keygroups.reports._diagnosis import EVEN, TOO_FEW_KEYS
 
-__all__ = ["Job", "SubtaskReads", "SubtaskSkew", "Vertex", "VertexSkew", "read_job"]
+__all__ = [
+    "CompletedCheckpoint",
+    "Job",
+    "SubtaskReads",
+    "SubtaskSkew",
+    "Vertex",
+    "VertexSkew",
+    "read_job",
+]
 __dir__ = __all__.copy
 
 HOT_SUBTASKS = "hot subtasks"
@@ -112,14 +125,18 @@ class VertexSkew:
     diagnosis: str
     remedy: str
 
-    def __str__(self) -> str:
+    def _texts(self) -> list[str]:
         vertex = self.vertex
-        texts = [
+        return [
             f"{short(vertex.name, _NAME)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
             f"subtasks has {self.imbalance:.2f} times the mean",
             f"remedy: {self.remedy}",
         ]
-        rows = [("subtask", "records", "share", "x mean", "bytes", "key groups", "")]
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [
+            ("subtask", "records", "share", "x mean", "bytes", "key groups", "")
+        ]
         for subtask in self.subtasks:
             groups = subtask.key_groups
             rows.append(
@@ -133,9 +150,15 @@ class VertexSkew:
                     "hot" if subtask.subtask in self.hot_subtasks else "",
                 )
             )
-        return "\n".join(
-            [*(line for text in texts for line in wrap(text, _WIDTH)), *text_table(rows)]
-        )
+        return rows
+
+    def __str__(self) -> str:
+        lines = [line for text in self._texts() for line in wrap(text, _WIDTH)]
+        return "\n".join([*lines, *text_table(self._rows())])
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        return html_table(self._texts(), header, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +170,8 @@ class Job:
     name: str
     state: str
     vertices: tuple[Vertex, ...] = field(repr=False)
+    # What Flink told with the rest, or why it did not: so a Job needs nothing that signs in.
+    _checkpoints: tuple[CompletedCheckpoint, ...] | str = field(default=(), repr=False)
 
     def vertex(self, name: str) -> Vertex:
         """Return a vertex by its name, its id, or a part of the name that no other has.
@@ -175,8 +200,26 @@ class Job:
         """
         return _skew(self.url, vertex if isinstance(vertex, Vertex) else self.vertex(vertex))
 
-    def __str__(self) -> str:
-        rows = [("vertex", "parallelism", "max", "records read", "bytes read", "input")]
+    def savepoints(self) -> tuple[CompletedCheckpoint, ...]:
+        """Return the completed checkpoints and savepoints that Flink remembered, the newest first.
+
+        They were read with the job: read it again for newer ones. Flink remembers the last ten
+        checkpoints of the job and its last savepoint, unless web.checkpoints.history says
+        otherwise. Raises JobError where it did not tell, as of a job without checkpoints.
+        """
+        if isinstance(self._checkpoints, str):
+            raise JobError(self._checkpoints)
+        return self._checkpoints
+
+    def _head(self) -> str:
+        return (
+            f"{short(self.name, _NAME)}, {short(self.state, _NAME)}, job {printable(self.job_id)}"
+        )
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [
+            ("vertex", "parallelism", "max", "records read", "bytes read", "input")
+        ]
         for vertex in self.vertices:
             rows.append(
                 (
@@ -188,13 +231,27 @@ class Job:
                     "keyed" if vertex.is_keyed else "",
                 )
             )
-        head = (
-            f"{short(self.name, _NAME)}, {short(self.state, _NAME)}, job {printable(self.job_id)}"
-        )
-        return "\n".join([head, *text_table(rows)])
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join([self._head(), *text_table(self._rows())])
+
+    def _repr_html_(self) -> str:
+        header, *rows = self._rows()
+        return html_table([self._head()], header, rows)
 
 
-def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
+def read_job(
+    url: str,
+    job_id: str | None = None,
+    timeout: float = 10.0,
+    *,
+    headers: Mapping[str, str] | None = None,
+    ca_file: str | os.PathLike[str] | None = None,
+    client_certificate: (
+        str | os.PathLike[str] | tuple[str | os.PathLike[str], str | os.PathLike[str]] | None
+    ) = None,
+) -> Job:
     """Read a job's vertices, and what their subtasks have read, from Flink's REST API.
 
     `url` is that of the REST API or of a page of the web UI, http or https. `job_id` is 32
@@ -204,26 +261,45 @@ def read_job(url: str, job_id: str | None = None, timeout: float = 10.0) -> Job:
     as long. Only the system's search for the host's address is not cut short. Counts that Flink
     does not know yet are waited for, three seconds at most and no longer than `timeout`.
 
+    To sign in, `headers` are sent with each request, such as {"Authorization": "Bearer ..."}. If
+    they have no Authorization, it is the token in the environment's KEYGROUPS_FLINK_TOKEN, else
+    the password that a netrc file has for the host, $NETRC or ~/.netrc; neither is sent over http
+    to another machine. The host of a server of https is verified, by the certificates in PEM of
+    the file `ca_file`, else by those that the system trusts. `client_certificate` is a file with a
+    certificate and its key, or two files. No secret is in a message, a Job or its pickle.
+
     A proxy that the environment names is used, as by urllib; a redirect is not followed. Raises
     InvalidValueError or InvalidTypeError for an argument, and where a `job_id` has to be given;
     JobError, naming the URL, where no Flink answers, in time, or not of that job any more.
 
-    Flink: the REST API's /jobs/overview, /jobs/:jobid and /jobs/:jobid/vertices/:vertexid.
+    Flink: the REST API's /jobs/overview, /jobs/:jobid, /jobs/:jobid/vertices/:vertexid and
+    /jobs/:jobid/checkpoints.
 
     >>> read_job("ftp://localhost")
     Traceback (most recent call last):
     keygroups.errors.InvalidValueError: url must be that of Flink's REST API, such as \
 http://localhost:8081, got 'ftp://localhost'
     """
-    base, job_of_page = check_url(url)
-    seconds = _check_timeout(timeout)
-    rest = Rest(base, seconds)
-    if job_id is None:
-        job_id = job_of_page or _only_job(rest)
-    elif not re.fullmatch("[0-9a-fA-F]{32}", check_str("job_id", job_id)):
-        raise InvalidValueError(f"job_id must be 32 hexadecimal digits, got {show(job_id)}")
+    try:
+        base, job_of_page = check_url(url)
+        seconds = _check_timeout(timeout)
+        if job_id is not None and not re.fullmatch("[0-9a-fA-F]{32}", check_str("job_id", job_id)):
+            raise InvalidValueError(f"job_id must be 32 hexadecimal digits, got {show(job_id)}")
+        rest = Rest(base, seconds, sign_in(base, headers, ca_file, client_certificate))
+    except KeyGroupsError as error:
+        raise error.with_traceback(None) from None
+    finally:
+        del headers, url  # or a traceback that shows variables shows what signs in
+    try:
+        return _read(rest, job_id or job_of_page or _only_job(rest), seconds)
+    except KeyGroupsError as error:
+        failure = rest.told(error)
+    raise failure
+
+
+def _read(rest: Rest, job_id: str, seconds: float) -> Job:
     path = f"/jobs/{job_id.lower()}"
-    answer, where = rest.get(path), base + path
+    answer, where = rest.get(path), rest.url + path
     keyed = _keyed(where, answer)
     deadline = time.monotonic() + min(_PATIENCE, seconds)
     vertices: dict[str, Vertex] = {}
@@ -244,7 +320,12 @@ http://localhost:8081, got 'ftp://localhost'
         )
     name = member(where, answer, "name", str)
     state = member(where, answer, "state", str, _STATE.fullmatch)
-    return Job(base, job_id.lower(), name, state, tuple(vertices.values()))
+    checkpoints: tuple[CompletedCheckpoint, ...] | str
+    try:
+        checkpoints = read_checkpoints(rest, path)
+    except JobError as error:  # the rest is known
+        checkpoints = str(rest.told(error))
+    return Job(rest.url, job_id.lower(), name, state, tuple(vertices.values()), checkpoints)
 
 
 def _check_timeout(value: object) -> float:

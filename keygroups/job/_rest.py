@@ -12,7 +12,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
 from typing import Any, TypeVar
@@ -20,36 +20,48 @@ from urllib import request
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from keygroups._checks import check_str, show
-from keygroups.errors import InvalidValueError, JobError
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, InvalidValueError, JobError, KeyGroupsError
+from keygroups.job._sign_in import SignIn
 
 T = TypeVar("T")
 
 _ID = re.compile("[0-9a-f]{32}")
 
-_REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all its vertices
+_REQUESTS = 3  # how many requests' time a call has: the list of jobs, the job, all of the rest
 _MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of it
 _MOST_BYTES_OF_A_CALL = 1 << 28
 _MOST_MARKS = 1 << 21  # commas and brackets of an answer: "[]," takes 20 times its own bytes
 _CHUNK = 1 << 16
 _LONG_DIGITS = 20  # with the sign
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9-]{0,30}")  # of a WWW-Authenticate
+# What OpenSSL finds wrong with a certificate whose signer it does not know, X509_V_ERR_...
+_UNKNOWN_SIGNER = {2, 18, 19, 20, 21}
+# What servers say, until TLS 1.2 and since, to who has no certificate.
+_WANTS_CERTIFICATE = re.compile("HANDSHAKE_FAILURE|CERTIFICATE_REQUIRED")
 _JOB_OF_PAGE = re.compile(r"/job/[a-z]+/([0-9a-f]{32})(/|$)")
 
 
 def check_url(url: str) -> tuple[str, str | None]:
     """Return the URL of the REST API, and the id of the job whose page of the web UI it is."""
-    text = check_str("url", url).strip()
+    if not isinstance(url, str):  # nor is this shown, which may have a password
+        raise InvalidTypeError(f"url must be a str, got a {type(url).__name__}")
+    text = url.strip()
     try:
         parts = urlsplit(text)
         port_is_fine = parts.port != 0  # reading it raises for what is no port
     except ValueError:
         port_is_fine = False
     if not port_is_fine or parts.scheme not in ("http", "https") or not parts.hostname:
+        got = "one with an @, which is not shown" if "@" in text else show(url)
         raise InvalidValueError(
-            f"url must be that of Flink's REST API, such as http://localhost:8081, got {show(url)}"
+            f"url must be that of Flink's REST API, such as http://localhost:8081, got {got}"
         )
-    if "@" in parts.netloc:  # and is not shown: it may be a password
-        raise InvalidValueError("url must have no user and password, got one with an @")
+    if "@" in parts.netloc:
+        raise InvalidValueError(
+            "url must have no user and password, got one with an @: pass headers, or name the "
+            "host in a netrc file"
+        )
     page = _JOB_OF_PAGE.search(parts.fragment)
     base = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
     return base, page[1] if page else None
@@ -58,12 +70,14 @@ def check_url(url: str) -> tuple[str, str | None]:
 class Rest:
     """The REST API of one cluster, for the requests of one call, which begins here."""
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, sign_in: SignIn) -> None:
         self.url = url
+        self._sign_in = sign_in
+        self._repeats_secret = False
         self._timeout = timeout
         self._deadline = monotonic() + _REQUESTS * timeout
         self._bytes_left = _MOST_BYTES_OF_A_CALL
-        self._handler = _Handler()
+        self._handler = _Handler(sign_in.context)
         self._opener = request.OpenerDirector()  # with nothing that follows a redirect
         for handler in (self._handler, request.ProxyHandler(), request.UnknownHandler()):
             self._opener.add_handler(handler)
@@ -71,21 +85,92 @@ class Rest:
     def get(self, path: str) -> Any:
         """Return the JSON object at a path, or raise JobError."""
         url = self.url + path
+        wanted = request.Request(url)
+        for name, value in self._sign_in.headers.items():
+            wanted.add_unredirected_header(name, value)
         self._handler.deadline = min(monotonic() + self._timeout, self._deadline)
         try:
-            with self._opener.open(url) as response:
-                if not 200 <= response.status < 300:
-                    raise JobError(f"{url}: status {response.status}{_said(response)}")
-                data = self._read(response, url)
+            data, is_html = self._answer(wanted)
         except (OSError, HTTPException, ValueError) as error:
-            reason = error.reason if isinstance(error, URLError) else error
-            if isinstance(reason, TimeoutError):
-                raise self._too_late(url) from None
-            raise JobError(f"{url}: no answer: {show(reason)}") from None
-        answer = _parse(data)
-        if not isinstance(answer, dict):
-            raise not_flink(url, data[:40])
-        return answer
+            failure = self._failure(url, error)
+        except BaseException as error:  # without the frames, which have the headers
+            raise error.with_traceback(None) from None
+        else:
+            answer = _parse(data)
+            if isinstance(answer, dict):
+                return answer
+            failure = self._no_answer(url, data, is_html)
+        raise failure
+
+    def told(self, error: KeyGroupsError) -> KeyGroupsError:
+        """Return an error, or one that says less where an answer repeats what was sent."""
+        if not self._repeats_secret:
+            return error
+        return JobError(
+            f"{self.url}: this is no answer of Flink's REST API: it repeats what signs in, and is "
+            "not shown"
+        )
+
+    def _answer(self, wanted: request.Request) -> tuple[bytes, bool]:
+        """Return the body of an answer, and whether it says that it is HTML."""
+        url = wanted.full_url
+        with self._opener.open(wanted) as response:
+            if not 200 <= response.status < 300:
+                raise JobError(f"{url}: status {response.status}{self._said(response)}")
+            is_html = response.headers.get_content_type() == "text/html"
+            return self._read(response, url), is_html
+
+    def _failure(self, url: str, error: Exception) -> JobError:
+        """Return the error for a request that nothing has answered as HTTP has it."""
+        reason = error.reason if isinstance(error, URLError) else error
+        if isinstance(reason, TimeoutError):
+            return self._too_late(url)
+        self._look_for_secrets(str(reason).encode("latin-1", "replace"))
+        remedy = ""
+        if isinstance(reason, ssl.SSLCertVerificationError):
+            if reason.verify_code in _UNKNOWN_SIGNER:
+                remedy = ": pass ca_file, with the certificate of who signed that server's, in PEM"
+        elif self._sign_in.context is not None and not self._sign_in.has_certificate:
+            is_closed = isinstance(reason, (ssl.SSLEOFError, ConnectionError))
+            if is_closed or _WANTS_CERTIFICATE.search(str(reason)):
+                remedy = ": pass client_certificate, if the server asks for one"
+        return JobError(f"{url}: no answer: {show(reason)}{remedy}")
+
+    def _no_answer(self, url: str, data: bytes, is_html: bool) -> JobError:
+        """Return the error for an answer that is no JSON object."""
+        if not is_html and data.lstrip()[:1] != b"<":
+            return not_flink(url, data[:40])
+        return JobError(
+            f"{url}: this is no answer of Flink's REST API but a page in HTML, as of a sign-in: "
+            f"{self._sign_in.remedy()}"
+        )
+
+    def _said(self, response: Any) -> str:
+        """Return what an answer that is none says: where it points, or Flink's first error."""
+        location = response.headers.get("Location")
+        if 300 <= response.status < 400 and location:
+            self._look_for_secrets(location.encode("latin-1", "replace"))
+            return (
+                f": it points to {show(location)}, which is not followed: pass the URL of the "
+                f"REST API itself; if that is a sign-in, {self._sign_in.remedy()}"
+            )
+        if response.status == 401:
+            scheme = _SCHEME.match(response.headers.get("WWW-Authenticate", ""))
+            wants = f" ({scheme[0]})" if scheme else ""
+            return f": it asks for a sign-in{wants}: {self._sign_in.remedy()}"
+        if response.status == 403:
+            return f": it is not allowed: {self._sign_in.remedy()}"
+        try:
+            data = response.read(_CHUNK)
+            self._look_for_secrets(data)
+            line = _parse(data)["errors"][0].partition("\n")[0]
+        except (OSError, HTTPException, TypeError, LookupError, AttributeError):
+            return ""
+        return f": {show(line.rpartition('Exception: ')[2])}"  # without the class's name
+
+    def _look_for_secrets(self, data: bytes | bytearray) -> None:
+        if any(secret in data for secret in self._sign_in.secrets()):
+            self._repeats_secret = True
 
     def _read(self, response: Any, url: str) -> bytes:
         data = bytearray()
@@ -102,6 +187,7 @@ class Rest:
             raise HTTPException(f"it breaks off after {len(data)} bytes")
         if sum(map(data.count, b",[{")) > _MOST_MARKS:
             raise JobError(f"{url}: the answer has more than {_MOST_MARKS} commas and brackets")
+        self._look_for_secrets(data)
         return bytes(data)
 
     def _too_late(self, url: str) -> JobError:
@@ -135,7 +221,8 @@ def member(
     That is where it is none, of another class, or what Flink cannot have said.
     """
     value = answer.get(name) if isinstance(answer, dict) else None
-    if not isinstance(value, cls) or isinstance(value, bool) or not is_plausible(value):
+    is_bool = isinstance(value, bool)
+    if not isinstance(value, cls) or is_bool is not (cls is bool) or not is_plausible(value):
         raise not_flink(f"{url} ({name})", answer if value is None else value)
     return value
 
@@ -164,21 +251,6 @@ def _long(text: str) -> int:
     if len(text) > _LONG_DIGITS:
         raise ValueError("more digits than a long has")
     return int(text)
-
-
-def _said(response: Any) -> str:
-    """Return what an answer that is none says of it: where it points, or Flink's first error."""
-    location = response.headers.get("Location")
-    if 300 <= response.status < 400 and location:
-        return (
-            f": it points to {show(location)}, which is not followed: "
-            "pass the URL of the REST API itself"
-        )
-    try:
-        line = _parse(response.read(_CHUNK))["errors"][0].partition("\n")[0]
-    except (OSError, HTTPException, TypeError, LookupError, AttributeError):
-        return ""
-    return f": {show(line.rpartition('Exception: ')[2])}"  # without the class's name
 
 
 # --- connections that end at a deadline ---------------------------------------------------
@@ -257,6 +329,12 @@ class _Handler(request.AbstractHTTPHandler):
     deadline: float
     http_request = https_request = request.AbstractHTTPHandler.do_request_
 
+    def __init__(self, context: ssl.SSLContext | None) -> None:
+        super().__init__(debuglevel=0)  # or what is sent may be printed
+        self._context = context
+        if context is not None:
+            context.sslsocket_class = _TlsSocket
+
     def http_open(self, wanted: request.Request) -> Any:
         return self.do_open(partial(self._connection, _Connection), wanted)
 
@@ -269,9 +347,3 @@ class _Handler(request.AbstractHTTPHandler):
         connection = cls(host, **options)
         connection.deadline = self.deadline
         return connection
-
-    @cached_property
-    def _context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        context.sslsocket_class = _TlsSocket
-        return context

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
+from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
 
@@ -132,3 +133,25 @@ def test_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(KeyGroupsError, match="to_pandas needs pandas: pip install pandas"):
         LOAD.to_pandas()
+
+
+def test_job() -> None:
+    reads = tuple(SubtaskReads(i, "RUNNING", count, None) for i, count in enumerate((90, 10)))
+    vertex = Vertex("0" * 32, "<b>by-user", "RUNNING", 2, 128, True, reads)
+    job = Job("http://localhost", "1" * 32, "clicks", "RUNNING", (vertex,))
+    cells = shown(job)
+    assert cells.paragraphs == [f"clicks, RUNNING, job {'1' * 32}"]
+    assert cells.rows == [
+        ["vertex", "parallelism", "max", "records read", "bytes read", "input"],
+        ["<b>by-user", "2", "128", "100", "?", "keyed"],
+    ]
+    cells = shown(job.skew(vertex))
+    assert cells.paragraphs[0] == (
+        "<b>by-user: hot subtasks: the heaviest of 2 subtasks has 1.80 times the mean"
+    )
+    assert cells.paragraphs[1].startswith("remedy: 128 key groups at this parallelism")
+    assert cells.rows == [
+        ["subtask", "records", "share", "x mean", "bytes", "key groups", ""],
+        ["0", "90", "90.0%", "1.80", "?", "0-63", "hot"],
+        ["1", "10", "10.0%", "0.20", "?", "64-127", ""],
+    ]

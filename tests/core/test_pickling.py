@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
+from datetime import datetime, timezone
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +52,7 @@ from keygroups._serializers.base import REGISTRY, Read, read_versioned_snapshot
 from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
-from keygroups.job import Job
+from keygroups.job import CompletedCheckpoint, Job
 from keygroups.logical_types import parse_logical_type
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
@@ -66,6 +67,9 @@ HOT_KEY = reports.HotKey(("a", 1), 5, 7, 0.5)
 HOT_GROUP = reports.HotKeyGroup(5, 7, 0.5, 2)
 HOT = reports.HotSubtask(0, "one hot key", "split the key", (HOT_KEY,))
 DETAIL = reports.SubtaskDetail(ROW, "not hot", "nothing to do", (HOT_GROUP,), (HOT_KEY,))
+CHECKPOINT = CompletedCheckpoint(
+    5, True, "file:/a", datetime(2026, 1, 2, tzinfo=timezone.utc), 70, False
+)
 SKEW = Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)).skew(VERTEX)
 SEEN = [("user-1", 15), ("user-2", 2), ("user-3", 5), ("user-4", 14), ("user-5", 0)]
 
@@ -155,7 +159,8 @@ MADE: list[Callable[[], object]] = [
     lambda: HOT_KEY,
     lambda: HOT_GROUP,
     lambda: DETAIL,
-    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,)),
+    lambda: Job("http://localhost", "0" * 32, "clicks", "RUNNING", (VERTEX,), (CHECKPOINT,)),
+    lambda: CHECKPOINT,
     lambda: VERTEX,
     lambda: VERTEX.subtasks[0],
     lambda: SKEW,

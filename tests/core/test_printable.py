@@ -13,6 +13,7 @@ import struct
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timezone
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from keygroups._checks import show
 from keygroups._show.tables import html_table
 from keygroups.cli import main
 from keygroups.errors import printable
-from keygroups.job import Job, SubtaskReads, Vertex
+from keygroups.job import CompletedCheckpoint, Job, SubtaskReads, Vertex
 from keygroups.logical_types import parse_logical_type
 from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_rows
@@ -187,7 +188,9 @@ def seven_bits(number: int) -> bytes:
 def hostile_job() -> Job:
     reads = tuple(SubtaskReads(subtask, NAME, 5 * subtask, None) for subtask in range(2))
     vertex = Vertex("0" * 32, NAME, NAME, 2, 128, True, reads)
-    return Job(f"http://{NAME}", NAME, NAME, NAME, (vertex, vertex))
+    began = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    checkpoint = CompletedCheckpoint(1, True, NAME, began, 5, False)
+    return Job(f"http://{NAME}", NAME, NAME, NAME, (vertex, vertex), (checkpoint,))
 
 
 def hostile_skew() -> SkewReport:
@@ -227,7 +230,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
         yield from (*of_operator.states, *of_operator.operator_states, *of_operator.changes)
         yield from (change for state in of_operator.states for change in state.changes)
     job = hostile_job()
-    yield from (job, *job.vertices, job.skew(job.vertices[0]))
+    yield from (job, *job.vertices, job.skew(job.vertices[0]), *job.savepoints())
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))
     yield from (types.TUPLE(types.INT), types.ROW(types.INT, names=[NAME]))
     yield ValueStateDescriptor(f"a{NAME}".replace("\ud800", ""), types.LONG)
@@ -312,7 +315,7 @@ def test_the_command(
 ) -> None:
     path = hostile_folder(tmp_path)
     job = hostile_job()
-    monkeypatch.setattr("keygroups.job.read_job", lambda *_: job)
+    monkeypatch.setattr("keygroups.job.read_job", lambda *_, **__: job)
     bounds = ("-m", "128", "-p", "4")
     rewrite = ("--set-max-parallelism", "256", "--output", f"{tmp_path}/new\n{LINE}")
     edit = ("--remove-operator", f"{NAME}0", "--output", f"{tmp_path}/edited\n{LINE}")
@@ -326,6 +329,7 @@ def test_the_command(
         ("savepoint", path, "--operator", NAME),
         ("savepoint", NAME),
         ("job", "http://localhost"),
+        ("job", "http://localhost", "--savepoints"),
         ("job", "http://localhost", "--vertex", NAME),
         ("job", "http://localhost", "--vertex", "nobody"),
         ("trace", NAME, *bounds),
@@ -370,12 +374,14 @@ def test_json_has_text_as_it_is(
     written = data("savepoint", path, "--set-max-parallelism", "256", "--output", new)
     assert [one["operator"] for one in written["operators"]] == labels
     assert [one["states"][0]["state"] for one in written["operators"][:2]] == [NAME] * 2
-    monkeypatch.setattr("keygroups.job.read_job", lambda *_: hostile_job())
+    monkeypatch.setattr("keygroups.job.read_job", lambda *_, **__: hostile_job())
     job = data("job", "http://localhost")
     assert (job["job_id"], job["name"], job["state"]) == (NAME, NAME, NAME)
     for vertex in job["vertices"]:
         assert (vertex["name"], vertex["status"]) == (NAME, NAME)
         assert [one["status"] for one in vertex["subtasks"]] == [NAME, NAME]
+    (savepoint,) = data("job", "http://localhost", "--savepoints")["savepoints"]
+    assert savepoint["path"] == NAME
     key = NAME.replace("\udcff", "")  # which Python makes of a byte that is no text
     assert data("trace", key, "-m", "128", "-p", "4")["key"] == key
     prefix = ("--prefix", key, "--type", "STRING")

@@ -11,6 +11,8 @@ import enum
 import io
 import json
 import re
+import socket
+import ssl
 import struct
 import sys
 import threading
@@ -33,6 +35,7 @@ from hypothesis import find
 from job_points import job_point
 from real_savepoints import point
 from remedies import Remedy, imported, in_another_python, remedies_in_source, untried
+from rest_server import JOB_ID, TLS, job_of, peer, server_context
 
 from keygroups import (
     KeyGroupLoad,
@@ -243,6 +246,31 @@ def job_of_two(job_id: str | None = None, path: str = "") -> str:
         finally:
             server.shutdown()
             thread.join()
+
+
+def guarded_job(wants: str, **sign_in: Any) -> str:
+    """Read a job of a cluster that wants a token, or a client that knows who signs ("ca").
+
+    One that wants a "certificate" of the client is such a cluster too.
+    """
+    requests: list[str] = []
+
+    def talk(connection: socket.socket, path: str) -> None:
+        if wants == "token" and "Authorization: Bearer token" not in requests[-1]:
+            connection.sendall(b"HTTP/1.1 401 No\r\n\r\n")
+        else:
+            job_of(0)(connection, path)
+
+    context = None if wants == "token" else server_context()
+    if context is not None and wants == "certificate":
+        context.load_verify_locations(TLS / "ca.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+    with peer(talk, context, requests) as url:
+        return read_job(url.replace("127.0.0.1", "localhost"), JOB_ID, **sign_in).name
+
+
+TOKEN = {"Authorization": "Bearer token"}
+CA_FILE = {"ca_file": TLS / "ca.pem"}
 
 
 # --- savepoints ---------------------------------------------------------------------------
@@ -565,6 +593,45 @@ OF_PLANS = [
         lambda: job_of_two("2" * 32, "/old"),
         lambda: job_of_two("2" * 32),
         "job 2",
+    ),
+    Remedy(
+        "job/_rest",
+        "url must have no user and password, got one with an @: pass headers",
+        lambda: read_job("http://me:token@localhost:8081"),
+        lambda: guarded_job("token", headers=TOKEN),
+        "job",
+    ),
+    Remedy(
+        "job/_rest",
+        ": pass ca_file, with the certificate of who signed that server's, in PEM",
+        lambda: guarded_job("ca"),
+        lambda: guarded_job("ca", **CA_FILE),
+        "job",
+    ),
+    Remedy(
+        "job/_rest",
+        ": pass client_certificate, if the server asks for one",
+        lambda: guarded_job("certificate", **CA_FILE),
+        lambda: guarded_job(
+            "certificate",
+            **CA_FILE,
+            client_certificate=(TLS / "client.pem", TLS / "client.key"),
+        ),
+        "job",
+    ),
+    Remedy(
+        "job/_sign_in",
+        "pass headers={'Authorization': 'Bearer ...'}",
+        lambda: guarded_job("token"),
+        lambda: guarded_job("token", headers=TOKEN),
+        "job",
+    ),
+    Remedy(
+        "job/_sign_in",
+        "{} must be left out where the url is one of http",
+        lambda: guarded_job("token", **CA_FILE, headers=TOKEN),
+        lambda: guarded_job("token", headers=TOKEN),
+        "job",
     ),
     Remedy(
         "job",

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import gc
 import json
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from rest_server import JOB_ID, OK, TLS, job_of, peer, says, server_context
 
 from keygroups.errors import JobError
 from keygroups.job import _rest, read_job
 
-JOB_ID = "0" * 32
 TIMEOUT = 10
 PIECES = 40
-OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-Talk = Callable[[socket.socket, str], None]
 
 
 class Clock:
@@ -52,39 +46,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(_rest, "monotonic", made)
     return made
-
-
-@contextmanager
-def peer(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Listen, and talk with each that connects, given the path that it asks for; yield the URL."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        over = threading.Event()
-
-        def serve() -> None:
-            while not over.is_set():
-                connection, _ = listening.accept()
-                with suppress(OSError), connection:
-                    if tls is not None:
-                        connection = tls.wrap_socket(connection, server_side=True)
-                    with connection:
-                        request = connection.recv(1 << 16).decode("latin-1")
-                        if request:
-                            talk(connection, [*request.split(" "), ""][1])
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        host, port = listening.getsockname()
-        try:
-            yield f"{'https' if tls else 'http'}://{host}:{port}"
-        finally:
-            over.set()
-            with socket.socket() as last:
-                last.connect((host, port))
-            thread.join()
-
-
-def says(*answers: bytes) -> Talk:
-    return lambda connection, _: connection.sendall(b"".join(answers))
 
 
 @contextmanager
@@ -255,22 +216,6 @@ def test_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused("http://flink.example").endswith("no answer: OSError('no address')")
 
 
-def job_of(vertices: int) -> Talk:
-    """Answer as a Flink whose job has so many vertices."""
-    listed = [
-        {"id": f"{number:032x}", "name": "v", "status": "RUNNING"}
-        | {"parallelism": 1, "maxParallelism": 128}
-        for number in range(vertices)
-    ]
-    job = {"name": "job", "state": "RUNNING", "plan": {"nodes": []}, "vertices": listed}
-
-    def talk(connection: socket.socket, path: str) -> None:
-        answer = {"subtasks": []} if "/vertices/" in path else job
-        connection.sendall(OK + b"\r\n" + json.dumps(answer).encode())
-
-    return talk
-
-
 def test_all_requests_have_a_deadline_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """No request is late here, but each vertex is one."""
     clock = Clock(step=0.05)
@@ -306,7 +251,7 @@ def test_counts_are_waited_for_no_longer_than_timeout(monkeypatch: pytest.Monkey
         with peer(talk) as url:
             found = read_job(url, JOB_ID, timeout)
         assert found.vertices[0].read_records is None
-        assert len(asked) == 1 + times
+        assert len(asked) == 1 + times + 1
 
 
 # --- sizes --------------------------------------------------------------------------------
@@ -386,7 +331,8 @@ def test_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with peer(talk) as url:
         monkeypatch.setenv("http_proxy", url)
         assert read_job("http://flink.example:8081", JOB_ID).vertices == ()
-    assert asked == [f"http://flink.example:8081/jobs/{JOB_ID}"]
+    job = f"http://flink.example:8081/jobs/{JOB_ID}"
+    assert asked == [job, f"{job}/checkpoints"]
 
 
 def test_password_of_the_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,39 +342,17 @@ def test_password_of_the_proxy_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> 
         assert "secret" not in refused("http://flink.example:8081")
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate of localhost that nobody else has signed, with its key."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("no openssl to make a certificate with")
-    path = tmp_path_factory.mktemp("tls") / "both.pem"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    files = ["-keyout", str(path), "-out", "-", "-days", "2"]
-    done = subprocess.run(
-        [openssl, "req", "-x509", *curve, *names, *files], capture_output=True, check=True
-    )
-    with path.open("ab") as file:
-        file.write(done.stdout)
-    return path
-
-
 @pytest.fixture
-def tls(certificate: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    return context
+def tls() -> ssl.SSLContext:
+    return server_context()
 
 
-def test_certificate(
-    tls: ssl.SSLContext, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_certificate(tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """It has to be signed by who is trusted, and of the host that was asked."""
     with peer(job_of(2), tls) as url:
         named = url.replace("127.0.0.1", "localhost")
         assert "SSLCertVerificationError" in refused(named)
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
         assert len(read_job(named, JOB_ID).vertices) == 2
         assert "SSLCertVerificationError" in refused(url)
 
@@ -445,11 +369,10 @@ def test_certificate_is_verified_whatever_the_default_is(
 def test_answer_under_tls_that_drips(
     name: str,
     tls: ssl.SSLContext,
-    certificate: Path,
     clock: Clock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
     with dripping(clock, *DRIPS[name], tls) as url:
         said = refused(url.replace("127.0.0.1", "localhost"))
     assert said.endswith("no answer within 10 seconds (timeout)")
@@ -457,7 +380,7 @@ def test_answer_under_tls_that_drips(
 
 
 def test_sending_has_what_the_handshake_left(
-    tls: ssl.SSLContext, certificate: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tls: ssl.SSLContext, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def shake(self: ssl.SSLContext, sock: socket.socket, **options: Any) -> ssl.SSLSocket:
         made = wrap_socket(self, sock, **options)
@@ -472,7 +395,7 @@ def test_sending_has_what_the_handshake_left(
     wrap_socket = ssl.SSLContext.wrap_socket
     monkeypatch.setattr(ssl.SSLContext, "wrap_socket", shake)
     monkeypatch.setattr(ssl.SSLSocket, "sendall", send)
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))
     with peer(job_of(0), tls) as url:
         assert ": no answer: " in refused(url.replace("127.0.0.1", "localhost"))
     ((seconds, expected),) = left

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,8 @@ from flink_sql import FlinkSql, RestJob
 
 from keygroups import InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups.errors import JobError
-from keygroups.job import read_job
+from keygroups.job import Job, read_job
+from keygroups.savepoint import read_savepoint
 
 pytestmark = [pytest.mark.flink, pytest.mark.flink_since("2.0", "the API of its job")]
 
@@ -81,6 +84,26 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
         JobError, match=f"{running.url}/jobs/0{{32}}: status 404: 'Job 0{{32}} not"
     ):
         read_job(running.url, "0" * 32)
+
+
+def test_savepoints_of_a_running_job(running: RestJob, tmp_path: Path) -> None:
+    """What Flink remembers leads to the savepoint that it wrote, and to its keys."""
+
+    def ask() -> Job:
+        return read_job(running.url, timeout=60)
+
+    job = until(ask, lambda job: [v.read_records for v in job.vertices[1:2]] == [len(KEYS)])
+    assert job.savepoints() == ()
+    number = running.tell("checkpoint")
+    path = running.tell(f"savepoint {tmp_path}")
+    job = until(ask, lambda job: len(job.savepoints()) == 2)
+    latest, first = job.savepoints()
+    assert (latest.checkpoint_id, latest.is_savepoint, latest.path) == (number + 1, True, path)
+    assert (first.checkpoint_id, first.is_savepoint, first.path) == (number, False, None)
+    assert not latest.is_discarded
+    assert first.triggered <= latest.triggered <= datetime.now(timezone.utc)
+    operators = read_savepoint(latest.path).operators
+    assert {entry.key for one in operators for entry in one.entries()} == set(KEYS)
 
 
 def test_a_cluster_that_is_gone(flink_sql: FlinkSql) -> None:

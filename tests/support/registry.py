@@ -261,6 +261,7 @@ def load_of(n: int) -> KeyGroupLoad:
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
     "Change",
+    "CompletedCheckpoint",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
@@ -361,6 +362,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "assigner": [EventTimeSessionWindows(20)],
     "at_least": [1, 3],
     "batch_size": [3],
+    "ca_file": [None],
+    "client_certificate": [None],
     "code": [5],
     "contents": [7, ReducingStateDescriptor("window-contents", LONG)],
     "count": [None],
@@ -373,6 +376,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "fields": [INT, STRING, "BIGINT"],
     "gap": [20],
     "has_evictor": [False],
+    "headers": [None, {"X-Tenant": "a"}],
     "has_fired": [False],
     "has_ttl": [True, False],
     "high": [4],
@@ -920,6 +924,7 @@ REGISTRY: dict[str, Registered] = {
         ["Job.skew", "Job.vertex", "Job.__eq__", "Job.__hash__", "Job.__str__"],
         Registered(constant="one vertex, with its few subtasks"),
     ),
+    "Job.savepoints": Registered(constant="as they are held"),
 }
 
 try:

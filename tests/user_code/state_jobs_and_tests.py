@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from datetime import datetime
+from pathlib import Path
 
 import numpy as np
 from hypothesis import given
@@ -199,7 +201,15 @@ def bytes_of_state_keys() -> None:
 
 
 def a_running_job() -> None:
-    running: job.Job = job.read_job("http://localhost:8081", timeout=3)
+    running: job.Job = job.read_job(
+        "https://localhost:8081",
+        timeout=3,
+        headers={"Authorization": "Bearer token"},
+        ca_file=Path("ca.pem"),
+        client_certificate=("client.pem", Path("client.key")),
+    )
+    latest: job.CompletedCheckpoint = running.savepoints()[0]
+    assert_type((latest.path, latest.triggered), tuple[str | None, datetime])
     vertex: job.Vertex = running.vertex("by-user")
     assert_type((vertex.max_parallelism, vertex.read_records), tuple[int, int | None])
     reads: job.SubtaskReads = vertex.subtasks[0]

@@ -40,7 +40,7 @@ def answer(job: RestJob, path: str) -> dict[str, Any]:
     return {"path": path, "status": status, "body": body.decode()}
 
 
-def lines(job: RestJob) -> Iterator[dict[str, Any]]:
+def lines(job: RestJob, folder: str) -> Iterator[dict[str, Any]]:
     """Yield the answers: before the first counts are known, then with them, then in the end."""
     yield answer(job, "/config")
     root = f"/jobs/{job.job_id}"
@@ -57,6 +57,10 @@ def lines(job: RestJob) -> Iterator[dict[str, Any]]:
             yield answer(job, path)
     yield answer(job, f"/jobs/{UNKNOWN}")
     yield answer(job, f"{root}/vertices/{UNKNOWN}")
+    job.tell("checkpoint")  # which is in the JobManager's memory
+    job.tell(f"savepoint {folder}")
+    time.sleep(4)
+    yield answer(job, f"{root}/checkpoints")
     job.tell("cancel")
     yield answer(job, "/jobs/overview")
 
@@ -69,7 +73,7 @@ if __name__ == "__main__":
         TemporaryDirectory() as temporary,
         FlinkSql(jdk, jar.parent, Path(temporary)).rest_job(TASK) as running,
     ):
-        answers = list(lines(running))
+        answers = list(lines(running, temporary))
     flink = json.loads(answers[0]["body"])["flink-version"]
     with Path(__file__).with_name("rest.jsonl").open("w", encoding="utf-8") as file:
         for line in [{"flink": flink, **TASK}, *answers]:

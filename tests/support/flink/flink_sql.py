@@ -138,7 +138,7 @@ class RestJob:
         self.job_id: str = answer["job_id"]
 
     def tell(self, line: str | dict[str, Any]) -> Any:
-        """Tell it to "cancel" the job, or to "submit" it once more, and return its answer."""
+        """Tell it what `java/RestJob.java` knows, such as "cancel", and return its answer."""
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
         self._jvm.stdin.write(f"{json.dumps(line)}\n")

@@ -3,6 +3,8 @@ import java.util.List;
 import java.util.Map;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.typeinfo.Types;
+import org.apache.flink.core.execution.CheckpointType;
+import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -15,8 +17,9 @@ import org.apache.flink.streaming.api.functions.source.legacy.SourceFunction;
  * <p>Standard input has JSON a line. The first is an object with "parallelism", "max_parallelism"
  * and "keys" (strings, the key of each record); the answer, a line of standard output, has "url"
  * and "job_id". Each further line is "cancel", which ends the job and is answered by "cancelled",
- * or "submit", which runs the same job once more and is answered by its id. The program ends with
- * its standard input.
+ * "submit", which runs the same job once more and is answered by its id, "checkpoint", which takes
+ * one and is answered by its id, or "savepoint" and a folder, which is answered by the path of the
+ * savepoint there. The program ends with its standard input.
  */
 public class RestJob {
 
@@ -34,8 +37,16 @@ public class RestJob {
             return Map.of(
                     "url", cluster.getRestAddress().get().toString(), "job_id", id.toHexString());
         }
-        if (line.textValue().equals("submit")) {
+        String text = line.textValue();
+        if (text.equals("submit")) {
             return submit(cluster).toHexString();
+        }
+        if (text.equals("checkpoint")) {
+            return cluster.triggerCheckpoint(id, CheckpointType.FULL).get();
+        }
+        if (text.startsWith("savepoint ")) {
+            String folder = text.substring("savepoint ".length());
+            return cluster.triggerSavepoint(id, folder, false, SavepointFormatType.CANONICAL).get();
         }
         cluster.cancelJob(id).get();
         cluster.requestJobResult(id).get();
