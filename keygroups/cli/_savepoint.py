@@ -12,6 +12,7 @@ from keygroups.cli import _state
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
+from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
@@ -105,8 +106,11 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     from keygroups.savepoint import operator_reports, read_savepoint
 
     moved = _moved(options.moved)
+    progress = progress_of(options)
     uids = None if options.uids is None else _uids(options.uids)
-    savepoint = read_savepoint(options.path, moved, uids=uids, allow=options.allow)
+    savepoint = read_savepoint(
+        options.path, moved, uids=uids, allow=options.allow, progress=progress
+    )
     _check_options(options)
     if _state.is_asked(options):
         yield from _state.state_lines(savepoint, options)

@@ -14,6 +14,7 @@ from keygroups._checks import (
 )
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter, ProgressCallback
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
@@ -78,6 +79,12 @@ class OperatorWriter(OperatorFiles):
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
         self._closing = ExitStack()
         self._is_broken = False
+        self._meter: Meter | None = None
+
+    def tell(self, progress: ProgressCallback, work: str) -> None:
+        """Tell a function which of the key groups are written, if there is keyed state."""
+        if self.states:
+            self._meter = Meter(progress, work, self.max_parallelism, "key groups")
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which entries have to be sorted."""
@@ -164,6 +171,8 @@ class OperatorWriter(OperatorFiles):
                 )
             with self._unbroken():
                 self._end_key_group()
+                if self._meter is not None:
+                    self._meter.add(entry.key_group - max(self._key_group, 0))
             self._key_group = entry.key_group
         self._entries.append(entry)
 
@@ -190,6 +199,9 @@ class OperatorWriter(OperatorFiles):
             self._end_key_group()
             self._end_subtask()
             self._operator_state.close()
+            if self._meter is not None:
+                meter, self._meter = self._meter, None
+                meter.finish()
 
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""
