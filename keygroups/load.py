@@ -76,7 +76,19 @@ class Recommendations(list[Recommendation]):
         return "\n".join([*map(str, self), *self._texts()])
 
     def _repr_html_(self) -> str:
-        return html_table(self._texts(), _RECOMMENDED, list(map(_cells, self)))
+        rows = [
+            (
+                f"{ranked.parallelism}",
+                show_weight(ranked.heaviest_weight),
+                f"{ranked.imbalance:.2f}",
+                ranked.reason,
+            )
+            for ranked in self
+        ]
+        hot = {index: "hot" for index, ranked in enumerate(self) if ranked.imbalance >= HOT}
+        header = ("parallelism", "heaviest subtask", "imbalance", "reason")
+        caption = f"Parallelisms, the best first; hot: {HOT} times the mean and more"
+        return html_table(self._texts(), header, rows, (3,), caption, 0, hot)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each parallelism."""
@@ -170,9 +182,11 @@ class KeyGroupLoad:
     def _repr_html_(self) -> str:
         heaviest = nlargest(_SHOWN, enumerate(self.weights), key=itemgetter(1))
         total = self.total or 1
-        rows = [(group, f"{weight:,}", f"{weight / total:.1%}") for group, weight in heaviest]
-        texts = [repr(self)[1:-1], "The heaviest:"]
-        return html_table(texts, ("key group", "weight", "share"), rows)
+        rows = [
+            (group, show_weight(weight), f"{weight / total:.1%}") for group, weight in heaviest
+        ]
+        header, caption = ("key group", "weight", "share"), "The heaviest key groups"
+        return html_table([repr(self)[1:-1]], header, rows, caption=caption)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each key group: `key_group`, `weight`."""
@@ -352,6 +366,11 @@ def evenness(max_parallelism: int) -> list[int]:
     """
     groups = check_max_parallelism(max_parallelism)
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
+
+
+def heaviest_weights(load: KeyGroupLoad, low: int, high: int) -> list[float]:
+    """Return the weight of the heaviest subtask at each parallelism `low..high` of a load."""
+    return [load._value(top.weight) for top in _heaviest_subtasks(load._sums, low, high)]
 
 
 def show_weight(value: float) -> str:

@@ -7,6 +7,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups savepoint PATH --html FILE             the same as a page for a browser
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read

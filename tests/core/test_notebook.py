@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from html.parser import HTMLParser
 
 import pytest
+from html_tables import shown
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
 from keygroups.load import Recommendations
@@ -14,42 +14,6 @@ from keygroups.reports import RescaleReport
 LOAD = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
 PLAN = RescalePlan(8, 2, 3)  # [0, 3] and [4, 7] become [0, 2], [3, 5] and [6, 7]
 PIECES = [(0, 0, 0, 2, False), (0, 1, 3, 3, True), (1, 1, 4, 5, False), (1, 2, 6, 7, True)]
-
-
-class Cells(HTMLParser):
-    """Takes HTML apart, and refuses what is not closed."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.rows: list[list[str]] = []
-        self.paragraphs: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-        elif tag == "p":
-            self.paragraphs.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-        else:
-            self.paragraphs[-1] += data
-
-
-def shown(value: object) -> Cells:
-    html: str = value._repr_html_()  # type: ignore[attr-defined]  # what IPython asks for
-    return Cells(html)
 
 
 def test_trace() -> None:
@@ -66,7 +30,8 @@ def test_load_is_short_however_many_key_groups() -> None:
     load = KeyGroupLoad(32768, {7: 3, 9: 1.5})
     assert repr(load) == "<KeyGroupLoad: 4.5 in 2 of 32,768 key groups>"
     cells = shown(load)
-    assert cells.paragraphs == ["KeyGroupLoad: 4.5 in 2 of 32,768 key groups", "The heaviest:"]
+    assert cells.paragraphs == ["KeyGroupLoad: 4.5 in 2 of 32,768 key groups"]
+    assert cells.captions == ["The heaviest key groups"]
     assert cells.rows[:3] == [
         ["key group", "weight", "share"],
         ["7", "3", "66.7%"],
@@ -79,8 +44,14 @@ def test_load_is_short_however_many_key_groups() -> None:
 def test_plan() -> None:
     cells = shown(PLAN)
     assert cells.paragraphs == ["8 key groups, parallelism 2 -> 3: 3 move (37.5%), 5 stay"]
-    assert cells.rows[1:] == [list(map(str, piece)) for piece in PIECES]
-    assert len(shown(RescalePlan(32768, 1000, 1024)).rows) == 41
+    assert [line.split() for line in str(PLAN).splitlines()[2:]] == [
+        " ".join(row).split() for row in cells.rows[1:]
+    ]
+    long = shown(RescalePlan(32768, 1000, 1024))
+    assert len(long.rows) == 41
+    pieces = len(list(RescalePlan(32768, 1000, 1024)))
+    assert long.captions[0].endswith(f"; {pieces - 40} pieces in the middle are left out")
+    assert long.rows[-1][0] == "1023"
 
 
 def test_table_of_a_plan_with_a_limit() -> None:
@@ -101,7 +72,9 @@ def test_rescale_report() -> None:
     cells = shown(report)
     assert "weight: 4 of 12 moves (33.3%)" in cells.paragraphs
     assert "hot subtask after: 0 of 3 has 7, 58.3% of the weight" in cells.paragraphs
-    assert [row[:3] for row in cells.rows[-2:]] == [["4", "6", "2.0"], ["3", "7", "1.75"]]
+    assert [row[:3] for row in cells.rows[-2:]] == [["4", "6", "2.00"], ["3", "7", "1.75"]]
+    assert "imbalance: 1.33 before, 1.75 after" in cells.paragraphs
+    assert [row[4] for row in cells.rows[1:5]] == ["7", "1", "1", "3"]
 
 
 def test_recommendations() -> None:
