@@ -45,7 +45,9 @@ REACH_OF_THE_ADAPTER = {
     "keygroups._serializers.sql": {"python_rows", "python_scalars", "rows", "table_runtime"},
     "keygroups._values.checks": {"EPOCH"},
     "keygroups._values.java_time": {"nano_of_day"},
-    "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
+    "keygroups.reports._skew": {
+        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "check_null_keys", "skew_report_of"),
+    },
     "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
     "keygroups.savepoint._operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
