@@ -24,7 +24,7 @@ from keygroups.savepoint._savepoint import (
 )
 from keygroups.savepoint._state.key_group_streams import NotFramedError
 
-_LONGEST_KEY = 60  # characters
+_LONGEST_KEY = 100  # characters in a table
 
 
 @dataclass(frozen=True, slots=True)
