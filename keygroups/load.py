@@ -100,7 +100,11 @@ class Recommendations(list[Recommendation]):
         The line falls at each parallelism of the list, since none between has a lighter one.
         `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
-        return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], ax)
+        title = "no parallelism"
+        if self:
+            best = f"parallelism {self[0].parallelism} has the lightest heaviest subtask"
+            title = f"{best}, with {show_weight(self[0].heaviest_weight)}"
+        return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], title, ax)
 
     def _texts(self) -> list[str]:
         return [self.floor] if self.floor else []
@@ -199,12 +203,19 @@ class KeyGroupLoad:
         extra `plot`. Raises ParallelismError.
         """
         weights, imbalance = self.per_subtask(parallelism), self.imbalance(parallelism)
-        title = f"the heaviest subtask has {show_weight(max(weights))}, imbalance {imbalance:.2f}"
+        subtask, hot = weights.index(max(weights)), "hot " * (imbalance >= HOT)
+        title = (
+            f"{hot}subtask {subtask} of {parallelism} has the most, "
+            f"{show_weight(max(weights))}: {imbalance:.2f} times the mean"
+        )
         return plot_bars(weights, "subtask", title, HOT, ax)
 
     def plot_key_groups(self, ax: Axes | None = None) -> Axes:
         """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
-        return plot_bars(self.weights, "key group", f"{self.total:,} in all", ax=ax)
+        heaviest = self.weights.index(max(self.weights))
+        most = f"key group {heaviest} has the most, {show_weight(self.weights[heaviest])}"
+        title = f"{most} of {show_weight(self.total)}"
+        return plot_bars(self.weights, "key group", title, ax=ax)
 
     def weight_of(self, key_groups: Iterable[int]) -> float:
         """Return the weight of some key groups together, such as those of a KeyGroupRange.
