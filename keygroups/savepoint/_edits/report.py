@@ -60,10 +60,7 @@ class EditedOperator:
                 (
                     state.state,
                     _new_name(state),
-                    f"{state.kept:,}",
-                    f"{state.changed:,}",
-                    f"{state.deleted:,}",
-                    f"{state.added:,}",
+                    *("" if count is None else f"{count:,}" for count in state[2:]),
                 )
                 for state in self.states
             ]
