@@ -120,7 +120,8 @@ class KeyTrace:
         return "\n".join(f"{name:11}  {result}" for name, result in self._steps())
 
     def _repr_html_(self) -> str:
-        return html_table([], ("step", "result"), self._steps())
+        caption = "From a key to its subtask"
+        return html_table([], ("step", "result"), self._steps(), (0, 1), caption)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame of one row, with a column for each field."""

@@ -76,7 +76,19 @@ class Recommendations(list[Recommendation]):
         return "\n".join([*map(str, self), *self._texts()])
 
     def _repr_html_(self) -> str:
-        return html_table(self._texts(), _RECOMMENDED, list(map(_cells, self)))
+        rows = [
+            (
+                f"{ranked.parallelism}",
+                show_weight(ranked.heaviest_weight),
+                f"{ranked.imbalance:.2f}",
+                ranked.reason,
+            )
+            for ranked in self
+        ]
+        hot = {index: "hot" for index, ranked in enumerate(self) if ranked.imbalance >= HOT}
+        header = ("parallelism", "heaviest subtask", "imbalance", "reason")
+        caption = f"Parallelisms, the best first; hot: {HOT} times the mean and more"
+        return html_table(self._texts(), header, rows, (3,), caption, 0, hot)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each parallelism."""
@@ -88,7 +100,11 @@ class Recommendations(list[Recommendation]):
         The line falls at each parallelism of the list, since none between has a lighter one.
         `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
-        return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], ax)
+        title = "no parallelism"
+        if self:
+            best = f"parallelism {self[0].parallelism} has the lightest heaviest subtask"
+            title = f"{best}, with {show_weight(self[0].heaviest_weight)}"
+        return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], title, ax)
 
     def _texts(self) -> list[str]:
         return [self.floor] if self.floor else []
@@ -170,9 +186,11 @@ class KeyGroupLoad:
     def _repr_html_(self) -> str:
         heaviest = nlargest(_SHOWN, enumerate(self.weights), key=itemgetter(1))
         total = self.total or 1
-        rows = [(group, f"{weight:,}", f"{weight / total:.1%}") for group, weight in heaviest]
-        texts = [repr(self)[1:-1], "The heaviest:"]
-        return html_table(texts, ("key group", "weight", "share"), rows)
+        rows = [
+            (group, show_weight(weight), f"{weight / total:.1%}") for group, weight in heaviest
+        ]
+        header, caption = ("key group", "weight", "share"), "The heaviest key groups"
+        return html_table([repr(self)[1:-1]], header, rows, caption=caption)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each key group: `key_group`, `weight`."""
@@ -185,12 +203,19 @@ class KeyGroupLoad:
         extra `plot`. Raises ParallelismError.
         """
         weights, imbalance = self.per_subtask(parallelism), self.imbalance(parallelism)
-        title = f"the heaviest subtask has {show_weight(max(weights))}, imbalance {imbalance:.2f}"
+        subtask, hot = weights.index(max(weights)), "hot " * (imbalance >= HOT)
+        title = (
+            f"{hot}subtask {subtask} of {parallelism} has the most, "
+            f"{show_weight(max(weights))}: {imbalance:.2f} times the mean"
+        )
         return plot_bars(weights, "subtask", title, HOT, ax)
 
     def plot_key_groups(self, ax: Axes | None = None) -> Axes:
         """Draw a bar for each key group, and the mean; arguments and result as of `plot`."""
-        return plot_bars(self.weights, "key group", f"{self.total:,} in all", ax=ax)
+        heaviest = self.weights.index(max(self.weights))
+        most = f"key group {heaviest} has the most, {show_weight(self.weights[heaviest])}"
+        title = f"{most} of {show_weight(self.total)}"
+        return plot_bars(self.weights, "key group", title, ax=ax)
 
     def weight_of(self, key_groups: Iterable[int]) -> float:
         """Return the weight of some key groups together, such as those of a KeyGroupRange.
@@ -352,6 +377,11 @@ def evenness(max_parallelism: int) -> list[int]:
     """
     groups = check_max_parallelism(max_parallelism)
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
+
+
+def heaviest_weights(load: KeyGroupLoad, low: int, high: int) -> list[float]:
+    """Return the weight of the heaviest subtask at each parallelism `low..high` of a load."""
+    return [load._value(top.weight) for top in _heaviest_subtasks(load._sums, low, high)]
 
 
 def show_weight(value: float) -> str:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import (
@@ -21,7 +21,7 @@ from keygroups._checks import (
     to_int,
 )
 from keygroups._show.plots import plot_bands
-from keygroups._show.tables import data_frame, html_table, text_table
+from keygroups._show.tables import Section, data_frame, html_table, text_table
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -223,24 +223,29 @@ class RescalePlan:
                   0            0          [0, 1]       2                    6
                   0            1          [2, 3]       2                    8  moves
         """
-        lines, widths = [self._title()], _WIDTHS
-        titles = ["new subtask", "old subtask", "key groups", "count"]
+        section, left_out = self._section(load, limit)
+        widths = _WIDTHS if load is None else (*_WIDTHS, 19)  # as show_weight
+        table = text_table([(*section.header[:-1], ""), *section.rows], widths=widths)
+        if left_out:
+            table.insert(1 + (len(section.rows) + 1) // 2, f"... {left_out} more in between ...")
+        return "\n".join([*section.texts, *table])
+
+    def _section(self, load: KeyGroupLoad | None, limit: int | None) -> tuple[Section, int]:
+        """Return the lines and pieces that are shown, and how many in the middle are not."""
+        texts = [self._title()]
+        header = ["new subtask", "old subtask", "key groups", "count"]
         if load is not None:
             moved, total = self.moved_weight(load), load.total
             before, after = map(load.imbalance, (self.old_parallelism, self.new_parallelism))
             share = f"{moved / (total or 1):.1%}"
-            lines.append(f"weight: {show_weight(moved)} of {show_weight(total)} moves ({share})")
-            lines.append(f"imbalance: {before:.2f} before, {after:.2f} after")
-            titles.append("weight")
-            widths += (19,)  # as show_weight
+            texts.append(f"weight: {show_weight(moved)} of {show_weight(total)} moves ({share})")
+            texts.append(f"imbalance: {before:.2f} before, {after:.2f} after")
+            header.append("weight")
         pieces = list(self)
         limit = len(pieces) if limit is None else check_int("limit", limit, 2, INT_MAX)
         start, left_out = (limit + 1) // 2, max(len(pieces) - limit, 0)
         shown = (*pieces[:start], *pieces[start + left_out :])
-        table = text_table([(*titles, ""), *(_row(piece, load) for piece in shown)], widths=widths)
-        if left_out:
-            table.insert(1 + start, f"... {left_out} more in between ...")
-        return "\n".join([*lines, *table])
+        return Section(texts, (*header, "moves"), [_row(piece, load) for piece in shown]), left_out
 
     def _title(self) -> str:
         groups, moved = self.max_parallelism, sum(map(len, self._moved()))
@@ -252,7 +257,14 @@ class RescalePlan:
         return self.table()
 
     def _repr_html_(self) -> str:
-        return html_table([self._title()], _COLUMNS, list(map(_cells, islice(self, _LONGEST))))
+        return self._html()
+
+    def _html(self, load: KeyGroupLoad | None = None) -> str:
+        section, left_out = self._section(load, _LONGEST)
+        caption = "Which subtask restores what from which"
+        if left_out:
+            caption += f"; {left_out} pieces in the middle are left out"
+        return html_table(*section[:3], caption=caption)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame with a row for each piece, in key-group order."""
@@ -346,9 +358,24 @@ class ModuloComparison:
     scattered_by_modulo: float
 
     def __str__(self) -> str:
-        plan, total, of = self.plan, self.total, self.total or 1
-        rows = [
-            ("", "hash % parallelism", f"{plan.max_parallelism} key groups"),
+        rows = [("", *self._header()[1:]), *self._rows()]
+        lines = [f"{name:24}{modulo:>28}{key_groups:>28}" for name, modulo, key_groups in rows]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        caption = "With and without key groups"
+        return html_table([self._title()], self._header(), self._rows(), (0,), caption)
+
+    def _title(self) -> str:
+        change = f"parallelism {self.plan.old_parallelism} -> {self.plan.new_parallelism}"
+        return f"{show_weight(self.total)} in all, {change}"
+
+    def _header(self) -> tuple[str, ...]:
+        return "measure", "hash % parallelism", f"{self.plan.max_parallelism} key groups"
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        of = self.total or 1
+        return [
             (
                 "change subtask",
                 f"{show_weight(self.moved_by_modulo)} ({self.moved_by_modulo / of:.1%})",
@@ -357,9 +384,6 @@ class ModuloComparison:
             ("contiguous ranges read", str(self.ranges_by_modulo), str(self.ranges_by_key_groups)),
             ("read as scattered keys", show_weight(self.scattered_by_modulo), "0"),
         ]
-        title = f"parallelism {plan.old_parallelism} -> {plan.new_parallelism}"
-        lines = [f"{name:24}{modulo:>28}{key_groups:>28}" for name, modulo, key_groups in rows]
-        return "\n".join([f"{show_weight(total)} in all, {title}", *lines])
 
 
 def _cells(piece: RescalePiece) -> tuple[int, int, int, int, bool]:

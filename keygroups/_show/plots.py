@@ -1,6 +1,8 @@
 """Pictures of loads and rescales, by Matplotlib.
 
 They read in grey as in colour: what is hot or moves is darker, hatched and named in the legend.
+Lines and gaps have the colours of the style that is set, so they read on a dark one too. A title
+says what there is to see, for whoever has the text of the Axes and not the picture.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from keygroups.key_group_range import subtask_starts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_PLAIN, _MARKED, _LINE = "#8fb4d1", "#b3401f", "#222222"
+_PLAIN, _MARKED = "#8fb4d1", "#c8502a"
 _NAMED = 32  # subtasks that have room for their numbers
 
 
@@ -43,21 +45,23 @@ def plot_bars(
                 [weights[index] for index in shown],
                 color=_MARKED if is_marked else _PLAIN,
                 hatch="//" if is_marked else None,
-                edgecolor="white" if is_marked else _PLAIN,
+                edgecolor=axes.get_facecolor() if is_marked else _PLAIN,
                 linewidth=0.5,
                 label=f"hot: {hot} times the mean and more" if is_marked else None,
             )
-    axes.axhline(mean, color=_LINE, linestyle="--", linewidth=1, label=f"mean {mean:,.6g}")
+    label = f"mean {mean:,.6g}"
+    axes.axhline(mean, color=_ink(axes), linestyle="--", linewidth=1, label=label)
     axes.set_xlabel(f"{bar}, of {len(weights):,}")
     axes.set_ylabel("weight")
     axes.set_title(title)
     axes.margins(x=0.01)
+    _count_in_ints(axes, weights)
     axes.legend()
     return axes
 
 
 def plot_heaviest(
-    parallelisms: Sequence[tuple[int, float, float]], ax: Axes | None = None
+    parallelisms: Sequence[tuple[int, float, float]], title: str, ax: Axes | None = None
 ) -> Axes:
     """Draw the heaviest subtask's weight, and the mean, against the parallelism.
 
@@ -77,9 +81,11 @@ def plot_heaviest(
         drawstyle="steps-post",
         label="heaviest subtask",
     )
-    axes.plot(places, means, color=_LINE, linestyle="--", linewidth=1, label="mean subtask")
+    axes.plot(places, means, color=_ink(axes), linestyle="--", linewidth=1, label="mean subtask")
     axes.set_xlabel("parallelism")
     axes.set_ylabel("weight")
+    axes.set_title(title)
+    _count_in_ints(axes, heaviest)
     axes.set_ylim(bottom=0)
     axes.legend()
     return axes
@@ -108,7 +114,7 @@ def plot_bands(
             3,
             facecolor=_MARKED if moves else _PLAIN,
             hatch="//" if moves else None,
-            edgecolor="white",
+            edgecolor=axes.get_facecolor(),
             linewidth=0.5,
             label="moves" if moves else "stays",
         )
@@ -124,6 +130,7 @@ def plot_bands(
     axes.set_yticks([0.5, 1.5, 2.5], ["new subtasks", shades, "old subtasks"])
     axes.set_xlabel(f"key group, of {groups:,}")
     axes.set_title(title)
+    _count_in_ints(axes)
     handles, labels = axes.get_legend_handles_labels()
     legend = dict(zip(labels, handles))
     axes.legend(legend.values(), legend.keys(), loc="upper left", bbox_to_anchor=(1, 1))
@@ -143,10 +150,25 @@ def _axes(ax: object) -> Axes:
     return ax
 
 
+def _ink(axes: Axes) -> object:
+    """Return the colour of text in the style that is set."""
+    return axes.title.get_color()
+
+
+def _count_in_ints(axes: Axes, weights: Sequence[float] = ()) -> None:
+    """Let the axis below have ints alone, and the one of weights where all of these are."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    has_ints = weights and all(isinstance(weight, int) for weight in weights)
+    for scale in (axes.xaxis, axes.yaxis) if has_ints else (axes.xaxis,):
+        scale.set_major_locator(MaxNLocator(integer=True))
+        scale.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
 def _subtask_row(axes: Axes, groups: int, parallelism: int, bottom: int) -> None:
     """Mark where subtasks start, and number them if there is room."""
     for subtask, (start, end) in enumerate(pairwise(subtask_starts(groups, parallelism))):
-        axes.vlines(start, bottom, bottom + 1, color=_LINE, linewidth=1)
+        axes.vlines(start, bottom, bottom + 1, color=_ink(axes), linewidth=1)
         if parallelism > _NAMED:
             continue
         axes.text(
@@ -155,5 +177,10 @@ def _subtask_row(axes: Axes, groups: int, parallelism: int, bottom: int) -> None
             str(subtask),
             ha="center",
             va="center",
-            bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "none", "pad": 0.15},
+            bbox={
+                "boxstyle": "round",
+                "facecolor": axes.get_facecolor(),
+                "edgecolor": "none",
+                "pad": 0.15,
+            },
         )

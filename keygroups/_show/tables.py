@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups.errors import KeyGroupsError, printable
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_TINTED = ' style="background:rgba(214,90,49,.2)"'
+
 
 def text_table(
-    rows: Sequence[Sequence[str]], left: Container[int] = (), widths: Sequence[int] = ()
+    rows: Sequence[Sequence[str]], left: Collection[int] = (), widths: Sequence[int] = ()
 ) -> list[str]:
     """Return a line for each row; the columns of `left` stand to the left, others to the right.
 
@@ -29,21 +31,70 @@ def text_table(
     ]
 
 
+class Section(NamedTuple):
+    """What stands together in a report: lines, and a table of cells if there is a header.
+
+    `left` are the columns of text, `named_by` the one that says which row it is, and `marks` has
+    a word for each row that stands out, by its index. The last three go for HTML alone.
+    """
+
+    texts: Sequence[str]
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    left: Collection[int] = ()
+    caption: str = ""
+    named_by: int = 0
+    marks: Mapping[int, str] = {}
+
+
+def html_sections(sections: Iterable[Section]) -> str:
+    """Return sections one below the other."""
+    return "".join(html_table(*section) for section in sections)
+
+
 def html_table(
-    texts: Sequence[str], header: Sequence[str] = (), rows: Sequence[Sequence[object]] = ()
+    texts: Sequence[str],
+    header: Sequence[str] = (),
+    rows: Sequence[Sequence[object]] = (),
+    left: Collection[int] = (),
+    caption: str = "",
+    named_by: int = 0,
+    marks: Mapping[int, str] = {},
 ) -> str:
-    """Return paragraphs, and a table if there is a header."""
-    shown = "".join(f"<p>{_cell(text)}</p>" for text in texts)
+    """Return paragraphs, and a table if there is a header; the arguments are those of Section.
+
+    It sets no colour but a tint of what is below, so it reads on a light page and on a dark one.
+    """
+    shown = "".join(f"<p>{html_text(text)}</p>" for text in texts)
     if not header:
         return shown
-    head = "".join(f"<th>{_cell(cell)}</th>" for cell in header)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows
+    styles = [
+        f' style="text-align:{"left" if column in left or column == named_by else "right"}"'
+        for column in range(len(header))
+    ]
+    head = "".join(
+        f'<th scope="col"{style}>{html_text(cell)}</th>' for style, cell in zip(styles, header)
     )
-    return f"{shown}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    body = "".join(
+        _html_row(row, styles, named_by, marks.get(index, "")) for index, row in enumerate(rows)
+    )
+    above = f"<caption>{html_text(caption)}</caption>" if caption else ""
+    return f"{shown}<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: object) -> str:
+def _html_row(row: Sequence[object], styles: Sequence[str], named_by: int, mark: str) -> str:
+    word = f" <strong>{html_text(mark)}</strong>" if mark else ""
+    cells = [
+        f'<th scope="row"{style}>{html_text(cell)}{word}</th>'
+        if column == named_by
+        else f"<td{style}>{html_text(cell)}</td>"
+        for column, (style, cell) in enumerate(zip(styles, row, strict=True))
+    ]
+    return f"<tr{_TINTED if mark else ''}>{''.join(cells)}</tr>"
+
+
+def html_text(value: object) -> str:
+    """Return a value as text that is safe in HTML, in attributes too."""
     return escape(printable(str(value)))
 
 

@@ -1,7 +1,8 @@
 """Flink's routing of whole arrays of keys: NumPy, pandas, Polars and Arrow.
 
 The functions are those of the core with the same arguments, but a key is an array of keys, and
-what comes back is a NumPy array of int32. `pip install 'keygroups[arrays]'` has what they need.
+what comes back is a NumPy array of int32; `skew_report` is that of `keygroups.spark`.
+`pip install 'keygroups[arrays]'` has what they need.
 
 A key is a NumPy array, a Series of pandas or Polars, an Index of pandas, an array of Arrow,
 anything that has `__arrow_c_array__` or `__arrow_c_stream__`, or a list of values that are all
@@ -42,6 +43,7 @@ from numpy.typing import NDArray
 from keygroups._checks import INT_MAX, INT_MIN, check_max_parallelism, check_parallelisms
 from keygroups.arrays._blocks import count, run, run_on_numbers
 from keygroups.arrays._kernels import Codes, to_key_groups, to_operator_indexes
+from keygroups.arrays._skew import skew_report
 from keygroups.load import KeyGroupLoad
 from keygroups.types import KeyType
 
@@ -52,6 +54,7 @@ __all__ = [
     "compute_operator_index_for_key_group",
     "hash_code",
     "key_group_load",
+    "skew_report",
 ]
 __dir__ = __all__.copy
 

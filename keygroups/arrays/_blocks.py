@@ -29,8 +29,12 @@ Result = NDArray[np.int32]
 def run(key: object, key_type: KeyType | None, nulls: object, step: Step) -> Result:
     """Hash keys, and take a step from there."""
     mode = check_choice("nulls", nulls, _NULLS)
-    array, hasher = _prepare(key, key_type)
-    return _collect(array, "key", hasher, mode, step)
+    return hash_keys(*prepare(key, key_type), mode, step)
+
+
+def hash_keys(array: pa.Array, key_type: KeyType, mode: str, step: Step) -> Result:
+    """Do the same for keys that are prepared; of "mask" the result is masked."""
+    return _collect(array, "key", partial(hash_array, key_type=key_type), mode, step)
 
 
 def run_on_numbers(
@@ -61,7 +65,8 @@ def run_on_numbers(
 
 def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: Step) -> list[int]:
     """Return how many keys are in each key group."""
-    array, hasher = _prepare(keys, key_type)
+    array, key_type = prepare(keys, key_type)
+    hasher = partial(hash_array, key_type=key_type)
     counts = np.zeros(max_parallelism, dtype=np.int64)
     for _, codes, _ in _blocks(array, "key", hasher, "raise"):
         key_groups = np.empty_like(codes)
@@ -71,7 +76,8 @@ def count(keys: object, key_type: KeyType | None, max_parallelism: int, step: St
     return per_key_group
 
 
-def _prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, Hasher]:
+def prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, KeyType]:
+    """Return keys as one array, and their type, which is inferred if None."""
     if key_type is not None:
         hasher_of(key_type)  # which refuses what is no key type
         check_key_type(key_type)
@@ -81,7 +87,7 @@ def _prepare(key: object, key_type: KeyType | None) -> tuple[pa.Array, Hasher]:
             key_type = infer_key_type(array)
         except RowError as error:
             raise _at("key", error.row, error) from None
-    return array, partial(hash_array, key_type=key_type)
+    return array, key_type
 
 
 def _read(key: object, name: str) -> pa.Array:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups.cli import _state
+from keygroups.cli._html import check_html, write_html
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
@@ -50,6 +51,8 @@ def add_commands(command: AddCommand) -> None:
     other = "write it with another uid of an operator; may be repeated"
     add("--rename-operator", action="append", default=[], metavar="OLD=NEW", help=other)
     add("--output", metavar="PATH", help="the new folder, or its URL, that this is written to")
+    page = "write what it holds as a page for a browser to this new file"
+    add("--html", metavar="FILE", help=page)
     copied = "make a checkpoint that was copied to there one that Flink restores there"
     add("--relocate", metavar="PATH", help=copied)
     place = "where files are now whose paths start with OLD; may be repeated"
@@ -71,6 +74,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     operator_id, states, key_group_bytes, heaviest_key_groups, heaviest_keys with key, key_group,
     subtask, entries and bytes, unknown_keys, which is why there are none of these, and rescale,
     whose members are those of plan --load).
+
+    With --html all this is in a page that has pictures and loads nothing, with every parallelism
+    from half to twice the operator's: of each --operator, else of the 20 with the most bytes.
 
     With --set-max-parallelism it is written anew to --output; JSON: path, operators (of all:
     operator, old_max_parallelism, new_max_parallelism, parallelism, and states with state,
@@ -121,6 +127,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
         written = _edit(savepoint, options) if _is_edit(options) else _rewrite(savepoint, options)
         yield json_line(_written_data(written)) if options.json else str(written)
         return
+    if options.html is not None:
+        yield write_html(savepoint, options)
+        return
     if options.relocate is not None:
         from keygroups.savepoint import relocate
 
@@ -145,6 +154,7 @@ def _is_edit(options: argparse.Namespace) -> bool:
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that say nothing together, and places that are gone with the process."""
     _state.check_options(options)
+    check_html(options)
     edits = "--remove-operator, --delete-keys and --rename-operator"
     if _is_edit(options):
         if options.output is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from keygroups._show.tables import data_frame, html_table, text_table
+from keygroups._show.tables import Section, data_frame, html_sections, text_table
 from keygroups.errors import printable
-from keygroups.load import KeyGroupLoad
+from keygroups.load import HOT, KeyGroupLoad
 from keygroups.reports._diagnosis import (
     NOTHING_TO_DO,
     HotKey,
@@ -40,14 +40,7 @@ _WIDTH = 80
 _LONGEST_TABLE = 20
 _DETAILED = 3  # hot subtasks with a table of their keys; the others have a line each
 _LONGEST_KEYS = 36  # characters of a key, or of several in a line
-_OF_KEYS = ("key", "heaviest keys")  # columns that stand to the left
 _LOAD = ("subtask", "records", "share", "x mean")
-
-
-class _Section(NamedTuple):
-    texts: list[str]
-    header: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -92,12 +85,11 @@ class SkewReport:
         for section in _sections(self):
             lines += ["", *(line for text in section.texts for line in wrap(text, _WIDTH))]
             if section.header:
-                keys = [i for i, name in enumerate(section.header) if name in _OF_KEYS]
-                lines += text_table([section.header, *section.rows], left=keys)
+                lines += text_table([section.header, *section.rows], section.left)
         return "\n".join(lines[1:])
 
     def _repr_html_(self) -> str:
-        return "".join(html_table(*section) for section in _sections(self))
+        return html_sections(_sections(self))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the records of each subtask; see `KeyGroupLoad.plot`."""
@@ -108,7 +100,7 @@ class SkewReport:
         return data_frame(SubtaskRow._fields, self.subtasks)
 
 
-def _sections(report: SkewReport) -> Iterator[_Section]:
+def _sections(report: SkewReport) -> Iterator[Section]:
     """Say a report: what is in common of the text and the notebook."""
     of = len(report.subtasks)
     texts = [
@@ -122,11 +114,11 @@ def _sections(report: SkewReport) -> Iterator[_Section]:
         texts.append(
             f"{report.null_keys:,} records with a null key are left out: Flink would fail on them"
         )
-    yield _Section(texts)
+    yield Section(texts)
     yield _subtasks(report)
     if report.sent is not None:
         sent, most = sum(report.sent.weights), max(row.sent or 0 for row in report.subtasks)
-        yield _Section(
+        yield Section(
             [
                 f"LocalKeyBy with batches of {report.batch_size:,} sends {sent:,} records for "
                 f"{report.records:,}, at most {most:,} to a subtask where "
@@ -138,7 +130,7 @@ def _sections(report: SkewReport) -> Iterator[_Section]:
     yield from _hot(report)
 
 
-def _subtasks(report: SkewReport) -> _Section:
+def _subtasks(report: SkewReport) -> Section:
     """Say the load of each subtask, or of the heaviest."""
     of, behind = len(report.subtasks), report.sent is not None
     shown: Sequence[SubtaskRow] = report.subtasks
@@ -162,14 +154,21 @@ def _subtasks(report: SkewReport) -> _Section:
         for row in shown
     ]
     columns = len(header) if behind else len(header) - 1
-    return _Section(texts, header[:columns], [row[:columns] for row in cells])
+    hot = {subtask.subtask for subtask in report.hot_subtasks}
+    return Section(
+        texts,
+        header[:columns],
+        [row[:columns] for row in cells],
+        caption=f"Records of each subtask; hot: {HOT} times the mean and more",
+        marks={index: "hot" for index, row in enumerate(shown) if row.subtask in hot},
+    )
 
 
 def _load(row: SubtaskRow) -> tuple[str, ...]:
     return f"{row.subtask}", f"{row.records:,}", f"{row.share:.1%}", f"{row.times_mean:.2f}"
 
 
-def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
+def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[Section]:
     """Say the subtask that was asked for, and what helps unless it is this remedy."""
     row = detail.row
     texts = [
@@ -189,12 +188,12 @@ def _detail(detail: SubtaskDetail, remedy: str) -> Iterator[_Section]:
         )
         for group in detail.top_key_groups
     ]
-    yield _Section(texts, header, groups)
+    yield Section(texts, header, groups, caption="Its heaviest key groups", named_by=2)
     if detail.top_keys:
         yield _keys([], detail.top_keys)
 
 
-def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
+def _keys(texts: list[str], keys: Iterable[HotKey]) -> Section:
     cells = [
         (
             f"{key.records:,}",
@@ -204,10 +203,11 @@ def _keys(texts: list[str], keys: Iterable[HotKey]) -> _Section:
         )
         for key in keys
     ]
-    return _Section(texts, ("records", "of the subtask", "key group", "key"), cells)
+    header = ("records", "of the subtask", "key group", "key")
+    return Section(texts, header, cells, (3,), "Its heaviest keys", named_by=3)
 
 
-def _hot(report: SkewReport) -> Iterator[_Section]:
+def _hot(report: SkewReport) -> Iterator[Section]:
     """Say every hot subtask: the hottest with a table of their keys, the others in a line each."""
     asked = None if report.detail is None else report.detail.row.subtask
     hot = [subtask for subtask in report.hot_subtasks if subtask.subtask != asked]
@@ -227,7 +227,8 @@ def _hot(report: SkewReport) -> Iterator[_Section]:
             for subtask in others
         ]
         title = f"{len(others):,} more hot subtask{'s' * (len(others) > 1)}: {diagnosis}"
-        yield _Section([title, *remedy], (*_LOAD, "heaviest keys"), cells)
+        header, caption = (*_LOAD, "heaviest keys"), "Their records and heaviest keys"
+        yield Section([title, *remedy], header, cells, (4,), caption)
 
 
 def _line(keys: Sequence[HotKey]) -> str:

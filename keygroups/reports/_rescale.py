@@ -102,10 +102,8 @@ class RescaleReport:
         return Recommendations(no_heavier, ranked.floor)
 
     def _repr_html_(self) -> str:
-        moved = f"weight: {self.moved_weight:,} of {self.load.total:,} moves"
-        texts = [f"{moved} ({self.moved_weight_share:.1%})", *self._texts()]
-        plan, better = self.plan._repr_html_(), self.recommendations._repr_html_()
-        return f"{plan}{html_table(texts)}{better}"
+        plan, better = self.plan._html(self.load), self.recommendations._repr_html_()
+        return f"{plan}{html_table([*self._texts()])}{better}"
 
     def to_pandas(self) -> DataFrame:
         """Return the plan's pieces as a pandas DataFrame, with the `weight` of each."""

@@ -4,7 +4,8 @@ Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
 state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_state` yields operator
 state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
-before a rescale, `describe_sql_state` what the states of Flink SQL hold.
+before a rescale, `html_report` puts it on a page for a browser, and `describe_sql_state` says what
+the states of Flink SQL hold.
 
 Comparing: `Savepoint.compare` with another returns a `SavepointComparison`, which says of each
 state how many entries are equal, changed, only here and only there; `Savepoint.differences` yields
@@ -113,6 +114,7 @@ from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditR
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
 from keygroups.savepoint._edits.traces import UnsearchedPlace
+from keygroups.savepoint._html_report import html_report
 from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._relocate import relocate
 from keygroups.savepoint._report import OperatorReport, operator_reports
@@ -210,6 +212,7 @@ __all__ = [
     "change_max_parallelism",
     "convert_to_canonical",
     "describe_sql_state",
+    "html_report",
     "operator_reports",
     "read_savepoint",
     "relocate",

@@ -7,13 +7,24 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from keygroups._checks import check_class, check_int, check_str, iterate
-from keygroups.errors import printable
+from keygroups._show.tables import Section, html_sections
+from keygroups.errors import printable, short
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, UnknownKeysError
+from keygroups.savepoint._savepoint import (
+    KeySize,
+    Operator,
+    Savepoint,
+    UnknownKeysError,
+    has_keyed_state,
+    operator_lines,
+    states_section,
+)
 from keygroups.savepoint._state.key_group_streams import NotFramedError
+
+_LONGEST_KEY = 100  # characters in a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +47,19 @@ class OperatorReport:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    def _repr_html_(self) -> str:
+        sections = [Section(operator_lines(self.operator)), states_section(self.operator.states)]
+        head = html_sections([*sections, key_groups_section(self), keys_section(self)])
+        return f"{head}{self.rescale._repr_html_()}"
+
     def _lines(self) -> Iterator[str]:
-        operator, weights = self.operator, self.key_group_bytes.weights
-        groups, parallelism = operator.max_parallelism, operator.parallelism
+        operator = self.operator
         yield f"== {printable(operator.label)}: {len(operator.states)} states"
         for state in operator.states:
             yield f"  {state}"
-        yield f"key groups with the most bytes, of {sum(weights):,} in all:"
-        for key_group in self.heaviest_key_groups:
-            subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
-            yield f"  {weights[key_group]:>12,}  key group {key_group}, subtask {subtask}"
+        yield f"key groups with the most bytes, of {sum(self.key_group_bytes.weights):,} in all:"
+        for size, key_group, subtask in _heavy_key_groups(self):
+            yield f"  {size:>12,}  key group {key_group}, subtask {subtask}"
         yield "keys with the most bytes:"
         if self.unknown_keys is not None:
             yield f"  {self.unknown_keys}"
@@ -56,6 +70,43 @@ class OperatorReport:
             )
         yield f"rescale to {self.rescale.plan.new_parallelism}, weight in bytes:"
         yield str(self.rescale)
+
+
+def _heavy_key_groups(report: OperatorReport) -> Iterator[tuple[float, int, int]]:
+    """Yield the bytes, the key group and the subtask of each of the heaviest key groups."""
+    groups, parallelism = report.operator.max_parallelism, report.operator.parallelism
+    for key_group in report.heaviest_key_groups:
+        subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
+        yield report.key_group_bytes.weights[key_group], key_group, subtask
+
+
+def key_groups_section(report: OperatorReport) -> Section:
+    """Return the table of the heaviest key groups."""
+    total = report.key_group_bytes.total or 1
+    rows = [
+        (str(key_group), str(subtask), f"{size:,}", f"{size / total:.1%}")
+        for size, key_group, subtask in _heavy_key_groups(report)
+    ]
+    header = ("key group", "subtask", "bytes", "share")
+    return Section([], header, rows, caption="The key groups with the most bytes of keyed state")
+
+
+def keys_section(report: OperatorReport) -> Section:
+    """Return the table of the heaviest keys, or why there is none."""
+    if report.unknown_keys is not None:
+        return Section([report.unknown_keys])
+    rows = [
+        (
+            short(repr(key.key), _LONGEST_KEY),
+            str(key.key_group),
+            str(key.subtask),
+            f"{key.entries:,}",
+            f"{key.bytes:,}",
+        )
+        for key in report.heaviest_keys
+    ]
+    header = ("key", "key group", "subtask", "entries", "bytes")
+    return Section([], header, rows, (0,), "The keys with the most bytes of keyed state")
 
 
 def operator_reports(
@@ -74,11 +125,7 @@ def operator_reports(
     check_class("savepoint", savepoint, Savepoint, "a Savepoint")
     top = check_int("top", top, 1, 2**31 - 1)
     if operators is None:
-        chosen = [
-            operator
-            for operator in savepoint.operators
-            if any(subtask.key_groups for subtask in operator.subtasks)
-        ]
+        chosen = [operator for operator in savepoint.operators if has_keyed_state(operator)]
     else:
         names = iterate("operators", "names", operators)
         chosen = [savepoint.operator(check_str("operator", name)) for name in names]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
+from keygroups._show.tables import Section, html_sections
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
 from keygroups.progress import Meter, measured
 from keygroups.rescale import restore_advice
@@ -53,29 +54,57 @@ class RewriteReport:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (operator, changed, state, f"{entries:,}", f"{size:,}", str(subtasks))
+            for operator, changed, states in self._written()
+            for state, entries, size, subtasks in states or [("", 0, 0, 0)]
+        ]
+        header = ("operator", "max parallelism", "state", "entries", "bytes", "subtasks")
+        caption = "What was written of each state"
+        sections = [
+            Section([f"canonical savepoint: {self.path}"], header, rows, (0, 1, 2), caption),
+            Section(self._advice()),
+        ]
+        return html_sections(sections)
+
     def _lines(self) -> Iterator[str]:
         yield f"canonical savepoint: {printable(self.path)}"
+        for operator, changed, states in self._written():
+            yield f"{printable(operator)}: max parallelism {changed}"
+            for state, entries, size, subtasks in states:
+                yield (
+                    f"  {printable(state)}: {entries:,} entries, {size:,} bytes, in "
+                    f"{subtasks} subtasks"
+                )
+        yield from self._advice()
+
+    def _written(self) -> Iterator[tuple[str, str, list[tuple[str, int, int, int]]]]:
+        """Yield each operator, its max parallelism, and its states with what they have in all."""
         for operator in self.operators:
             old, new = operator.old_max_parallelism, operator.new_max_parallelism
-            change = f"{old} -> {new}" if old != new else f"{old}, as it was"
-            yield f"{printable(operator.operator)}: max parallelism {change}"
             by_state: dict[str, list[RewrittenState]] = {}
             for written in operator.states:
                 by_state.setdefault(written.state, []).append(written)
-            for name, of_subtasks in by_state.items():
-                entries = sum(written.entries for written in of_subtasks)
-                size = sum(written.bytes for written in of_subtasks)
-                yield (
-                    f"  {printable(name)}: {entries:,} entries, {size:,} bytes, in "
-                    f"{len(of_subtasks)} subtasks"
+            states = [
+                (
+                    name,
+                    sum(written.entries for written in of_subtasks),
+                    sum(written.bytes for written in of_subtasks),
+                    len(of_subtasks),
                 )
+                for name, of_subtasks in by_state.items()
+            ]
+            changed = f"{old} -> {new}" if old != new else f"{old}, as it was"
+            yield operator.operator, changed, states
+
+    def _advice(self) -> list[str]:
         keyed = {
             operator.operator: operator.new_max_parallelism
             for operator in self.operators
             if operator.states
         }
-        if keyed:
-            yield restore_advice(keyed)
+        return [restore_advice(keyed)] if keyed else []
 
 
 _CANONICAL = "canonical savepoint"

@@ -12,13 +12,14 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import check_class, check_int, check_path, check_str, iterate, show
-from keygroups._serializers.base import Serializer, checked_serializers
+from keygroups._serializers.base import Serializer, checked_serializers, exact_type
 from keygroups._serializers.data_input import ReadingContext
+from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.progress import checked_progress
-from keygroups._show.tables import text_table
+from keygroups._show.tables import Section, html_sections, text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
-from keygroups.load import KeyGroupLoad
+from keygroups.load import HOT, KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
@@ -55,6 +56,9 @@ FLINK_2 = 5
 
 _NAMED = 10  # uids in a message
 _LABEL = 100  # characters of an operator's name in the table
+_SHOWN = 50  # operators, and subtasks of one, in a notebook
+_STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
+_SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
@@ -120,6 +124,13 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"<Operator {printable(self.label)}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            states = states_section(self.states)
+        except SavepointError as error:  # which what `_metadata` says goes without
+            states = Section([f"its keyed states cannot be read: {error}"])
+        return html_sections([*_about(self), states])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Operator) and (
@@ -638,16 +649,113 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        kind = self.kind or "savepoint or checkpoint"
         rows = [_HEADINGS, *map(_row, self.operators)]
-        head = f"{kind} {self.checkpoint_id}, {len(rows) - 1} operators: {self.path}"
-        lines = [printable(head), *text_table(rows, left=(0,))]
-        keyed = {
-            operator.label: operator.max_parallelism
-            for operator in self.operators
-            if any(subtask.key_groups for subtask in operator.subtasks)
-        }
-        return "\n".join(lines + ([restore_advice(keyed)] if keyed else []))
+        return "\n".join([headline(self), *text_table(rows, left=(0,)), *restore_advices(self)])
+
+    def _repr_html_(self) -> str:
+        lines = Section([headline(self)]), Section(restore_advices(self))
+        return html_sections([lines[0], operators_section(self, _SHOWN), lines[1]])
+
+
+def headline(savepoint: Savepoint) -> str:
+    """Return what a savepoint is, in a line."""
+    kind, operators = savepoint.kind or "savepoint or checkpoint", len(savepoint.operators)
+    return printable(f"{kind} {savepoint.checkpoint_id}, {operators} operators: {savepoint.path}")
+
+
+def restore_advices(savepoint: Savepoint) -> list[str]:
+    """Return what a job that is restored has to set: one line, or none without keyed state."""
+    keyed = {
+        operator.label: operator.max_parallelism
+        for operator in savepoint.operators
+        if has_keyed_state(operator)
+    }
+    return [restore_advice(keyed)] if keyed else []
+
+
+def has_keyed_state(operator: Operator) -> bool:
+    """Return whether a subtask of an operator wrote keyed state."""
+    return any(subtask.key_groups for subtask in operator.subtasks)
+
+
+def bytes_of(operator: Operator) -> int:
+    """Return how many bytes the subtasks of an operator wrote."""
+    return sum(subtask.bytes for subtask in operator.subtasks)
+
+
+def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:
+    """Return the operators with the most bytes, at most so many, in their order."""
+    of_bytes = nlargest(most, range(len(operators)), key=lambda i: bytes_of(operators[i]))
+    return [operators[index] for index in sorted(of_bytes)]
+
+
+def operators_section(savepoint: Savepoint, most: int) -> Section:
+    """Return the table of the operators, at most so many, the heaviest."""
+    shown = heaviest(savepoint.operators, most)
+    rows = [_row(operator) for operator in shown]
+    caption = f"Operators; hot: the heaviest subtask has {HOT} times the mean and more"
+    if len(shown) < len(savepoint.operators):
+        left_out = len(savepoint.operators) - len(shown)
+        caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
+    hot = {i: "hot" for i, row in enumerate(rows) if row[-1] != "-" and float(row[-1]) >= HOT}
+    return Section([], _HEADINGS, rows, (0,), caption, marks=hot)
+
+
+def _about(operator: Operator) -> Iterator[Section]:
+    """Say what `_metadata` does of an operator and its subtasks."""
+    yield Section(operator_lines(operator))
+    mean = bytes_of(operator) / operator.parallelism
+    written = nlargest(_SHOWN, operator.subtasks, key=lambda subtask: subtask.bytes)
+    rows = [
+        (
+            str(subtask.subtask_index),
+            "" if subtask.key_groups is None else str(subtask.key_groups),
+            f"{subtask.bytes:,}",
+            f"{subtask.bytes / mean if mean else 1:.2f}",
+            "yes" if subtask.is_finished else "",
+        )
+        for subtask in written
+    ]
+    hot = {i: "hot" for i, subtask in enumerate(written) if subtask.bytes >= HOT * mean > 0}
+    which = f"The {len(rows):,} of {operator.parallelism:,} subtasks with the most bytes"
+    caption = f"{which}; hot: {HOT} times the mean and more"
+    if rows:
+        yield Section([], _SUBTASK_HEADINGS, rows, (), caption, marks=hot)
+
+
+def operator_lines(operator: Operator) -> list[str]:
+    """Return what an operator is called, and what it was written under."""
+    names = (("uid", operator.uid), ("name", operator.name), ("id", operator.operator_id))
+    return [
+        ", ".join(f"{title} {short(name, _LABEL)}" for title, name in names if name),
+        f"parallelism {operator.parallelism:,}, max parallelism {operator.max_parallelism:,}, "
+        f"{bytes_of(operator):,} bytes",
+    ]
+
+
+def states_section(states: Sequence[StateDescriptor]) -> Section:
+    """Return the table of keyed states with their types."""
+    rows = [
+        (
+            short(state.name, _LABEL),
+            "timers" if state.value_serializer is None else state.kind,
+            *(
+                ""
+                if serializer in (None, VOID_NAMESPACE)
+                else short(exact_type(serializer), _LABEL)
+                for serializer in (
+                    state.key_serializer,
+                    state.namespace_serializer,
+                    state.user_key_serializer,
+                    state.value_serializer,
+                )
+            ),
+            "yes" if state.has_ttl else "",
+        )
+        for state in states
+    ]
+    left = range(len(_STATE_HEADINGS))
+    return Section([], _STATE_HEADINGS, rows, left, "Keyed states")
 
 
 def read_savepoint(
@@ -831,12 +939,11 @@ def _row(operator: Operator) -> tuple[str, ...]:
     if tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # of a file that is gone, which the rest does without
             in_use, imbalance = _key_group_cells(operator, tasks)
-    size = sum(subtask.bytes for subtask in operator.subtasks)
     return (
         short(operator.label, _LABEL),
         str(operator.parallelism),
         str(operator.max_parallelism),
-        f"{size:,}",
+        f"{bytes_of(operator):,}",
         in_use,
         imbalance,
     )

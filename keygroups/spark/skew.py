@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms
-from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.load import HOT, KeyGroupLoad
-from keygroups.reports import HotKey, SkewReport
-from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
+from keygroups.errors import UnsupportedKeyTypeError
+from keygroups.load import KeyGroupLoad
+from keygroups.reports import SkewReport
+from keygroups.reports._skew import (
+    MOST_TOP_KEYS,
+    CountedKey,
+    SkewCounts,
+    check_null_keys,
+    skew_report_of,
+)
 from keygroups.spark import functions as KF
 from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.backend import PORTABLE
@@ -28,8 +34,6 @@ from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, U
 
 __all__ = ["skew_report"]
 __dir__ = __all__.copy
-
-_MOST_TOP_KEYS = 1000
 
 
 def skew_report(
@@ -86,7 +90,7 @@ def skew_report(
     'not hot'
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    top = check_int("top", top, 1, _MOST_TOP_KEYS)
+    top = check_int("top", top, 1, MOST_TOP_KEYS)
     if batch_size is not None:
         batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
     if subtask is not None:
@@ -104,19 +108,9 @@ def skew_report(
         df = df.where(key_group.isNotNull())
     counted = _measure(df, key_group, same, max_parallelism, batch_size)
     null_keys += counted.null_keys
-    if null_keys and not drop:
-        raise InvalidValueError(
-            f"key is null in {null_keys} rows, on which Flink fails: filter them out first, or "
-            "pass nulls='drop'"
-        )
-    load, distinct_keys, sent = counted.load, counted.distinct_keys, counted.sent
-    rows = subtask_rows(load, distinct_keys, sent, parallelism)
-    hot = [row.records > 0 and row.times_mean >= HOT for row in rows]
-    wanted = [
-        is_hot or (row.subtask == subtask and row.records > 0) for is_hot, row in zip(hot, rows)
-    ]
-    top_keys: dict[int, list[HotKey]] = {}
-    if any(wanted):
+    check_null_keys(null_keys, drop)
+
+    def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
         per_key = df.select(key_group, same).groupBy("key_group", "key")
         per_key_records = per_key.agg(F.count(F.lit(1)).alias("records"))
         heaviest = _top_keys(per_key_records, wanted, max_parallelism, top)
@@ -125,41 +119,15 @@ def skew_report(
         for index, group, records, value in shown.collect():
             if isinstance(key, (list, tuple)) and len(key) > 1:
                 value = tuple(value)
-            share = records / rows[index].records
-            top_keys.setdefault(index, []).append(HotKey(value, group, records, share))
-    of_hot = {index: keys for index, keys in top_keys.items() if hot[index]}
-    diagnosis, remedy, hot_subtasks = diagnose(rows, of_hot, load)
-    detail = None
-    if subtask is not None:
-        its_keys = top_keys.get(subtask, [])
-        detail = subtask_detail(rows, subtask, hot_subtasks, its_keys, load, distinct_keys, top)
-    return SkewReport(
-        key_type,
-        parallelism,
-        batch_size,
-        load,
-        sent,
-        tuple(rows),
-        hot_subtasks,
-        diagnosis,
-        remedy,
-        null_keys,
-        detail,
-    )
+            yield CountedKey(index, group, records, value)
 
-
-class _Counted(NamedTuple):
-    """Of each key group the records, the keys, and the records behind LocalKeyBy if asked for."""
-
-    load: KeyGroupLoad
-    distinct_keys: list[int]
-    sent: KeyGroupLoad | None
-    null_keys: int
+    counts = counted._replace(null_keys=null_keys)
+    return skew_report_of(counts, key_type, parallelism, top, batch_size, subtask, top_keys_of)
 
 
 def _measure(
     df: DataFrame, key_group: Column, key: Column, max_parallelism: int, batch_size: int | None
-) -> _Counted:
+) -> SkewCounts:
     one = F.lit(1)
     if batch_size is None:
         keyed = df.select(key_group, key)
@@ -189,7 +157,7 @@ def _measure(
         else:
             records[group], keys[group], sent[group] = group_records, group_keys, group_sent
     behind = None if batch_size is None else KeyGroupLoad(max_parallelism, sent)
-    return _Counted(KeyGroupLoad(max_parallelism, records), keys, behind, null_keys)
+    return SkewCounts(KeyGroupLoad(max_parallelism, records), keys, behind, null_keys)
 
 
 def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top: int) -> DataFrame:

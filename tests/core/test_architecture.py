@@ -42,7 +42,9 @@ REACH_OF_THE_ADAPTER = {
     },
     "keygroups._serializers.jvm": {"time"},
     "keygroups._serializers.sql": {"rows"},
-    "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
+    "keygroups.reports._skew": {
+        *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "check_null_keys", "skew_report_of"),
+    },
     "keygroups.savepoint._columns.arrow_values": {"values"},
     "keygroups.savepoint._columns.batches": {
         *("TIMES", "TYPED", "Layout", "layout_of", "record_batches", "times_of", "typed_columns"),

@@ -136,7 +136,7 @@ def test_recommend_knows_the_hot_subtask() -> None:
     assert one.imbalance == 10 * 4 / 16
     assert one.reason == "4 subtasks over 8 key groups: 2 each; subtask 2 has 2.50 times the mean"
     shown = load.recommend(4, 4)._repr_html_()
-    for name in ("parallelism", "imbalance", "heaviest_weight", "reason"):
+    for name in ("parallelism", "imbalance", "heaviest subtask", "reason"):
         assert f">{name}</th>" in shown
 
 

@@ -2,55 +2,31 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import sys
-from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
+from html_tables import shown
+from real_savepoints import point
+from sample_savepoints import written_folder
 
 from keygroups import KeyGroupLoad, KeyGroupsError, RescalePlan, trace_key
 from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
+from keygroups.savepoint import (
+    SavepointWriter,
+    change_max_parallelism,
+    operator_reports,
+    read_savepoint,
+)
 
 LOAD = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
 PLAN = RescalePlan(8, 2, 3)  # [0, 3] and [4, 7] become [0, 2], [3, 5] and [6, 7]
+PLAN_OF_10 = RescalePlan(10, 3, 4)
 PIECES = [(0, 0, 0, 2, False), (0, 1, 3, 3, True), (1, 1, 4, 5, False), (1, 2, 6, 7, True)]
-
-
-class Cells(HTMLParser):
-    """Takes HTML apart, and refuses what is not closed."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.rows: list[list[str]] = []
-        self.paragraphs: list[str] = []
-        self.feed(html)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-        elif tag == "p":
-            self.paragraphs.append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-        else:
-            self.paragraphs[-1] += data
-
-
-def shown(value: object) -> Cells:
-    html: str = value._repr_html_()  # type: ignore[attr-defined]  # what IPython asks for
-    return Cells(html)
 
 
 def test_trace() -> None:
@@ -67,7 +43,8 @@ def test_load_is_short_however_many_key_groups() -> None:
     load = KeyGroupLoad(32768, {7: 3, 9: 1.5})
     assert repr(load) == "<KeyGroupLoad: 4.5 in 2 of 32,768 key groups>"
     cells = shown(load)
-    assert cells.paragraphs == ["KeyGroupLoad: 4.5 in 2 of 32,768 key groups", "The heaviest:"]
+    assert cells.paragraphs == ["KeyGroupLoad: 4.5 in 2 of 32,768 key groups"]
+    assert cells.captions == ["The heaviest key groups"]
     assert cells.rows[:3] == [
         ["key group", "weight", "share"],
         ["7", "3", "66.7%"],
@@ -80,8 +57,14 @@ def test_load_is_short_however_many_key_groups() -> None:
 def test_plan() -> None:
     cells = shown(PLAN)
     assert cells.paragraphs == ["8 key groups, parallelism 2 -> 3: 3 move (37.5%), 5 stay"]
-    assert cells.rows[1:] == [list(map(str, piece)) for piece in PIECES]
-    assert len(shown(RescalePlan(32768, 1000, 1024)).rows) == 41
+    assert [line.split() for line in str(PLAN).splitlines()[2:]] == [
+        " ".join(row).split() for row in cells.rows[1:]
+    ]
+    long = shown(RescalePlan(32768, 1000, 1024))
+    assert len(long.rows) == 41
+    pieces = len(list(RescalePlan(32768, 1000, 1024)))
+    assert long.captions[0].endswith(f"; {pieces - 40} pieces in the middle are left out")
+    assert long.rows[-1][0] == "1023"
 
 
 def test_table_of_a_plan_with_a_limit() -> None:
@@ -102,7 +85,9 @@ def test_rescale_report() -> None:
     cells = shown(report)
     assert "weight: 4 of 12 moves (33.3%)" in cells.paragraphs
     assert "hot subtask after: 0 of 3 has 7, 58.3% of the weight" in cells.paragraphs
-    assert [row[:3] for row in cells.rows[-2:]] == [["4", "6", "2.0"], ["3", "7", "1.75"]]
+    assert [row[:3] for row in cells.rows[-2:]] == [["4", "6", "2.00"], ["3", "7", "1.75"]]
+    assert "imbalance: 1.33 before, 1.75 after" in cells.paragraphs
+    assert [row[4] for row in cells.rows[1:5]] == ["7", "1", "1", "3"]
 
 
 def test_recommendations() -> None:
@@ -155,3 +140,138 @@ def test_job() -> None:
         ["0", "90", "90.0%", "1.80", "?", "0-63", "hot"],
         ["1", "10", "10.0%", "0.20", "?", "64-127", ""],
     ]
+
+
+def test_hot_rows_are_marked_by_a_word() -> None:
+    """A tint lets the page shine through, so it reads on a light and on a dark one."""
+    found = shown(KeyGroupLoad(8, [9, 1, 1, 1, 1, 1, 1, 1]).recommend(1, 4))
+    # 16 in all: the heaviest has 16, 12, 11 and 10 at 1 to 4.
+    assert [row[:3] for row in found.rows[1:]] == [
+        ["4", "10", "2.50"],
+        ["3", "11", "2.06"],
+        ["2", "12", "1.50"],
+        ["1", "16", "1.00"],
+    ]
+    assert [row[0] for row in found.marked] == ["4", "3", "2"]
+    assert found.words == ["hot"] * 3
+    assert "hot: 1.5 times the mean and more" in found.captions[0]
+    html = KeyGroupLoad(8, [9, 1, 1, 1, 1, 1, 1, 1]).recommend(1, 4)._repr_html_()
+    assert set(re.findall('color|background:[^;"]*', html)) == {"background:rgba(214,90,49,.2)"}
+
+
+def test_comparison_with_modulo() -> None:
+    """As in the example of Flink's blog, where 14 of 20 keys move by modulo, and 10 otherwise."""
+    compared = shown(PLAN_OF_10.compare_with_modulo(range(20), scramble=lambda code: code))
+    assert compared.paragraphs == ["20 in all, parallelism 3 -> 4"]
+    assert compared.rows[:2] == [
+        ["measure", "hash % parallelism", "10 key groups"],
+        ["change subtask", "14 (70.0%)", "10 (50.0%)"],
+    ]
+
+
+def test_savepoint_and_operators() -> None:
+    """A real one: the rows are those of the text."""
+    found = read_savepoint(point("2.3.0-heap-canonical").path)
+    page = shown(found)
+    lines = str(found).splitlines()
+    assert page.paragraphs == [lines[0], lines[-1]]
+    assert [" ".join(row) for row in page.rows] == [" ".join(line.split()) for line in lines[1:-1]]
+    assert [row[0] for row in page.marked] == ["session", "tumbling", "by-long"]
+    operator = found.operator("session")
+    of_operator = shown(operator)
+    assert of_operator.paragraphs[0].startswith("uid session, name EventTimeSessionWindows, id ")
+    assert of_operator.paragraphs[1] == "parallelism 3, max parallelism 128, 12,467 bytes"
+    by_bytes = sorted(operator.subtasks, key=lambda subtask: -subtask.bytes)
+    assert of_operator.rows[1:4] == [
+        [
+            str(subtask.subtask_index),
+            str(subtask.key_groups),
+            f"{subtask.bytes:,}",
+            f"{subtask.bytes * 3 / 12_467:.2f}",
+            "",
+        ]
+        for subtask in by_bytes
+    ]
+    assert [row[0] for row in of_operator.rows[5:]] == [state.name for state in operator.states]
+    assert shown(found.operators[0]).rows[-1][0] == "state"  # of one without
+
+
+def test_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keygroups.savepoint._savepoint._SHOWN", 2)
+    page = shown(read_savepoint(point("2.3.0-heap-canonical").path))
+    assert [row[0] for row in page.rows] == ["operator", "by-string", "by-tuple"]
+    assert page.captions[0].endswith("; the 2 with the most bytes, 23 others are left out")
+
+
+def test_operator_whose_files_are_gone(tmp_path: Path) -> None:
+    """What `_metadata` says is shown, and why there is no more."""
+    made = tmp_path / "made"
+    shutil.copytree(point("2.3.0-files-canonical").path, made)
+    for file in made.iterdir():
+        if file.name != "_metadata":
+            file.unlink()
+    operator = read_savepoint(made).operator("by-long")
+    page = shown(operator)
+    assert page.paragraphs[0].startswith("uid by-long")
+    assert "its keyed states cannot be read: " in page.paragraphs[-1]
+
+
+def test_report_of_an_operator() -> None:
+    found = read_savepoint(point("2.3.0-heap-canonical").path)
+    [report] = operator_reports(found, ["by-long"], top=2)
+    page = shown(report)
+    heaviest = [row for row in page.rows if len(row) == 4 and row[0].isdigit()][:2]
+    assert [[int(row[0]), row[2]] for row in heaviest] == [
+        [group, f"{report.key_group_bytes.weights[group]:,}"]
+        for group in report.heaviest_key_groups
+    ]
+    keys = [
+        row
+        for row in page.rows
+        if len(row) == 5 and row[0] in [repr(key.key) for key in report.heaviest_keys]
+    ]
+    assert [row[3:] for row in keys] == [
+        [f"{key.entries:,}", f"{key.bytes:,}"] for key in report.heaviest_keys
+    ]
+    assert "parallelism 3 -> 4" in " ".join(page.paragraphs)
+
+
+def test_report_without_keys() -> None:
+    [report] = operator_reports(read_savepoint(point("2.3.0-pojo-canonical").path), ["pojo"])
+    assert report.unknown_keys is not None
+    assert report.unknown_keys in shown(report).paragraphs
+
+
+def test_report_of_a_rewrite(tmp_path: Path) -> None:
+    report = change_max_parallelism(written_folder(), 256, tmp_path / "new")
+    page = shown(report)
+    assert page.paragraphs[0] == f"canonical savepoint: {tmp_path / 'new'}"
+    assert page.paragraphs[1] == str(report).splitlines()[-1]
+    said = str(report)
+    for operator, changed, state, entries, size, subtasks in page.rows[1:]:
+        assert f"{operator}: max parallelism {changed}\n" in said
+        line = f"  {state}: {entries} entries, {size} bytes, in {subtasks} subtasks\n"
+        assert not state or line in said
+    assert len(page.rows) == 2
+
+
+def test_report_of_an_edit(tmp_path: Path) -> None:
+    with SavepointWriter.from_existing_savepoint(written_folder(), tmp_path / "new") as writer:
+        editor = writer.operator("by-int")
+        editor.remove_state("tags")
+        editor.rename_state("count", "number")
+        editor.delete_keys([1, 10**6])
+    report = writer.report()
+    page = shown(report)
+    assert page.rows[:2] == [["operator", "change"], ["by-int", "its state changed"]]
+    states = {row[0]: row for row in page.rows if len(row) == 6}
+    assert states["tags"][1:] == ["removed", "", "", "", ""]
+    assert states["count"][1] == "number"
+    [edited] = [state for state in report.operators[0].states if state.state == "count"]
+    assert states["count"][2:] == [
+        f"{edited.kept:,}",
+        f"{edited.changed:,}",
+        f"{edited.deleted:,}",
+        f"{edited.added:,}",
+    ]
+    assert any("keys deleted: 1, and 1 that had no entries" in text for text in page.paragraphs)

@@ -16,6 +16,7 @@ from keygroups import (
     ParallelismError,
     RescalePlan,
 )
+from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
 
 LOAD = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
@@ -50,7 +51,7 @@ def test_subtasks(pyplot: Any) -> None:
     assert legend(axes) == ["mean 3", "hot: 1.5 times the mean and more"]
     assert axes.get_xlabel() == "subtask, of 4"
     assert axes.get_ylabel() == "weight"
-    assert axes.get_title() == "the heaviest subtask has 6, imbalance 2.00"
+    assert axes.get_title() == "hot subtask 0 of 4 has the most, 6: 2.00 times the mean"
     assert -1 < axes.get_xlim()[0] < axes.get_xlim()[1] < 4
     hot = [bar for bar in axes.patches if bar.get_hatch()]
     assert [bar.get_height() for bar in hot] == [6]
@@ -61,6 +62,7 @@ def test_no_subtask_is_hot(pyplot: Any) -> None:
     axes = KeyGroupLoad(4, [1] * 4).plot(2)
     assert bars(axes) == [2, 2]
     assert legend(axes) == ["mean 2"]
+    assert axes.get_title() == "subtask 0 of 2 has the most, 2: 1.00 times the mean"
     axes = KeyGroupLoad(2, [0, 0]).plot(2)
     assert bars(axes) == [0, 0]
     assert legend(axes) == ["mean 0"]
@@ -70,7 +72,7 @@ def test_no_subtask_is_hot(pyplot: Any) -> None:
 def test_key_groups(pyplot: Any) -> None:
     axes = LOAD.plot_key_groups()
     assert bars(axes) == list(LOAD.weights)
-    assert axes.get_title() == "12 in all"
+    assert axes.get_title() == "key group 0 has the most, 5 of 12"
 
 
 @pytest.mark.extras
@@ -89,6 +91,8 @@ def test_recommendations(pyplot: Any) -> None:
     assert legend(axes) == ["heaviest subtask", "mean subtask"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("parallelism", "weight")
     assert axes.get_ylim()[0] == 0
+    assert axes.get_title() == "parallelism 8 has the lightest heaviest subtask, with 5"
+    assert Recommendations().plot().get_title() == "no parallelism"
 
 
 @pytest.mark.extras
@@ -124,6 +128,54 @@ def test_plan_with_a_load(pyplot: Any) -> None:
     axes: Any = RescaleReport(PLAN, LOAD).plot()
     [image] = axes.images
     assert image.get_array().tolist() == [list(LOAD.weights)]
+
+
+def ticks(axes: Any) -> list[list[str]]:
+    """Return what stands at the ticks of both axes, within the picture."""
+    axes.figure.canvas.draw()
+    return [
+        [tick.get_text() for tick in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)
+    ]
+
+
+@pytest.mark.extras
+def test_ints_stand_at_ints(pyplot: Any) -> None:
+    """There is no subtask 0.5, no key group 2.5, and no half of a record."""
+    few = KeyGroupLoad(2, [1, 2])
+    pictures = [few.plot(2), few.plot_key_groups(), few.recommend(1, 2).plot()]
+    for axes in (*pictures, RescalePlan(2, 1, 2).plot()):
+        for tick in ticks(axes)[0]:
+            int(tick.replace("\u2212", "-"))
+    for axes in pictures:
+        for tick in ticks(axes)[1]:
+            int(tick)
+    assert ticks(KeyGroupLoad(2, [0.25, 0.5]).plot(2))[1][1] != "0"
+    assert "40,000" in ticks(KeyGroupLoad(2, [40_000, 1]).plot(2))[1]
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_lines_and_texts_read_on_any_style(pyplot: Any, style: str) -> None:
+    """They are as far from the background as its own text is."""
+    from matplotlib.colors import to_rgb
+
+    def light(colour: Any) -> float:
+        red, green, blue = to_rgb(colour)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    with pyplot.style.context(style):
+        bars_axes: Any = LOAD.plot(4)
+        steps_axes: Any = LOAD.recommend(1, 8).plot()
+        plan_axes: Any = PLAN.plot()
+        behind = light(bars_axes.get_facecolor())
+        for line in (bars_axes.lines[0], steps_axes.lines[1]):
+            assert abs(light(line.get_color()) - behind) > 0.7
+        for text in plan_axes.texts:
+            box = text.get_bbox_patch().get_facecolor()
+            assert abs(light(text.get_color()) - light(box)) > 0.7
+        hot = [bar for bar in bars_axes.patches if bar.get_hatch()]
+        assert light(hot[0].get_edgecolor()) == pytest.approx(behind)
+        assert abs(light(hot[0].get_facecolor()) - behind) > 0.2
 
 
 @pytest.mark.extras

@@ -289,9 +289,9 @@ def test_every_value(tmp_path: Path) -> None:
 def test_what_tells_of_any_value() -> None:
     check_shown(show(Hostile()))
     check_shown(show([NAME]))
-    html = html_table([NAME], [NAME], [[NAME, Hostile()]])
+    html = html_table([NAME], [NAME, NAME], [[NAME, Hostile()]], caption=NAME, marks={0: NAME})
     check_shown(html)
-    assert unescape(html).count(printable(NAME)) == 4
+    assert unescape(html).count(printable(NAME)) == 7
     with pytest.raises(AssertionError) as caught:
         testing.assert_spread([NAME, NAME, "a"], 128, 4)
     check_shown(str(caught.value))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html.parser import HTMLParser
 from textwrap import wrap
 from typing import Any
 
 import pytest
+from html_tables import Tables, shown
 
 from keygroups import (
     InvalidTypeError,
@@ -330,38 +330,12 @@ def test_null_keys_are_said() -> None:
     assert "null key" not in str(skew(placed([[1], [1]]), 128, 2))
 
 
-class Cells(HTMLParser):
-    """The cells of each row of each table; fails on tags that are not closed in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-        self.open: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1] in ("td", "th"):
-            self.rows[-1][-1] += data
-
-
 def test_html() -> None:
     bad = "<script>alert('&')</script>"
     report = skew({bad: 50} | dict.fromkeys("abcdefgh", 2), 128, 3, STRING, sent=[1] * 128)
     page = report._repr_html_()
     assert "<script" not in page
-    cells = Cells()
-    cells.feed(page)
-    cells.close()
-    assert not cells.open
+    cells = Tables(page)
     assert cells.rows[0][:3] == ["subtask", "records", "share"]
     assert [row[:2] for row in cells.rows[1:4]] == [
         [str(row.subtask), str(row.records)] for row in report.subtasks
@@ -372,8 +346,7 @@ def test_html() -> None:
 
 def test_html_has_a_heading_for_each_column() -> None:
     for sent, columns in ((None, 6), ([1] * 128, 7)):
-        cells = Cells()
-        cells.feed(skew(placed([[1], [1]]), 128, 2, sent=sent)._repr_html_())
+        cells = shown(skew(placed([[1], [1]]), 128, 2, sent=sent))
         assert [len(row) for row in cells.rows] == [columns] * 3
 
 

@@ -65,6 +65,7 @@ from keygroups.savepoint import (
     change_max_parallelism,
     convert_to_canonical,
     describe_sql_state,
+    html_report,
     operator_reports,
     read_savepoint,
     relocate,
@@ -595,6 +596,9 @@ REGISTRY: dict[str, Registered] = {
     "savepoint.operator_reports": Registered(
         lambda n: list(map(str, operator_reports(read_savepoint(savepoint_folder(n)), top=n)))
     ),
+    "savepoint.html_report": Registered(
+        lambda n: html_report(read_savepoint(savepoint_folder(n)), top=n)
+    ),
     "savepoint.change_max_parallelism": Registered(
         lambda n: str(change_max_parallelism(written_folder(n), 256, NewPath())),
         arguments={"savepoint": [written_folder()]},
@@ -966,5 +970,21 @@ else:
             },
         ),
         "key_group_load": Registered(lambda n: arrays.key_group_load(np.arange(n), 128)),
+        "skew_report": Registered(
+            lambda n: arrays.skew_report(np.arange(n), None, 128, 4),
+            more={
+                "of batches": lambda n: arrays.skew_report(
+                    np.arange(n) % 7, None, 8, 4, None, 1, 5
+                )
+            },
+            arguments={
+                "df": [{"a": _numbers, "b": _numbers}],
+                "key": ["a", ["a", "b"]],
+                "nulls": ["raise", "drop"],
+                "weight": [None],
+                "subtask": [None, 1],
+            },
+        ),
     }.items():
-        REGISTRY[f"arrays.{_name}"] = replace(_registered, arguments=_OF_ARRAYS)
+        _arguments = _OF_ARRAYS | dict(_registered.arguments)
+        REGISTRY[f"arrays.{_name}"] = replace(_registered, arguments=_arguments)

@@ -11,7 +11,7 @@ from hypothesis import given
 from numpy.typing import NDArray
 from typing_extensions import assert_type
 
-from keygroups import arrays, errors, job, load, savepoint, state_keys, testing, types
+from keygroups import arrays, errors, job, load, reports, savepoint, state_keys, testing, types
 
 
 def what_a_savepoint_has(path: str) -> None:
@@ -58,6 +58,7 @@ def what_a_savepoint_has(path: str) -> None:
             assert_type((difference.kind, difference.here.key_group), tuple[str, int])
     report: savepoint.OperatorReport = next(savepoint.operator_reports(found))
     assert_type(report.rescale.moved_weight_share, float)
+    assert_type(savepoint.html_report(found, ["by-user"], top=3), str)
     sql: savepoint.SqlOperatorDescription = savepoint.describe_sql_state(operator, "a plan")
     about: savepoint.SqlStateDescription = sql.states[0]
     assert_type((sql.kinds, about.value_columns), tuple[tuple[str, ...], tuple[str, ...] | None])
@@ -229,6 +230,8 @@ def whole_arrays() -> None:
     assert_type(arrays.assign_to_key_group(ids, 128), NDArray[np.int32])
     assert_type(arrays.assign_key_to_parallel_operator(ids, 128, 24), NDArray[np.int32])
     assert_type(arrays.key_group_load(ids, 128), load.KeyGroupLoad)
+    report = arrays.skew_report({"id": ids}, "id", 128, 24, weight="id")
+    assert_type(report, reports.SkewReport)
     masked = arrays.assign_to_key_group([ids, ids], 128, nulls="mask")
     print(masked.mask, masked.filled(-1))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keygroups._show.tables import Section, html_sections
 from keygroups.errors import printable
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
@@ -46,22 +47,44 @@ class EditedOperator:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        old = printable(str(self.old_operator))
-        if self.operator is None:
-            yield f"{old}: removed"
-            return
-        what = "its state changed" if self.states else "copied as it is"
-        if self.old_operator is None:
-            what = "new"
-        elif self.is_added:
-            what += f", from {printable(str(self.path))}"
-        if self.old_operator not in (None, self.operator):
-            what += f", renamed from {old}"
-        yield f"{printable(self.operator)}: {what}"
+        yield f"{self._name()}: {self._change()}"
         for state in self.states:
             yield f"  {_state_line(state)}"
         if self.deleted_keys is not None:
             yield from self._deleted_lines(self.deleted_keys)
+
+    def _sections(self) -> Iterator[Section]:
+        """Say the states that were written anew, and the keys that were deleted."""
+        if self.states:
+            rows = [
+                (
+                    state.state,
+                    _new_name(state),
+                    *("" if count is None else f"{count:,}" for count in state[2:]),
+                )
+                for state in self.states
+            ]
+            header = ("state", "becomes", "kept", "changed", "deleted", "added")
+            texts = [f"{self._name()}: {self._change()}"]
+            yield Section(texts, header, rows, (0, 1), f"Entries of the states of {self._name()}")
+        if self.deleted_keys is not None:
+            yield Section([*self._deleted_lines(self.deleted_keys)])
+
+    def _name(self) -> str:
+        return printable(str(self.old_operator if self.operator is None else self.operator))
+
+    def _change(self) -> str:
+        """Say what became of it."""
+        if self.operator is None:
+            return "removed"
+        change = "its state changed" if self.states else "copied as it is"
+        if self.old_operator is None:
+            change = "new"
+        elif self.is_added:
+            change += f", from {printable(str(self.path))}"
+        if self.old_operator not in (None, self.operator):
+            change += f", renamed from {printable(str(self.old_operator))}"
+        return change
 
     def _deleted_lines(self, keys: DeletedKeys) -> Iterator[str]:
         without = len(keys.without_entries)
@@ -73,6 +96,12 @@ class EditedOperator:
         )
         for operator, place in keys.may_be_in:
             yield f"    {printable(operator)}: {printable(place)}"
+
+
+def _new_name(state: EditedState) -> str:
+    if state.new_name is None:
+        return "removed"
+    return "" if state.new_name == state.state else state.new_name
 
 
 def _state_line(state: EditedState) -> str:
@@ -96,3 +125,10 @@ class EditReport:
 
     def __str__(self) -> str:
         return "\n".join([f"savepoint: {printable(self.path)}", *map(str, self.operators)])
+
+    def _repr_html_(self) -> str:
+        rows = [(operator._name(), operator._change()) for operator in self.operators]
+        header, texts = ("operator", "change"), [f"savepoint: {self.path}"]
+        operators = Section(texts, header, rows, (0, 1), "The operators")
+        more = (section for operator in self.operators for section in operator._sections())
+        return html_sections([operators, *more])

@@ -1,0 +1,221 @@
+"""Pictures in a page: inline SVG, which needs neither Matplotlib nor a script.
+
+The colours are those of `keygroups._show.page`; what is hot is hatched, and said in words too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, repeat
+from typing import NamedTuple
+
+from keygroups._show.tables import html_text
+
+_WIDTH, _HEIGHT = 720, 220
+_LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 18, 40  # room around a plot
+_MOST_BARS = 128
+_NAMED = 10  # hot subtasks in a description
+_LABELLED = 32  # bars that have room for a word
+_TICKS = 5
+_PREFIXES = "", " k", " M", " G", " T", " P", " E"
+
+
+class _Bar(NamedTuple):
+    """The largest of some weights that stand beside one another, and where it is."""
+
+    first: int
+    last: int
+    largest: int
+    weight: float
+
+
+def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> str:
+    """Return a bar for each weight, and the mean, as a figure.
+
+    `bar` names what a weight is of, "subtask" or "key group"; those of at least `hot` times the
+    mean stand out. Where there are too many, a bar is the largest of several.
+    """
+    mean = sum(weights) / len(weights)
+    top = _nice(max(weights))
+    bars = list(_bars(weights))
+    width = _plot_width() / len(bars)
+    drawn = []
+    for index, (first, last, largest, weight) in enumerate(bars):
+        is_hot = _is_hot(weight, mean, hot)
+        times = f"{weight / mean:.2f}" if mean else "1.00"
+        said = f"{bar} {largest}: {weight:,} bytes, {times} times the mean{', hot' * is_hot}"
+        if last > first:
+            said += f"; the largest of {first} to {last}"
+        height = weight / top * _plot_height()
+        x, y = _LEFT + index * width, _TOP + _plot_height() - height
+        drawn.append(
+            f'<rect class="{"hot" if is_hot else "bar"}" x="{x:.2f}" y="{y:.2f}" '
+            f'width="{max(width * 0.86, 0.5):.2f}" height="{height:.2f}">'
+            f"<title>{html_text(said)}</title></rect>"
+        )
+        if is_hot and len(bars) <= _LABELLED:
+            middle = x + width * 0.43
+            drawn.append(f'<text x="{middle:.2f}" y="{y - 4:.2f}" text-anchor="middle">hot</text>')
+    every = bars[0].last - bars[0].first + 1
+    of = f"{bar}, of {len(weights):,}"
+    label = of if every == 1 else f"{of}: the largest of every {every}"
+    places = [
+        (_LEFT + (index + 0.43) * width, f"{bars[index].first:,}")
+        for index in _spread(0, len(bars) - 1)
+    ]
+    title = f"Bytes by {bar}"
+    said = f"The heaviest {bar} has {max(weights):,} bytes, the mean {mean:,.6g}. " + _hot_said(
+        weights, bar, mean, hot
+    )
+    return _figure(title, said, label, places, top, [*drawn, _mean_line(mean, top)])
+
+
+def steps_svg(parallelisms: range, heaviest: Sequence[float], total: float, now: int) -> str:
+    """Return the heaviest subtask's weight against the parallelism, and the mean, as a figure."""
+    top = _nice(max(heaviest))
+    width = _plot_width() / max(len(parallelisms), 1)
+
+    def x(index: float) -> float:
+        return _LEFT + index * width
+
+    def y(weight: float) -> float:
+        return _TOP + _plot_height() * (1 - weight / top)
+
+    steps = " ".join(
+        f"L{x(index):.1f},{y(weight):.1f} L{x(index + 1):.1f},{y(weight):.1f}"
+        for index, weight in enumerate(heaviest)
+    )
+    means = " ".join(
+        f"L{x(index + 0.5):.1f},{y(min(total / parallelism, top)):.1f}"
+        for index, parallelism in enumerate(parallelisms)
+    )
+    middle, height = x(parallelisms.index(now) + 0.5), y(heaviest[parallelisms.index(now)])
+    side = "end" if middle > _WIDTH / 2 else "start"
+    drawn = [
+        f'<path class="heaviest" d="M{steps[1:]}"/>',
+        f'<path class="mean" d="M{means[1:]}"/>',
+        f'<circle class="now" cx="{middle:.1f}" cy="{height:.1f}" r="5"/>',
+        f'<text x="{middle:.1f}" y="{height - 8:.1f}" text-anchor="{side}">now: {now:,}</text>',
+    ]
+    places = [
+        (x(index + 0.5), f"{parallelisms[index]:,}") for index in _spread(0, len(parallelisms) - 1)
+    ]
+    said = (
+        f"At parallelism {now:,}, the one of the savepoint, the heaviest subtask has "
+        f"{heaviest[parallelisms.index(now)]:,} bytes; from {parallelisms[0]:,} to "
+        f"{parallelisms[-1]:,} it has {min(heaviest):,} at least. Solid: the heaviest subtask; "
+        "dashed: the mean."
+    )
+    return _figure("Bytes of the heaviest subtask", said, "parallelism", places, top, drawn)
+
+
+def _figure(
+    title: str,
+    said: str,
+    label: str,
+    places: Sequence[tuple[float, str]],
+    top: float,
+    drawn: Sequence[str],
+) -> str:
+    """Return a plot with its axes; `places` are the labels on the lower one."""
+    bottom = _TOP + _plot_height()
+    axes = [f'<path class="axis" d="M{_LEFT},{_TOP}V{bottom}H{_WIDTH - _RIGHT}"/>']
+    for tick in _ticks(top):
+        y = bottom - tick / top * _plot_height()
+        axes.append(f'<path class="grid" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>')
+        axes.append(
+            f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_tick(tick)}</text>'
+        )
+    axes += [
+        f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{place}</text>'
+        for x, place in places
+    ]
+    middle = _LEFT + _plot_width() / 2
+    axes.append(
+        f'<text x="{middle:.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{html_text(label)}</text>'
+    )
+    return (
+        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">'
+        f"<title>{html_text(title)}</title><desc>{html_text(said)}</desc>"
+        f"{''.join([*axes, *drawn])}</svg><figcaption>{html_text(said)}</figcaption></figure>"
+    )
+
+
+def _bars(weights: Sequence[float]) -> Iterator[_Bar]:
+    every = -(-len(weights) // _MOST_BARS)
+    for first in range(0, len(weights), every):
+        some = weights[first : first + every]
+        weight = max(some)
+        yield _Bar(first, first + len(some) - 1, first + some.index(weight), weight)
+
+
+def _is_hot(weight: float, mean: float, hot: float | None) -> bool:
+    return hot is not None and weight >= hot * mean > 0
+
+
+def _hot_said(weights: Sequence[float], bar: str, mean: float, hot: float | None) -> str:
+    """Say which are hot."""
+    if hot is None:
+        return "The dashed line is the mean."
+    named = [f"{i}" for i, weight in enumerate(weights) if _is_hot(weight, mean, hot)]
+    if not named:
+        return f"No {bar} is hot, which is {hot} times the mean and more."
+    more = f" and {len(named) - _NAMED:,} more" if len(named) > _NAMED else ""
+    plural = "s" * (len(named) > 1)
+    return (
+        f"Hatched, hot with {hot} times the mean and more: {bar}{plural} "
+        f"{', '.join(named[:_NAMED])}{more}. The dashed line is the mean."
+    )
+
+
+def _mean_line(mean: float, top: float) -> str:
+    y = _TOP + _plot_height() * (1 - mean / top)
+    return f'<path class="mean" d="M{_LEFT},{y:.1f}H{_WIDTH - _RIGHT}"/>'
+
+
+def _plot_width() -> float:
+    return _WIDTH - _LEFT - _RIGHT
+
+
+def _plot_height() -> float:
+    return _HEIGHT - _TOP - _BOTTOM
+
+
+def _nice(weight: float) -> float:
+    """Return the end of an axis: at least a weight, and a whole number of ticks."""
+    step = _step(weight)
+    return max(-(-weight // step), 1) * step
+
+
+def _step(weight: float) -> float:
+    """Return the distance of ticks: an int of 1, 2 or 5 and zeros."""
+    step = 1
+    for times in _cycle():
+        if step * _TICKS >= weight:
+            break
+        step = step * times // 2
+    return step
+
+
+def _cycle() -> Iterator[int]:
+    """Yield by what half of 1, 2, 5, 10, 20 ... is multiplied for the next one."""
+    while True:
+        yield from (4, 5, 4)
+
+
+def _ticks(top: float) -> Iterator[float]:
+    step = _step(top)
+    return accumulate(repeat(step, int(top // step)), initial=0.0)
+
+
+def _tick(weight: float) -> str:
+    prefix = 0
+    while weight >= 1_000 and weight % 100 == 0 and prefix < len(_PREFIXES) - 1:
+        weight, prefix = weight / 1_000, prefix + 1
+    return f"{weight:,.6g}{_PREFIXES[prefix]}"
+
+
+def _spread(first: int, last: int) -> list[int]:
+    """Return some ints from the first to the last, as far apart as ticks are."""
+    step = int(_step(last - first))
+    return [*range(first, last + 1, step)]

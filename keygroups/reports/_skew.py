@@ -1,0 +1,86 @@
+"""From counted records to the report of their skew, whatever has counted them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from keygroups.errors import InvalidValueError
+from keygroups.load import HOT, KeyGroupLoad
+from keygroups.reports import HotKey, SkewReport
+from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
+from keygroups.types import KeyType
+
+MOST_TOP_KEYS = 1000
+
+
+class SkewCounts(NamedTuple):
+    """Of each key group the records, the keys, and the records behind LocalKeyBy if asked for."""
+
+    load: KeyGroupLoad
+    distinct_keys: list[int]
+    sent: KeyGroupLoad | None
+    null_keys: int
+
+
+class CountedKey(NamedTuple):
+    """A key and the records it has."""
+
+    subtask: int
+    key_group: int
+    records: int
+    key: Any
+
+
+def check_null_keys(null_keys: int, drop: bool) -> None:
+    """Refuse null keys, unless they are dropped."""
+    if null_keys and not drop:
+        raise InvalidValueError(
+            f"key is null in {null_keys} rows, on which Flink fails: filter them out first, or "
+            "pass nulls='drop'"
+        )
+
+
+def skew_report_of(
+    counts: SkewCounts,
+    key_type: KeyType,
+    parallelism: int,
+    top: int,
+    batch_size: int | None,
+    subtask: int | None,
+    top_keys_of: Callable[[list[bool]], Iterable[CountedKey]],
+) -> SkewReport:
+    """Return the report; the arguments are those of `skew_report`.
+
+    `top_keys_of` is called if a subtask is hot or asked for, with whether each is. It gives the
+    at most `top` keys of each such subtask that have the most records, the first on top.
+    """
+    load, distinct_keys = counts.load, counts.distinct_keys
+    rows = subtask_rows(load, distinct_keys, counts.sent, parallelism)
+    hot = [row.records > 0 and row.times_mean >= HOT for row in rows]
+    wanted = [
+        is_hot or (row.subtask == subtask and row.records > 0) for is_hot, row in zip(hot, rows)
+    ]
+    top_keys: dict[int, list[HotKey]] = {}
+    for index, key_group, records, key in top_keys_of(wanted) if any(wanted) else ():
+        share = records / rows[index].records
+        top_keys.setdefault(index, []).append(HotKey(key, key_group, records, share))
+    of_hot = {index: keys for index, keys in top_keys.items() if hot[index]}
+    diagnosis, remedy, hot_subtasks = diagnose(rows, of_hot, load)
+    detail = None
+    if subtask is not None:
+        its_keys = top_keys.get(subtask, [])
+        detail = subtask_detail(rows, subtask, hot_subtasks, its_keys, load, distinct_keys, top)
+    return SkewReport(
+        key_type,
+        parallelism,
+        batch_size,
+        load,
+        counts.sent,
+        tuple(rows),
+        hot_subtasks,
+        diagnosis,
+        remedy,
+        counts.null_keys,
+        detail,
+    )

@@ -1,0 +1,133 @@
+"""What a savepoint holds and where it is heavy, as a page for a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keygroups._checks import check_class
+from keygroups._show.page import heading, page, wide
+from keygroups._show.svg import bars_svg, steps_svg
+from keygroups._show.tables import Section, html_sections
+from keygroups.load import HOT, heaviest_weights
+from keygroups.rescale import RescalePlan
+from keygroups.savepoint._report import (
+    OperatorReport,
+    key_groups_section,
+    keys_section,
+    operator_reports,
+)
+from keygroups.savepoint._savepoint import (
+    Savepoint,
+    has_keyed_state,
+    headline,
+    heaviest,
+    operator_lines,
+    operators_section,
+    restore_advices,
+    states_section,
+)
+
+_LISTED = 200  # operators in the table
+_DETAILED = 20  # operators with a section of their own, unless they are asked for
+_FARTHEST = 500  # parallelisms that are looked at on either side
+_ROWS = 24  # parallelisms in a table
+
+
+def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, top: int = 5) -> str:
+    """Return a page of HTML: the operators, where their state is heavy, other parallelisms.
+
+    `operators` are uids, names or ids of those with a section of their own, None the 20 with the
+    most bytes of those with keyed state; of more the page says how many. `top` is how many key
+    groups and keys are named, at least 1. Each parallelism from half to twice the operator's, at
+    most 500 away, is drawn.
+
+    The page is whole by itself, loads nothing and has no script; whatever is from the savepoint
+    is escaped. It is for a file, or a notebook's HTML. What is raised is that of
+    `operator_reports`.
+
+    >>> from tempfile import mkdtemp
+    >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+    >>> from keygroups.types import LONG, STRING
+    >>> folder = mkdtemp() + "/savepoint"
+    >>> with SavepointWriter(folder) as writer:
+    ...     counts = [ValueStateDescriptor("count", LONG)]
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
+    ...     by_user.write("count", "<ann>", 7)
+    >>> page = html_report(read_savepoint(folder))
+    >>> "&lt;ann&gt;" in page, "<ann>" in page
+    (True, False)
+    """
+    check_class("savepoint", savepoint, Savepoint, "a Savepoint")
+    left_out: list[str] = []
+    if operators is None:
+        keyed = [operator for operator in savepoint.operators if has_keyed_state(operator)]
+        shown = heaviest(keyed, _DETAILED)
+        if len(shown) < len(keyed):
+            left_out.append(
+                f"{len(keyed) - len(shown):,} more operators with keyed state have no section: "
+                f"the {_DETAILED} with the most bytes have. Name others to see them."
+            )
+        operators = [operator.operator_id for operator in shown]
+    reports = operator_reports(savepoint, operators, None, top)
+    contents = [
+        html_sections([Section([headline(savepoint), *restore_advices(savepoint), *left_out])]),
+        heading(2, "Operators"),
+        wide(html_sections([operators_section(savepoint, _LISTED)])),
+    ]
+    for report in reports:
+        contents += _operator(report)
+    return page(f"State of {savepoint.path}", contents)
+
+
+def _operator(report: OperatorReport) -> Iterator[str]:
+    """Yield the section of an operator."""
+    operator, load = report.operator, report.key_group_bytes
+    yield heading(2, f"Operator {operator.label}")
+    yield html_sections([Section(operator_lines(operator))])
+    yield heading(3, "Keyed states")
+    yield wide(html_sections([states_section(operator.states)]))
+    yield heading(3, "Bytes by key group")
+    yield bars_svg(load.weights, "key group")
+    yield wide(html_sections([key_groups_section(report)]))
+    yield heading(3, "Bytes by subtask")
+    yield bars_svg(load.per_subtask(operator.parallelism), "subtask", HOT)
+    yield heading(3, "Heaviest keys")
+    yield wide(html_sections([keys_section(report)]))
+    yield from _parallelisms(report)
+
+
+def _parallelisms(report: OperatorReport) -> Iterator[str]:
+    """Yield what each parallelism from half to twice would do."""
+    load, now = report.key_group_bytes, report.operator.parallelism
+    groups = load.max_parallelism
+    low = max((now + 1) // 2, now - _FARTHEST)
+    high = min(2 * now, now + _FARTHEST, groups)
+    weights = heaviest_weights(load, low, high)
+    yield heading(3, f"Parallelisms from {low:,} to {high:,}")
+    yield steps_svg(range(low, high + 1), weights, load.total, now)
+    shown = list(range(low, high + 1))
+    caption = "What each parallelism would do"
+    if len(shown) > _ROWS:
+        better = [ranked.parallelism for ranked in load.recommend(low, high)[: _ROWS - 1]]
+        shown = sorted({now, *better})
+        caption = (
+            "Parallelisms with a lighter heaviest subtask than any lower one, and the present"
+        )
+    rows, marks = [], {}
+    for index, parallelism in enumerate(shown):
+        imbalance = load.imbalance(parallelism)
+        moved = RescalePlan(groups, now, parallelism).moved_weight(load) / (load.total or 1)
+        rows.append(
+            (
+                f"{parallelism}",
+                f"{weights[parallelism - low]:,}",
+                f"{imbalance:.2f}",
+                f"{len(load.idle_subtasks(parallelism)):,}",
+                f"{moved:.1%}",
+            )
+        )
+        words = ["now"] * (parallelism == now) + ["hot"] * (imbalance >= HOT)
+        marks[index] = ", ".join(words)
+    header = ("parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move")
+    caption += f"; hot: the heaviest subtask has {HOT} times the mean and more"
+    yield wide(html_sections([Section([], header, rows, (), caption, marks=marks)]))

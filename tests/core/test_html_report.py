@@ -1,0 +1,464 @@
+"""The page of a savepoint: its numbers, what is escaped, and what it must not have in it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from html_tables import Tables
+from real_savepoints import point
+from wide_savepoints import Shape, write
+
+from keygroups import InvalidTypeError, InvalidValueError, KeyGroupLoad, assign_to_key_group
+from keygroups._show.svg import bars_svg, steps_svg
+from keygroups.cli import main
+from keygroups.load import HOT
+from keygroups.savepoint import (
+    Savepoint,
+    SavepointWriter,
+    ValueStateDescriptor,
+    _html_report,
+    html_report,
+    read_savepoint,
+)
+from keygroups.types import LONG, STRING
+
+ORIGIN = point("2.3.0-heap-canonical")
+BAD = """<script>alert(1)</script>"'</svg></title>&<img src=x onerror=alert(2)>"""
+TAGS = {
+    *("html", "head", "meta", "title", "style", "body", "main", "h1", "h2", "h3", "p", "div"),
+    *("table", "caption", "thead", "tbody", "tr", "th", "td", "strong", "figure", "figcaption"),
+    *("svg", "pattern", "rect", "path", "circle", "text", "desc"),
+}
+ATTRIBUTES = {
+    *("lang", "charset", "content", "http-equiv", "name", "class", "style", "scope", "role", "id"),
+    *("viewbox", "d", "x", "y", "cx", "cy", "r", "width", "height", "text-anchor"),
+    *("aria-hidden", "patternunits", "patterntransform"),
+}
+
+
+def by_key_group(keys: list[str], max_parallelism: int) -> list[str]:
+    return sorted(keys, key=lambda key: assign_to_key_group(key, max_parallelism))
+
+
+def written(folder: Path, operators: int = 1, keys: int = 3) -> Savepoint:
+    """Return a savepoint with names and keys that a page must not take for its own."""
+    states = [ValueStateDescriptor(f"{BAD}state", LONG)]
+    with SavepointWriter(folder) as writer:
+        for index in range(operators):
+            operator = writer.add_operator(f"{BAD}{index}", STRING, states, 128, parallelism=3)
+            for key in by_key_group([f"{BAD}{key}" for key in range(keys * (index + 1))], 128):
+                operator.write(states[0].name, key, 5)
+    savepoint = read_savepoint(folder)
+    for index in range(operators):
+        savepoint.operator(f"{BAD}{index}")  # which then has the uid
+    return savepoint
+
+
+def pictures(html: str) -> list[ElementTree.Element]:
+    """Return the pictures that are figures, which XML has to take too."""
+    return [ElementTree.fromstring(svg) for svg in re.findall("<svg view.*?</svg>", html)]
+
+
+def bars(svg: ElementTree.Element) -> list[str]:
+    return [rect.findtext("title") or "" for rect in svg.iter("rect")]
+
+
+def bytes_of_key_groups(uid: str) -> list[int]:
+    """Return the bytes of each key group, from the offsets that Flink read in `_metadata`."""
+    sizes = [0] * 128
+    operator_id = read_savepoint(ORIGIN.path).operator(uid).operator_id
+    for line in ORIGIN.truth("metadata"):
+        if line["record"] == "managed_keyed" and line["operator"] == operator_id:
+            starts = [offset for offset in line["offsets"] if offset]
+            ends = dict(pairwise([*starts, line["stream"]["size"]]))
+            for key_group, offset in enumerate(line["offsets"], line["start"]):
+                sizes[key_group] += ends[offset] - offset if offset else 0
+    return sizes
+
+
+def heaviest_of(sizes: list[int], parallelism: int) -> int:
+    """Return the bytes of the heaviest subtask, whose key groups are as Flink's formula has it."""
+    return max(
+        sum(size for group, size in enumerate(sizes) if group * parallelism // 128 == subtask)
+        for subtask in range(parallelism)
+    )
+
+
+def test_numbers_of_a_real_savepoint() -> None:
+    """Beside what Flink's own classes read of it."""
+    sizes = bytes_of_key_groups("by-long")
+    assert sum(map(bool, sizes)) == 21
+    html = html_report(read_savepoint(ORIGIN.path), ["by-long"])
+    page = Tables(html)
+    assert (2, "Operator by-long") in page.headings
+    [by_group, by_subtask, steps] = pictures(html)
+    mean = sum(sizes) / 128
+    assert bars(by_group) == [
+        f"key group {group}: {size:,} bytes, {size / mean:.2f} times the mean"
+        for group, size in enumerate(sizes)
+    ]
+    of_subtasks = [sum(sizes[:43]), sum(sizes[43:86]), sum(sizes[86:])]
+    hot = [size * 3 >= HOT * sum(sizes) for size in of_subtasks]
+    assert bars(by_subtask) == [
+        f"subtask {index}: {size:,} bytes, {size * 3 / sum(sizes):.2f} times the mean"
+        + ", hot" * is_hot
+        for index, (size, is_hot) in enumerate(zip(of_subtasks, hot))
+    ]
+    assert sum(hot) == 1
+    assert f"subtask {hot.index(True)}." in (by_subtask.findtext("desc") or "")
+    assert "hot" in [text.text for text in by_subtask.iter("text")]
+    assert [f"{heaviest_of(sizes, 3):,}" in (steps.findtext("desc") or "")] == [True]
+    start = page.rows.index(
+        ["parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move"]
+    )
+    rows = page.rows[start + 1 :]
+    assert [row[:3] for row in rows] == [
+        [f"{p}", f"{heaviest_of(sizes, p):,}", f"{heaviest_of(sizes, p) * p / sum(sizes):.2f}"]
+        for p in range(2, 7)
+    ]
+    moved = sum(size for group, size in enumerate(sizes) if group * 3 // 128 != group * 4 // 128)
+    assert rows[2][4] == f"{moved / sum(sizes):.1%}"
+    assert rows[1][4] == "0.0%"
+
+
+def test_states_with_their_types() -> None:
+    page = Tables(html_report(read_savepoint(ORIGIN.path), ["session"]))
+    assert ["state", "kind", "key", "namespace", "user key", "value", "TTL"] in page.rows
+    assert [
+        "window-contents",
+        "AGGREGATING",
+        "STRING",
+        "TIME_WINDOW",
+        "",
+        "TUPLE(LONG, INT)",
+        "",
+    ] in (page.rows)
+
+
+def test_every_operator_with_keyed_state_has_a_section() -> None:
+    savepoint = read_savepoint(ORIGIN.path)
+    page = Tables(html_report(savepoint))
+    keyed = [
+        operator.label
+        for operator in savepoint.operators
+        if any(subtask.key_groups for subtask in operator.subtasks)
+    ]
+    assert [text for level, text in page.headings if level == 2] == [
+        "Operators",
+        *(f"Operator {label}" for label in keyed),
+    ]
+    table = [row for row in page.rows if len(row) == 6 and row[0] != "operator"]
+    assert [row[0] for row in table[:25]] == [operator.label for operator in savepoint.operators]
+    assert {"session", "tumbling", "by-long"} <= {row[0] for row in page.marked}
+    assert set(page.words) <= {"hot", "now", "now, hot"}
+
+
+def test_a_page_is_a_page(tmp_path: Path) -> None:
+    """One heading on top and no level left out, a language, names for pictures and tables."""
+    html = html_report(written(tmp_path / "made", operators=2))
+    page = Tables(html)
+    levels = [level for level, _ in page.headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(level <= before + 1 for before, level in pairwise(levels))
+    assert html.startswith('<!doctype html>\n<html lang="en">')
+    assert len(pictures(html)) == 6
+    for svg in pictures(html):
+        assert svg.findtext("title")
+        assert svg.findtext("desc")
+        assert svg.get("role") == "img"
+    assert len(page.captions) == html.count("<table>")
+    assert all(page.captions)
+    assert "prefers-color-scheme: dark" in html
+    assert "@media print" in html
+
+
+def test_nothing_from_the_savepoint_is_html(tmp_path: Path) -> None:
+    """Nor is there anything that a browser would run, load or follow."""
+    html = html_report(written(tmp_path / f"a{BAD}".replace("/", "")))
+    page = Tables(html)
+    assert page.tags == TAGS
+    assert {name for name, _ in page.attributes} <= ATTRIBUTES
+    assert any(f"{BAD}state" == row[0] for row in page.rows)
+    assert [repr(f"{BAD}1"), "1"] == next(
+        [row[0], row[3]] for row in page.rows if row[0].endswith("1'")
+    )
+    assert (2, f"Operator {BAD}0") in page.headings
+    policy = dict(re.findall('http-equiv="([^"]*)" content="([^"]*)"', html))
+    assert policy["Content-Security-Policy"].startswith(
+        "default-src 'none'; style-src 'unsafe-inline'"
+    )
+    assert "url(" not in html.replace("url(#hatched)", "")
+    assert html.isascii() or html.encode()
+
+
+def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    savepoint = written(tmp_path / "made", operators=4)
+    monkeypatch.setattr(_html_report, "_LISTED", 3)
+    monkeypatch.setattr(_html_report, "_DETAILED", 2)
+    page = Tables(html_report(savepoint))
+    of_operators = [text for level, text in page.headings if level == 2]
+    assert of_operators == ["Operators", f"Operator {BAD}2", f"Operator {BAD}3"]  # the heaviest
+    assert any(
+        text.startswith("2 more operators with keyed state have no section")
+        for text in page.paragraphs
+    )
+    assert page.captions[0].endswith("; the 3 with the most bytes, 1 others are left out")
+    named = Tables(html_report(savepoint, [f"{BAD}0", f"{BAD}1", f"{BAD}2"]))
+    assert len([text for level, text in named.headings if level == 2]) == 4
+
+
+def test_many_parallelisms(tmp_path: Path) -> None:
+    """Of more than can be read those that are worth it are in the table, and the present one."""
+    with SavepointWriter(tmp_path / "made") as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        operator = writer.add_operator("by-user", STRING, states, 720, parallelism=52)
+        for key in by_key_group([str(key) for key in range(500)], 720):
+            operator.write("count", key, 5)
+    savepoint = read_savepoint(tmp_path / "made")
+    page = Tables(html_report(savepoint))
+    load = savepoint.operator("by-user").key_group_bytes()
+    start = next(i for i, row in enumerate(page.rows) if row[0] == "parallelism")
+    shown = [int(row[0]) for row in page.rows[start + 1 :]]
+    better = [ranked.parallelism for ranked in load.recommend(26, 104)]
+    assert shown == sorted({52, *better[:23]})
+    assert (3, "Parallelisms from 26 to 104") in page.headings
+    assert "now" in page.words or "now, hot" in page.words
+
+
+def test_keys_that_cannot_be_told() -> None:
+    """As in the text, the page says why there are none."""
+    pojo = read_savepoint(point("2.3.0-pojo-canonical").path)
+    assert "<h3>Heaviest keys</h3>" in html_report(pojo)
+
+
+def test_no_keyed_state(tmp_path: Path) -> None:
+    with SavepointWriter(tmp_path / "made") as writer:
+        writer.add_operator("empty", STRING, [ValueStateDescriptor("n", LONG)], 128, 3)
+    page = Tables(html_report(read_savepoint(tmp_path / "made"), ["empty"]))
+    assert (3, "Parallelisms from 2 to 6") in page.headings
+
+
+def test_refusals() -> None:
+    no_savepoint: Any = "savepoint"
+    with pytest.raises(InvalidTypeError, match="savepoint must be a Savepoint"):
+        html_report(no_savepoint)
+    savepoint = read_savepoint(ORIGIN.path)
+    with pytest.raises(InvalidValueError, match="operator must be"):
+        html_report(savepoint, ["nobody"])
+    with pytest.raises(InvalidValueError, match="top must be"):
+        html_report(savepoint, top=0)
+
+
+# --- pictures -------------------------------------------------------------------------------
+
+
+def test_many_bars_are_the_largest_of_several() -> None:
+    weights = [1] * 32768
+    weights[5], weights[32767] = 9, 7
+    [svg] = pictures(bars_svg(weights, "key group", HOT))
+    said = bars(svg)
+    assert len(said) == 128
+    assert said[0].startswith(
+        "key group 5: 9 bytes, 9.00 times the mean, hot; the largest of 0 to 255"
+    )
+    assert said[-1].startswith("key group 32767: 7 bytes")
+    assert "hot with 1.5 times the mean and more: key groups 5, 32767." in (
+        svg.findtext("desc") or ""
+    )
+    assert [text.text for text in svg.iter("text")][-1] == (
+        "key group, of 32,768: the largest of every 256"
+    )
+
+
+def test_ticks_are_ints_and_bars_have_their_heights() -> None:
+    [svg] = pictures(bars_svg([3, 0, 1], "subtask", HOT))
+    texts = [text.text for text in svg.iter("text")]
+    assert texts[:4] == ["0", "1", "2", "3"]
+    assert texts[4:7] == ["0", "1", "2"]
+    heights = [float(rect.get("height", 0)) for rect in svg.iter("rect")]
+    assert heights == [162, 0, 54]
+    [large] = pictures(bars_svg([4_200_000], "subtask"))
+    assert [text.text for text in large.iter("text")][:6] == [
+        "0",
+        "1 M",
+        "2 M",
+        "3 M",
+        "4 M",
+        "5 M",
+    ]
+    [nothing] = pictures(bars_svg([0, 0], "subtask", HOT))
+    assert bars(nothing)[0] == "subtask 0: 0 bytes, 1.00 times the mean"
+    [many] = pictures(bars_svg([1] * 20 + [50] * 20, "subtask", HOT))
+    assert "subtasks 20, 21, 22, 23, 24, 25, 26, 27, 28, 29 and 10 more." in (
+        many.findtext("desc") or ""
+    )
+
+
+def test_steps() -> None:
+    load = KeyGroupLoad(8, [5, 1, 1, 1, 0, 1, 2, 1])
+    weights = [max(load.per_subtask(parallelism)) for parallelism in range(1, 5)]
+    assert weights == [12, 8, 7, 6]
+    [svg] = pictures(steps_svg(range(1, 5), weights, 12, 2))
+    path = next(path.get("d", "") for path in svg.iter("path") if path.get("class") == "heaviest")
+    heights = [float(y) for y in re.findall(r",([\d.]+)", path)]
+    assert heights[::2] == [pytest.approx(180 - 162 * weight / 15, abs=0.1) for weight in weights]
+    [now] = svg.iter("circle")
+    assert float(now.get("cy", 0)) == pytest.approx(180 - 162 * 8 / 15, abs=0.1)
+
+
+# --- the command ----------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["savepoint", *arguments])
+    return status, *capsys.readouterr()
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made, page = str(ORIGIN.path), tmp_path / "report.html"
+    status, said, complaint = run(
+        capsys, made, "--html", str(page), "--operator", "by-long", "--top", "2"
+    )
+    assert (status, complaint) == (0, "")
+    assert said == f"{page}: {page.stat().st_size:,} bytes\n"
+    html = html_report(read_savepoint(made), ["by-long"], 2)
+    assert page.read_text("utf-8") == html
+    assert [*tmp_path.iterdir()] == [page]
+    status, said, complaint = run(capsys, made, "--html", str(page))
+    assert (status, said) == (2, "")
+    assert complaint.endswith(f"html must be of a new file, got {str(page)!r}: it is there\n")
+    assert page.read_text("utf-8") == html
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--html", "{}/a.html", "--json"], 2, "--html goes without --json"),
+        (["--html", "{}/a.html", "--parallelism", "4"], 2, "--html goes without --parallelism"),
+        (
+            ["--html", "{}/a.html", "--set-max-parallelism", "256", "--output", "{}/b"],
+            2,
+            "--html goes without --output",
+        ),
+        (["--html", "{}/a.html", "--relocate", "{}/b"], 2, "--html goes without --relocate"),
+        (["--html", "s3://bucket/a.html"], 2, "html must be the path of a file"),
+        (["--html", ""], 2, "html must be the path of a file"),
+        (["--html", "{}/a\0b"], 2, "html must be the path of a file"),
+        (["--html", "{}"], 2, "html must be of a new file"),
+        (["--html", "{}/no/a.html"], 1, "cannot be written: No such file or directory"),
+        (["--html", "{}/a.html", "--operator", "nobody"], 2, "operator must be"),
+    ],
+)
+def test_refusals_of_the_command(
+    arguments: list[str],
+    status: int,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = [text.replace("{}", str(tmp_path)) for text in arguments]
+    ended, said, complaint = run(capsys, str(ORIGIN.path), *given)
+    assert (ended, said) == (status, "")
+    assert message in complaint
+    assert complaint.count("\n") == 1
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_file_that_comes_between_stays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With links, and on a file system that has none."""
+    page = tmp_path / "a.html"
+
+    def between(*_: object) -> str:
+        page.write_text("mine")
+        return "page"
+
+    def no_links(*_: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("keygroups.savepoint.html_report", between)
+    for _ in range(2):
+        ended, _, complaint = run(capsys, str(ORIGIN.path), "--html", str(page))
+        assert ended == 2
+        assert "it is there" in complaint
+        assert page.read_text() == "mine"
+        assert [*tmp_path.iterdir()] == [page]
+        page.unlink()
+        monkeypatch.setattr("os.link", no_links)
+    monkeypatch.setattr("keygroups.savepoint.html_report", lambda *_: "page")
+    assert run(capsys, str(ORIGIN.path), "--html", str(page))[0] == 0
+    assert page.read_text() == "page"
+    assert [*tmp_path.iterdir()] == [page]
+
+
+def test_a_full_disk_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("keygroups.cli._html.os.link", full)
+    monkeypatch.setattr("pathlib.Path.rename", full)
+    ended, _, complaint = run(capsys, str(ORIGIN.path), "--html", str(tmp_path / "a.html"))
+    assert ended == 1
+    assert "cannot be written: No space left on device" in complaint
+    assert [*tmp_path.iterdir()] == []
+
+
+# --- large ones, and a browser --------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_pages_do_not_grow_with_key_groups_and_operators(tmp_path: Path) -> None:
+    sizes = []
+    for groups in (128, 32768):
+        write(tmp_path / str(groups), Shape("canonical", 20, 3, groups))
+        sizes.append(len(html_report(read_savepoint(tmp_path / str(groups)))))
+    assert sizes[1] < 1.5 * sizes[0]
+    write(tmp_path / "more", Shape("canonical", 500, 3, 128))
+    more = tmp_path / "more"
+    page = Tables(html_report(read_savepoint(more)))
+    assert len([text for level, text in page.headings if level == 2]) == 21
+    assert any(text.startswith("480 more operators with keyed state") for text in page.paragraphs)
+    assert "300 others are left out" in page.captions[0]
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_what_a_browser_makes_of_it(tmp_path: Path) -> None:
+    """It shows what was escaped as text, and finds nothing else in it."""
+    made, page = tmp_path / "made", tmp_path / "report.html"
+    written(made)
+    assert main(["savepoint", str(made), "--html", str(page), "--operator", f"{BAD}0"]) == 0
+    options = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]
+    dom = subprocess.run(
+        [str(CHROMIUM), *options, "--dump-dom", page.as_uri()],
+        capture_output=True,
+        check=True,
+        timeout=120,
+    ).stdout.decode()
+    assert "<script" not in dom
+    assert "<img" not in dom
+    [text] = re.findall("<h2>(Operator .*?)</h2>", dom)
+    assert text == (
+        "Operator &lt;script&gt;alert(1)&lt;/script&gt;\"'&lt;/svg&gt;&lt;/title&gt;&amp;"
+        "&lt;img src=x onerror=alert(2)&gt;0"
+    )
+    assert dom.count('role="img"') == 3
+    assert dom.index("Bytes by key group") < dom.index("Bytes by subtask")

@@ -1,0 +1,78 @@
+"""HTML that is taken apart: what a reader, and one who listens, gets of it."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+
+class Tables(HTMLParser):
+    """Takes HTML apart, and refuses what is not closed in order.
+
+    `rows` has the cells of all tables, without the words that mark some of them, `marked` the
+    rows that do stand out, and `words` why, in the same order.
+    """
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.marked: list[list[str]] = []
+        self.words: list[str] = []
+        self.captions: list[str] = []
+        self.paragraphs: list[str] = []
+        self.headings: list[tuple[int, str]] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_startendtag(tag, attrs)
+        if tag == "meta":  # the one without an end
+            return
+        self.open.append(tag)
+        found = dict(attrs)
+        if tag == "tr":
+            self.rows.append([])
+            if "style" in found:
+                self.marked.append(self.rows[-1])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+            in_head = "thead" in self.open
+            assert found.get("scope") == ("col" if in_head else "row" if tag == "th" else None)
+        elif tag == "strong":
+            self.words.append("")
+        elif tag == "caption":
+            self.captions.append("")
+        elif tag == "p":
+            self.paragraphs.append("")
+        elif tag in ("h1", "h2", "h3"):
+            self.headings.append((int(tag[1]), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        tag = self.open[-1] if self.open else ""
+        if tag in ("td", "th"):
+            self.rows[-1][-1] += data.strip()
+        elif tag == "strong":
+            self.words[-1] += data
+        elif tag == "caption":
+            self.captions[-1] += data
+        elif tag == "p":
+            self.paragraphs[-1] += data
+        elif tag in ("h1", "h2", "h3"):
+            level, text = self.headings[-1]
+            self.headings[-1] = level, text + data
+
+
+def shown(value: object) -> Tables:
+    """Return what a notebook shows of a value, taken apart."""
+    html: str = value._repr_html_()  # type: ignore[attr-defined]  # what IPython asks for
+    return Tables(html)
