@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._savepoint import Operator
@@ -32,7 +30,6 @@ class OperatorRewriter(OperatorFiles):
         self.label = operator.label
         self.old_max_parallelism = old
         self.is_moved = old != groups
-        self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
         self._base = operator._files.base
         header = merged_header(operator)
         key_type = None
@@ -64,11 +61,6 @@ class OperatorRewriter(OperatorFiles):
             raise SavepointError(f"{self._base}: {error}") from None
 
     def _write(self, scratch: Path | None) -> None:
-        groups, parallelism = self.max_parallelism, self.parallelism
-        subtasks = [
-            compute_operator_index_for_key_group(groups, parallelism, key_group)
-            for key_group in range(groups)
-        ]
         tasks = ahead([rewrite.task for rewrite in self.read_tasks])
         entries = (
             entry
@@ -76,10 +68,9 @@ class OperatorRewriter(OperatorFiles):
             for entry in replace(rewrite, task=task).entries()
         )
         if self.is_moved:
-            entries = sorted_entries(entries, groups, self.bytes, scratch)
+            entries = sorted_entries(entries, scratch)
         with closing(entries):
-            for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
-                self.add(self.task(subtask).write(of_subtask))
+            self._write_sorted(entries)
 
 
 class MergedHeader(NamedTuple):
