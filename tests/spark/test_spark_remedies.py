@@ -287,7 +287,7 @@ OF_STATE = [
     ),
     Remedy(
         "spark/_savepoint/columns",
-        "is nothing that a column of Spark holds unchanged: read it with keygroups.savepoint",
+        "is nothing that a column holds unchanged: read it with keygroups.savepoint",
         lambda: in_columns(ZEROS),
         lambda: repr(in_python(ZEROS)),
         "[[(0.0, 1), (-0.0, 2)]]",
@@ -295,7 +295,7 @@ OF_STATE = [
     ),
     Remedy(
         "spark/_savepoint/columns",
-        "has half of a surrogate pair, which no text of Spark holds: read it with",
+        "has half of a surrogate pair, which no text of a column holds: read it with",
         lambda: in_columns(HALF_A_PAIR),
         lambda: in_python(HALF_A_PAIR),
         ["\ud800"],

@@ -84,12 +84,13 @@ from keygroups.savepoint import (
     TtlValue,
     read_savepoint,
 )
+from keygroups.savepoint._columns.batches import layout_of
+from keygroups.savepoint._columns.column_types import COLUMNS, column_of, key_column_of
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._savepoint.batches import layout_of
-from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
+from keygroups.spark._savepoint.spark_types import spark_schema, spark_type_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 from keygroups.types import LONG as LONG_TYPE
 
@@ -308,10 +309,13 @@ def test_values(spark: SparkSession) -> None:
     columns: list[tuple[T.DataType, Sequence[Any], list[Any]]] = []
     for serializer, spark_type, values in VALUES:
         column = column_of(serializer)
-        assert (column.data_type.simpleString() if column else "") == spark_type, serializer
-        if column is not None:
-            converted = column.convert([value for value, _ in values])
-            columns.append((column.data_type, converted, [expected for _, expected in values]))
+        if column is None:
+            assert spark_type == "", serializer
+            continue
+        of = spark_type_of(column.data_type)
+        assert of.simpleString() == spark_type, serializer
+        converted = column.convert([value for value, _ in values])
+        columns.append((of, converted, [expected for _, expected in values]))
     schema = T.StructType(
         [T.StructField(f"c{n}", T.ArrayType(of)) for n, (of, _, _) in enumerate(columns)]
     )
@@ -325,7 +329,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     column = column_of(TupleSerializer(INSTANTS))
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
-    schema = T.StructType([T.StructField("v", column.data_type)])
+    schema = T.StructType([T.StructField("v", spark_type_of(column.data_type))])
     rows = column.convert([(*(instant,) * 5, Row((instant,)))])
     df = spark.createDataFrame([(row,) for row in rows], schema)
     names = ["v.f0", "v.f1", "v.f2", "v.f3", "v.f4", "v.f5.f0"]
@@ -343,7 +347,7 @@ def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
         column = column_of(serializer)
         if type(serializer) in WITHOUT_COLUMN - {AvroSerializer, KryoSerializer} or not column:
             continue
-        check = T._make_type_verifier(column.data_type, nullable=True)
+        check = T._make_type_verifier(spark_type_of(column.data_type), nullable=True)
         for value in case.values:
             try:
                 decoded = serializer.decode(value.data)
@@ -376,7 +380,7 @@ def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
         (
             RowDataSerializer([parse_logical_type("TIMESTAMP(6)")]),
             Row((TimestampData(2**62, 0),)),
-            "is nothing that a column of Spark holds unchanged",
+            "is nothing that a column holds unchanged",
         ),
         (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
         (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
@@ -413,11 +417,12 @@ def test_keys_of_flink_sql_have_no_kind() -> None:
     types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
     column = key_column_of(RowDataSerializer(types))
     assert column is not None
-    assert column.data_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
+    spark_type = spark_type_of(column.data_type)
+    assert spark_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
     key = Row((1, [Row((2,)), None]))
     assert column.convert([key, None]) == [(1, [(2,), None]), None]
     for other in (Row((1, None), "-U"), Row((1, [Row((2,), "+U")]))):
-        with pytest.raises(InvalidValueError, match="is nothing that a column of Spark holds"):
+        with pytest.raises(InvalidValueError, match="is nothing that a column holds"):
             column.convert([key, other])
 
 
@@ -426,10 +431,11 @@ def test_what_only_the_job_can_read_is_bytes() -> None:
     timers = StateDescriptor("timers", "PRIORITY_QUEUE", STRING, kryo, None)
     count = StateDescriptor("count", "VALUE", STRING, VOID_NAMESPACE, LONG)
     layout = layout_of([timers, count])
-    assert layout.schema["key"].dataType == T.StringType()
-    assert layout.schema["namespace"].dataType == T.BinaryType()
+    schema = spark_schema(layout.schema)
+    assert schema["key"].dataType == T.StringType()
+    assert schema["namespace"].dataType == T.BinaryType()
     items = StateDescriptor("items", "LIST", STRING, kryo, kryo)
-    schema = layout_of([items]).schema
+    schema = spark_schema(layout_of([items]).schema)
     assert schema["namespace"].dataType == schema["value"].dataType == T.BinaryType()
 
 

@@ -38,6 +38,7 @@ from keygroups.savepoint import (
     Serializer,
     ValueStateDescriptor,
 )
+from keygroups.savepoint._columns.arrow_values import values
 from keygroups.spark import (
     KeyedState,
     ListState,
@@ -47,7 +48,6 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.row_encoder import RowEncoder
 from keygroups.spark._savepoint.state_columns import StateColumns, column_to_write
 from keygroups.spark.functions import hash_code

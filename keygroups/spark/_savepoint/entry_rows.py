@@ -19,9 +19,11 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Serializer, StateDescriptor
-from keygroups.spark._savepoint.batches import TYPED, layout_of
-from keygroups.spark._savepoint.column_types import is_written
-from keygroups.spark._savepoint.state_columns import named_column, sent
+from keygroups.savepoint._columns.batches import TYPED, layout_of
+from keygroups.savepoint._columns.column_types import is_written
+from keygroups.spark._savepoint.spark_types import spark_type_of
+from keygroups.spark._savepoint.state_columns import sent
+from keygroups.spark.dataframe import named_column
 from keygroups.state_keys import VOID_NAMESPACE
 
 _TIMES = ("last_access", "timestamp")
@@ -110,7 +112,10 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
     sent_columns = []
     for role in (_NEEDED, *TYPED, *_TIMES):
-        types = layout.types[TYPED.index(role)] if role in TYPED else {}
+        types = {}
+        if role in TYPED:
+            of_states = layout.types[TYPED.index(role)]
+            types = {name: spark_type_of(taken) for name, taken in of_states.items()}
         if role not in there:
             if types or role in needed:
                 raise InvalidValueError(
