@@ -31,6 +31,7 @@ Rescaling and state:
 In PySpark, in a shell, in tests:
     spark               columns and DataFrames of PySpark; `spark.functions`
     cli                 the command `keygroups`
+    progress            how far work has come that takes a while
     testing             assertions, and strategies of Hypothesis
     errors              the exceptions, each of them a KeyGroupsError
 """

@@ -10,6 +10,7 @@ from keygroups._checks import show
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
+from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
@@ -90,7 +91,8 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     from keygroups.savepoint import operator_reports, read_savepoint
 
     moved = _moved(options.moved)
-    savepoint = read_savepoint(options.path, moved, allow=options.allow)
+    progress = progress_of(options)
+    savepoint = read_savepoint(options.path, moved, allow=options.allow, progress=progress)
     _check_options(options)
     if options.output is not None:
         if options.clean:

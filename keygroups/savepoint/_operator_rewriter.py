@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keygroups.errors import InvalidValueError, SavepointError
+from keygroups.progress import Meter
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._savepoint import Operator
@@ -30,6 +31,7 @@ class OperatorRewriter(OperatorFiles):
         self.label = operator.label
         self.old_max_parallelism = old
         self.is_moved = old != groups
+        self.bytes = sum(subtask.bytes for subtask in operator.subtasks)
         self._base = operator._files.base
         header = merged_header(operator)
         key_type = None
@@ -50,25 +52,30 @@ class OperatorRewriter(OperatorFiles):
             folder, new.operator_id, header.data, header.states, groups, new.parallelism
         )
 
-    def write(self, scratch: Path | None) -> None:
+    @property
+    def work(self) -> int:
+        """About how many bytes a meter counts: those that are sorted twice."""
+        return self.bytes * (2 if self.is_moved else 1)
+
+    def write(self, scratch: Path | None, meter: Meter | None = None) -> None:
         """Write all of it, on this machine; what is sorted is meanwhile in a folder.
 
         Raises SavepointError where the state is damaged, or the files cannot be written.
         """
         try:
-            self._write(scratch)
+            self._write(scratch, meter)
         except InvalidValueError as error:  # of key groups or keys that are there twice
             raise SavepointError(f"{self._base}: {error}") from None
 
-    def _write(self, scratch: Path | None) -> None:
-        tasks = ahead([rewrite.task for rewrite in self.read_tasks])
+    def _write(self, scratch: Path | None, meter: Meter | None) -> None:
+        tasks = ahead([rewrite.task for rewrite in self.read_tasks], meter=meter)
         entries = (
             entry
             for rewrite, task in zip(self.read_tasks, tasks)
             for entry in replace(rewrite, task=task).entries()
         )
         if self.is_moved:
-            entries = sorted_entries(entries, scratch)
+            entries = sorted_entries(entries, scratch, self.bytes, meter)
         with closing(entries):
             self._write_sorted(entries)
 

@@ -14,6 +14,7 @@ from keygroups._checks import (
 )
 from keygroups.errors import InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter, ProgressCallback
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
@@ -83,6 +84,12 @@ class OperatorWriter(OperatorFiles):
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
         self._closing = ExitStack()
         self._is_broken = False
+        self._meter: Meter | None = None
+
+    def tell(self, progress: ProgressCallback, work: str) -> None:
+        """Tell a function which of the key groups are written, if there is keyed state."""
+        if self.states:
+            self._meter = Meter(progress, work, self.max_parallelism, "key groups")
 
     def key_group(self, key: Any) -> int:
         """Return the key group of a key, by which entries have to be sorted without `sort`."""
@@ -178,6 +185,8 @@ class OperatorWriter(OperatorFiles):
                 )
             with self._unbroken():
                 self._end_key_group()
+                if self._meter is not None:
+                    self._meter.add(entry.key_group - max(self._key_group, 0))
             self._key_group = entry.key_group
         self._entries.append(entry)
 
@@ -203,11 +212,22 @@ class OperatorWriter(OperatorFiles):
         with self._unbroken():
             if self._sorter is not None:
                 with closing(self._sorter.entries()) as entries:
-                    self._write_sorted(entries)
+                    self._write_sorted(self._counted(entries))
                 self._sorter.close()
             self._end_key_group()
             self._end_subtask()
             self._operator_state.close()
+            if self._meter is not None:
+                meter, self._meter = self._meter, None
+                meter.finish()
+
+    def _counted(self, entries: Iterator[EncodedEntry]) -> Iterator[EncodedEntry]:
+        """Yield sorted entries, and count their key groups."""
+        for entry in entries:
+            if self._meter is not None and entry.key_group > self._key_group:
+                self._meter.add(entry.key_group - max(self._key_group, 0))
+                self._key_group = entry.key_group
+            yield entry
 
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""

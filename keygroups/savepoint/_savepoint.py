@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
 from itertools import compress, groupby, pairwise
 from operator import add
@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 from keygroups._checks import check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
+from keygroups._show.progress import checked_progress
 from keygroups._show.tables import text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
@@ -87,11 +89,13 @@ class Operator:
         files: Files,
         context: ReadingContext,
         uid: str | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
         self._coordinator = metadata.coordinator
         self._files = files
         self._context = context
+        self._progress = progress
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
@@ -100,6 +104,9 @@ class Operator:
         self.parallelism = metadata.parallelism
         self.max_parallelism = metadata.max_parallelism
         self.is_fully_finished = metadata.is_fully_finished
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_progress(self)
 
     def __repr__(self) -> str:
         return f"<Operator {printable(self.label)}>"
@@ -142,10 +149,13 @@ class Operator:
         Raises SavepointError.
         """
         weights = [0] * self.max_parallelism
-        for task in ahead(self.tasks(), ReadTask.size_plan):
-            for start, sizes in task.key_group_sizes():
-                end = start + len(sizes)
-                weights[start:end] = map(add, weights[start:end], sizes)
+        tasks = self.tasks()
+        of_entries = [task for task in tasks if not task.has_offsets] if self._progress else []
+        with self._measured("weigh the key groups of", of_entries) as meter:
+            for task in ahead(tasks, ReadTask.size_plan, meter):
+                for start, sizes in task.key_group_sizes():
+                    end = start + len(sizes)
+                    weights[start:end] = map(add, weights[start:end], sizes)
         return KeyGroupLoad(self.max_parallelism, weights)
 
     def entries(
@@ -157,8 +167,20 @@ class Operator:
         Nothing is held but what is being read. Raises InvalidValueError or InvalidTypeError for
         an argument, SavepointError where the state is damaged or takes what is not read here.
         """
-        tasks = self.tasks(states, key_groups)
-        return (entry for task in ahead(tasks) for entry in task.entries())
+        return self._entries(self.tasks(states, key_groups))
+
+    def _entries(self, tasks: Sequence[ReadTask]) -> Iterator[StateEntry]:
+        with self._measured("read", tasks) as meter:
+            for task in ahead(tasks, meter=meter):
+                yield from task.entries()
+
+    def _measured(
+        self, work: str, tasks: Sequence[ReadTask]
+    ) -> AbstractContextManager[Meter | None]:
+        """Return what counts the bytes of tasks that are read."""
+        return measured(
+            self._progress, f"{work} {self.label}", lambda: sum(task.bytes for task in tasks)
+        )
 
     def tasks(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
@@ -196,10 +218,12 @@ class Operator:
         where the bytes do not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
-        return nlargest(top, self._key_sizes(), key=lambda key: key.bytes)
+        tasks = self.tasks()
+        with self._measured("weigh the keys of", tasks) as meter:
+            return nlargest(top, self._key_sizes(tasks, meter), key=lambda key: key.bytes)
 
-    def _key_sizes(self) -> Iterator[KeySize]:
-        for task in ahead(self.tasks()):
+    def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
+        for task in ahead(tasks, meter=meter):
             for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
                 sizes: dict[str, list[Any]] = {}
                 for entry in entries:
@@ -234,7 +258,13 @@ class Operator:
             if handle is not None
         ]
         plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
-        with self._files.ahead(plan) as files:
+        work = f"read the operator state of {self.label}"
+        with (
+            measured(
+                self._progress, work, lambda: sum(handle.stream.size for _, handle, _ in handles)
+            ) as meter,
+            self._files.metered(meter).ahead(plan) as files,
+        ):
             for index, handle, is_raw in handles:
                 yield from read_operator_state(files, handle, index, is_raw, self._context)
 
@@ -329,7 +359,12 @@ class Savepoint:
     `_metadata` says, `files` is what opens the files it names.
     """
 
-    def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        serializers: Mapping[str, type[Serializer]],
+        progress: ProgressCallback | None = None,
+    ) -> None:
         metadata = read_metadata(*files.metadata())
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
@@ -340,8 +375,13 @@ class Savepoint:
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
         self.operators = tuple(
-            Operator(operator, files, context) for operator in metadata.operators
+            Operator(operator, files, context, progress=progress)
+            for operator in metadata.operators
         )
+        self._progress = progress
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_progress(self)
 
     def operator(self, name: str) -> Operator:
         """Return an operator by its uid, its name or its id in hex.
@@ -384,6 +424,7 @@ def read_savepoint(
     *,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
 
@@ -403,6 +444,9 @@ def read_savepoint(
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
 
+    `progress` is a function that is told how far the work on this savepoint has come, as
+    `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
+
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
     for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
@@ -412,7 +456,8 @@ def read_savepoint(
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
-    return Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
+    files = Files(text, prefixes, allowed)
+    return Savepoint(files, checked_serializers(serializers), checked_progress(progress))
 
 
 def savepoint_of(
@@ -420,16 +465,30 @@ def savepoint_of(
     moved: Mapping[str, str] | None = None,
     allow: Collection[str | os.PathLike[str]] = _NONE,
     serializers: Mapping[str, type[Serializer]] | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
-        return read_savepoint(savepoint, moved, allow=allow, serializers=serializers)
-    if moved is not None or allow is not _NONE or serializers is not None:
+        return read_savepoint(
+            savepoint, moved, allow=allow, serializers=serializers, progress=progress
+        )
+    given = {
+        "moved": moved is not None,
+        "allow": allow is not _NONE,
+        "serializers": serializers is not None,
+        "progress": progress is not None,
+    }
+    if any(given.values()):
         raise InvalidValueError(
-            "moved, allow and serializers must be left out for a Savepoint, which read_savepoint "
-            "has read with its own"
+            f"{' and '.join(compress(given, given.values()))} must be left out for a Savepoint, "
+            "which read_savepoint has read with its own"
         )
     return savepoint
+
+
+def _without_progress(whose: Operator | Savepoint) -> dict[str, Any]:
+    """Return the attributes that may be pickled: another process has nobody to tell."""
+    return vars(whose) | {"_progress": None}
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -14,7 +14,9 @@ from keygroups._checks import (
     show,
 )
 from keygroups._serializers.base import Serializer
+from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
@@ -78,6 +80,9 @@ class SavepointWriter(FolderWriter):
     and starts as a new one. That is how state of Flink SQL is written, whose operators have no
     uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
+    `progress` is a function that is told how far it has come, as `keygroups.progress` has it, or
+    True for a bar: for each operator, which of its key groups are written.
+
     A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
     renamed. One that a killed writer left is a LeftoverWarning, which names it.
 
@@ -103,9 +108,11 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         template: Savepoint | str | os.PathLike[str] | None = None,
+        progress: ProgressCallback | bool | None = None,
     ) -> None:
         super().__init__("path", path)
         self._template = None if template is None else savepoint_of(template)
+        self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # of those, by their ids
 
@@ -117,11 +124,13 @@ class SavepointWriter(FolderWriter):
         moved: Mapping[str, str] | None = None,
         allow: Collection[str | os.PathLike[str]] = (),
         serializers: Mapping[str, type[Serializer]] | None = None,
+        progress: ProgressCallback | bool | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
 
-        `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `allow` and
-        `serializers` are those of `read_savepoint`. `path` is as here, and outside of it.
+        `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `allow`,
+        `serializers` and `progress` are those of `read_savepoint`. `path` is as here, and outside
+        of it.
 
         Operators that are not changed are copied as they are, whatever the format of their state;
         files from outside of the savepoint's folder come into the new one. Raises what those
@@ -144,7 +153,8 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        return SavepointEditor(savepoint_of(savepoint, moved, allow, serializers), path)
+        old = savepoint_of(savepoint, moved, allow, serializers, progress)
+        return SavepointEditor(old, path)
 
     def add_operator(
         self,
@@ -338,6 +348,8 @@ class SavepointWriter(FolderWriter):
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
     def _add(self, uid: str, operator: OperatorWriter) -> None:
+        if self._progress is not None:
+            operator.tell(self._progress, f"write {uid}")
         self._operators.append(operator)
         self._uids[operator.operator_id] = uid
 
@@ -401,7 +413,7 @@ class SavepointEditor(SavepointWriter):
     """
 
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
+        super().__init__(path, progress=savepoint._progress)
         check_version(savepoint)
         check_outside("path", savepoint, self._folder)
         self._copied = CopiedOperators(savepoint)
@@ -489,7 +501,9 @@ class SavepointEditor(SavepointWriter):
         for rewriter in rewriters:
             self._rewrite(rewriter)
         version = self._copied.version
-        written = [*self._copied.written(self._folder)]
+        work = f"copy to {self._folder.path}"
+        with measured(self._progress, work, lambda: self._copied.copied_bytes) as meter:
+            written = [*self._copied.written(self._folder, meter)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
         written += [
             write_operator(replace(operator, uid=self._uids[operator.operator_id]), version)
@@ -499,7 +513,7 @@ class SavepointEditor(SavepointWriter):
 
     def _rewrite(self, rewriter: EditingRewriter) -> None:
         """Write the edited keyed state of an operator."""
-        rewriter.write(self._folder.scratch)
+        rewriter.write(self._folder.scratch, self._progress)
 
     def _abandon(self) -> None:
         self._copied.close()

@@ -663,7 +663,7 @@ OF_STATE = [
     ),
     Remedy(
         "savepoint/_savepoint",
-        "moved, allow and serializers must be left out for a Savepoint",
+        "{} must be left out for a Savepoint, ",
         lambda: copied(moved={}),
         copied,
         len(point("2.3.0-heap-canonical").read().operators),

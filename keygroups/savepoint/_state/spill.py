@@ -10,6 +10,7 @@ from heapq import merge
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
+from keygroups.progress import Meter
 from keygroups.savepoint._files.files import file_error
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 
@@ -17,6 +18,7 @@ _HELD = 64 << 20  # bytes of memory in which entries are sorted, about
 _OF_AN_ENTRY = 200  # bytes that Python takes for an entry beside those of its key and value
 _MOST_RUNS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a file that are read or written at once
+_COUNTED = 1 << 12  # entries that are counted at once
 
 _head = struct.Struct("<HHII")
 
@@ -52,7 +54,7 @@ class EntrySorter:
         self._held, self._size = [], 0
 
     def entries(self) -> Generator[EncodedEntry, None, None]:
-        """Yield all entries in their order."""
+        """Yield all entries in their order, once."""
         if self._runs and self._held:  # what is held makes room for what is read of each file
             self.spill()
         self._held.sort()
@@ -61,7 +63,8 @@ class EntrySorter:
                 too_many = len(self._runs) - _MOST_RUNS
                 self._write_run(self._merged(min(too_many + 1, _MOST_RUNS)))
             yield from self._merged(len(self._runs))
-        yield from self._held
+        held, self._held = self._held, []
+        yield from held
 
     def close(self) -> None:
         """Remove the files."""
@@ -94,15 +97,29 @@ class EntrySorter:
 
 
 def sorted_entries(
-    entries: Iterable[EncodedEntry], folder: Path | None
+    entries: Iterable[EncodedEntry],
+    folder: Path | None,
+    size: int = 0,
+    meter: Meter | None = None,
 ) -> Generator[EncodedEntry, None, None]:
-    """Yield entries as an EntrySorter sorts them, which has its files in a folder."""
+    """Yield entries as an EntrySorter sorts them, which has its files in a folder.
+
+    A meter counts `size` as they are yielded.
+    """
     sorter = EntrySorter(folder)
+    total = 0
     try:
         for entry in entries:
+            total += 1
             if sorter.add(entry):
                 sorter.spill()
-        yield from sorter.entries()
+        if meter is None:
+            yield from sorter.entries()
+            return
+        for number, entry in enumerate(sorter.entries(), 1):
+            yield entry
+            if not number % _COUNTED:
+                meter.add(size * _COUNTED // total)
     finally:
         sorter.close()
 

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
+from keygroups.progress import Meter
 from keygroups.savepoint._files.files import Files, Planned
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -152,13 +153,15 @@ class ReadTask:
 
 
 def ahead(
-    tasks: Sequence[ReadTask], plan: Callable[[ReadTask], Iterator[Planned]] = ReadTask.plan
+    tasks: Sequence[ReadTask],
+    plan: Callable[[ReadTask], Iterator[Planned]] = ReadTask.plan,
+    meter: Meter | None = None,
 ) -> Iterator[ReadTask]:
     """Yield tasks of one savepoint, each to be read before the next, and to the end.
 
-    At a URL the bytes that they plan to read are asked for ahead.
+    At a URL the bytes that they plan to read are asked for ahead; a meter counts what is read.
     """
     if tasks:
-        with tasks[0].files.ahead(chain.from_iterable(map(plan, tasks))) as files:
+        with tasks[0].files.metered(meter).ahead(chain.from_iterable(map(plan, tasks))) as files:
             for task in tasks:
                 yield replace(task, files=files)
