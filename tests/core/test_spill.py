@@ -27,6 +27,7 @@ from expected_savepoints import (
 from real_savepoints import point
 
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.progress import Progress
 from keygroups.savepoint import (
     MapStateDescriptor,
     SavepointWriter,
@@ -169,6 +170,29 @@ def test_timers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 operator.write("count", key, 5)
                 operator.write_timer(key, -1, "PROCESSING_TIME")
     assert contents(tmp_path / "sorted") == contents(tmp_path / "unsorted")
+
+
+def test_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Key groups are counted as they are written, after all are there; so are bytes moved."""
+    monkeypatch.setattr("keygroups.progress._INTERVAL", -1)
+    told: list[Progress] = []
+    keys = keys_by_group(128, 0, 5, 90, 127)
+    with SavepointWriter(tmp_path / "new", progress=told.append) as writer:
+        operator = writer.add_operator("uid", STRING, COUNTS, 128, 3, sort=True)
+        for key in reversed(keys):
+            operator.write("count", key, 5)
+        operator.close()
+        assert [one.done for one in told] == [0, 5, 90, 127, 128]
+    assert {one[2:] for one in told} == {(128, "key groups")}
+    monkeypatch.setattr(spill, "_COUNTED", 1)
+    told.clear()
+    change_max_parallelism(
+        read_savepoint(tmp_path / "new", progress=told.append), 64, tmp_path / "b"
+    )
+    done = [one.done for one in told]
+    assert len(done) > 4
+    assert done == sorted(set(done))
+    assert done[-1] == told[0].total
 
 
 def test_no_entry(tmp_path: Path) -> None:
