@@ -150,8 +150,11 @@ class Operator:
         """
         weights = [0] * self.max_parallelism
         tasks = self.tasks()
-        of_entries = [task for task in tasks if not task.has_offsets] if self._progress else []
-        with self._measured("weigh the key groups of", of_entries) as meter:
+        with measured(
+            self._progress,
+            f"weigh the key groups of {self.label}",
+            lambda: sum(task.bytes_to_read for task in tasks if not task.has_offsets),
+        ) as meter:
             for task in ahead(tasks, ReadTask.size_plan, meter):
                 for start, sizes in task.key_group_sizes():
                     end = start + len(sizes)
@@ -179,7 +182,9 @@ class Operator:
     ) -> AbstractContextManager[Meter | None]:
         """Return what counts the bytes of tasks that are read."""
         return measured(
-            self._progress, f"{work} {self.label}", lambda: sum(task.bytes for task in tasks)
+            self._progress,
+            f"{work} {self.label}",
+            lambda: sum(task.bytes_to_read for task in tasks),
         )
 
     def tasks(

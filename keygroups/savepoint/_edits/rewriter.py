@@ -123,7 +123,9 @@ class EditingRewriter(OperatorFiles):
         Raises what `EditTask.run` and `MergeTask.run` raise.
         """
         with measured(
-            progress, f"edit {self.label}", lambda: sum(task.read.bytes for task in self.tasks)
+            progress,
+            f"edit {self.label}",
+            lambda: sum(task.read.bytes_to_read for task in self.tasks),
         ) as meter:
             merges = self.merges([task.metered(meter).run() for task in self.tasks])
         with measured(

@@ -119,6 +119,14 @@ class ReadTask:
         weights = self._weights()
         return sum(weights[key_group] for key_group in self.key_groups)
 
+    @property
+    def bytes_to_read(self) -> int:
+        """The same, with what is read for any key group: headers, the changes of a changelog."""
+        formats = self._formats()
+        return self.bytes + sum(
+            max(0, keyed.bytes - sum(keyed.weights().values())) for keyed in formats
+        )
+
     def _weights(self) -> Counter[int]:
         weights: Counter[int] = Counter()
         for keyed in self._formats():
