@@ -45,7 +45,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
     "keygroups.savepoint._columns.arrow_values": {"values"},
     "keygroups.savepoint._columns.batches": {
-        *("TYPED", "Layout", "layout_of", "record_batches", "typed_columns"),
+        *("TIMES", "TYPED", "Layout", "layout_of", "record_batches", "times_of", "typed_columns"),
     },
     "keygroups.savepoint._columns.column_types": {
         *("column_of", "column_of_key_type", "is_written"),

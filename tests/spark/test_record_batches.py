@@ -23,7 +23,6 @@ pa: Any = pytest.importorskip("pyarrow")
 
 from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
 
-from keygroups.savepoint._columns.arrow_values import arrow_array  # noqa: E402
 from keygroups.savepoint._columns.batches import layout_of, record_batches  # noqa: E402
 from keygroups.spark._savepoint import tasks as tasks_module  # noqa: E402
 from keygroups.spark._savepoint.spark_types import spark_schema  # noqa: E402
@@ -165,15 +164,3 @@ def test_keys_that_filters_name() -> None:
     assert encoded_keys(operator, [["A", None]]) is None
     tuples = point("2.3.0-heap-canonical").read().operator("by-tuple")
     assert encoded_keys(tuples, [["A"]]) is None
-
-
-def test_values_that_do_not_fit() -> None:
-    with pytest.raises(InvalidValueError, match="a value is none of int8: "):
-        arrow_array([300], pa.int8())
-    maps = pa.list_(pa.struct([("m", pa.map_(pa.int64(), pa.string()))]))
-    values = [[({1: "a"},), (None,), ({},), None], None, []]
-    assert arrow_array(values, maps).to_pylist() == [
-        [{"m": [(1, "a")]}, {"m": None}, {"m": []}, None],
-        None,
-        [],
-    ]

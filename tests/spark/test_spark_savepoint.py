@@ -24,52 +24,32 @@ from selections import first_by_default
 from serializer_cases import cases
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.base import REGISTRY, Serializer
-from keygroups._serializers.big_numbers import BigIntSerializer
-from keygroups._serializers.collections import (
-    ListSerializer,
-    MapSerializer,
-    SetSerializer,
-)
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.compounds import (
     TupleSerializer,
 )
 from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.jvm.scala import (
-    OptionSerializer,
-)
 from keygroups._serializers.jvm.time import (
     DateSerializer,
     InstantSerializer,
-    LocalDateSerializer,
-    LocalDateTimeSerializer,
     SqlDateSerializer,
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
 from keygroups._serializers.scalars import (
-    CHAR,
-    DOUBLE,
-    INT,
     LONG,
     STRING,
     VOID_NAMESPACE,
 )
 from keygroups._serializers.sql.rows import (
-    RawValueDataSerializer,
     RowDataSerializer,
 )
 from keygroups._serializers.streaming import (
     TimerSerializer,
 )
 from keygroups._values.java_values import (
-    Instant,
-    LocalDate,
-    LocalDateTime,
     Pojo,
-    Some,
 )
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
@@ -79,13 +59,12 @@ from keygroups.savepoint import (
     Row,
     StateDescriptor,
     StateEntry,
-    TimestampData,
     TimeWindow,
     TtlValue,
     read_savepoint,
 )
 from keygroups.savepoint._columns.batches import layout_of
-from keygroups.savepoint._columns.column_types import COLUMNS, column_of, key_column_of
+from keygroups.savepoint._columns.column_types import column_of
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
@@ -300,11 +279,6 @@ INSTANTS = [
 WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer}
 
 
-def test_every_serializer_has_a_column() -> None:
-    assert {*REGISTRY.values()} - {*COLUMNS} == WITHOUT_COLUMN
-    assert {*COLUMNS} <= {*REGISTRY.values()}
-
-
 def test_values(spark: SparkSession) -> None:
     columns: list[tuple[T.DataType, Sequence[Any], list[Any]]] = []
     for serializer, spark_type, values in VALUES:
@@ -364,66 +338,6 @@ def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
     assert all(any(reason in text for reason in reasons) for text in refused)
     assert len(refused) < counts.total() / 8
     assert counts.keys() >= {case.group for case in cases()} - {"dataview", "ns", "timer"}
-
-
-@pytest.mark.parametrize(
-    ("serializer", "value", "message"),
-    [
-        (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
-        (CHAR, "\udfff", "half of a surrogate pair"),
-        (ListSerializer(STRING), ["\udc00"], "half of a surrogate pair"),
-        (
-            RowDataSerializer([parse_logical_type("DATE")]),
-            Row((2**31 - 1,)),
-            "2147483647 is nothing that",
-        ),
-        (
-            RowDataSerializer([parse_logical_type("TIMESTAMP(6)")]),
-            Row((TimestampData(2**62, 0),)),
-            "is nothing that a column holds unchanged",
-        ),
-        (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
-        (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
-        (PojoSerializer("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
-        (PojoSerializer("a.B", ["id"], [INT]), Pojo("a.C", {"id": 1}), "is nothing that"),
-        (INT, True, "True is nothing that"),
-        (LocalDateSerializer(), LocalDate(10_000, 1, 1), "is nothing that"),
-        (InstantSerializer(), Instant(0, 1), r"Instant\(epoch_second=0, nano=1\) is nothing that"),
-        (DateSerializer(), 2**62, "is nothing that"),
-        (LocalDateTimeSerializer(), LocalDateTime(1, 1, 1, 0, 0, 0, 1), "is nothing that"),
-        (OptionSerializer(STRING), Some(None), r"Some\(value=None\) is nothing that"),
-        (
-            MapSerializer(SetSerializer(INT), INT),
-            {frozenset({1}): 1},
-            r"\{frozenset\(\{1\}\): 1\} is nothing that",
-        ),
-        (
-            TupleSerializer([BigIntSerializer(), KryoSerializer("java.util.List")]),
-            (10**5_000, []),
-            "tuple that cannot be printed is nothing that",
-        ),
-        (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
-    ],
-)
-def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, message: str) -> None:
-    column = column_of(serializer)
-    assert column is not None
-    with pytest.raises(InvalidValueError, match=message):
-        column.convert([None, value])
-
-
-def test_keys_of_flink_sql_have_no_kind() -> None:
-    """Nor have rows in them: all are of kind +I, and another is refused."""
-    types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
-    column = key_column_of(RowDataSerializer(types))
-    assert column is not None
-    spark_type = spark_type_of(column.data_type)
-    assert spark_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
-    key = Row((1, [Row((2,)), None]))
-    assert column.convert([key, None]) == [(1, [(2,), None]), None]
-    for other in (Row((1, None), "-U"), Row((1, [Row((2,), "+U")]))):
-        with pytest.raises(InvalidValueError, match="is nothing that a column holds"):
-            column.convert([key, other])
 
 
 def test_what_only_the_job_can_read_is_bytes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ _SAME = {
     "kind": pa.string(),
 }
 TYPED = ("key", "namespace", "user_key", "value")
-_NUMBERS = ("last_access", "timestamp", "bytes")
+TIMES = ("last_access", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Layout:
     def schema(self) -> pa.Schema:
         """The schema of batches."""
         types: dict[str, pa.DataType] = {**_SAME, **dict(zip(TYPED, map(_joined, self.types)))}
-        types.update(dict.fromkeys(_NUMBERS, pa.int64()), key_bytes=BINARY.data_type)
+        types.update(dict.fromkeys((*TIMES, "bytes"), pa.int64()), key_bytes=BINARY.data_type)
         return pa.schema([*types.items()])
 
 
@@ -62,6 +62,12 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
             for role in range(len(TYPED))
         )
     )
+
+
+def times_of(state: StateDescriptor) -> list[str]:
+    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
+    has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
+    return [*compress(TIMES, has)]
 
 
 def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
@@ -96,7 +102,7 @@ def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn
         if types.get(state.name) != column.data_type:
             raise SavepointError(
                 f"state {state.name!r} has another type in some subtasks: read it with "
-                "keygroups.savepoint"
+                "Operator.entries"
             )
         columns[role] = column
     return columns

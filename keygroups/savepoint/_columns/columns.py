@@ -337,7 +337,7 @@ def _check_classes(values: Sequence[Any], *classes: type) -> None:
 def unfit(value: object) -> InvalidValueError:
     """Build the error for a value that a column would change."""
     return InvalidValueError(
-        f"{show(value)} is nothing that a column holds unchanged: read it with keygroups.savepoint"
+        f"{show(value)} is nothing that a column holds unchanged: read it with Operator.entries"
     )
 
 
@@ -373,7 +373,7 @@ def _check_text(values: Sequence[Any]) -> Sequence[Any]:
         text = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
         raise InvalidValueError(
             f"{show(text)} has half of a surrogate pair, which no text of a column holds: read it "
-            "with keygroups.savepoint"
+            "with Operator.entries"
         ) from None
     return values
 
