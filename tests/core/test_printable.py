@@ -314,7 +314,7 @@ def test_the_command(
         ("savepoint", path),
         ("savepoint", path, *rewrite),
         ("savepoint", path, *edit),
-        ("savepoint", path, "--moved", NAME, NAME),
+        ("savepoint", path, "--moved", f"{NAME}={NAME}"),
         ("savepoint", path, "--relocate", NAME),
         ("savepoint", path, "--operator", "nobody"),
         ("savepoint", path, "--operator", NAME),

@@ -392,6 +392,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],
     "moved": [None, {"/a": "/b"}],
+    "uids": [None, ["by-int"]],
     "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],
     "max_imbalance": [1.5],
     "max_parallelism": [8, 128],
@@ -674,6 +675,12 @@ REGISTRY: dict[str, Registered] = {
     ),
     "SavepointEditor.report": Registered(
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
+    ),
+    **dict.fromkeys(
+        ["SavepointEditor.savepoint", "SavepointWriter.savepoint"],
+        Registered(
+            lambda n: edited(savepoint_folder(1, n), "remove_operator", "by-int").savepoint()
+        ),
     ),
     **dict.fromkeys(
         [

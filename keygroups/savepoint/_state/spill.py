@@ -20,7 +20,7 @@ _MOST_RUNS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a file that are read or written at once
 _COUNTED = 1 << 12  # entries that are counted at once
 
-_head = struct.Struct("<HHII")
+_head = struct.Struct("<HIII")
 
 
 class EntrySorter:
