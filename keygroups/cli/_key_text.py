@@ -80,7 +80,7 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
     if text.startswith(("(", "[", "{")):
         raise AmbiguousKeyTypeError(
             f"key {show(text)} may be text or a compound key: give its type, STRING or such as "
-            "TUPLE(STRING, INT)"
+            "TUPLE(STRING, INT), in a SQL job SQL_ROW('STRING', 'INT')"
         )
     for name in _LIKELY:
         try:

@@ -92,6 +92,7 @@ def skew_report(
     if subtask is not None:
         subtask = check_int("subtask", subtask, 0, parallelism - 1)
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
+    is_inferred = key_type is None
     key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
     tree = key_tree(df, key)
@@ -145,6 +146,7 @@ def skew_report(
         remedy,
         null_keys,
         detail,
+        is_inferred,
     )
 
 

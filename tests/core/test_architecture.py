@@ -47,6 +47,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups._values.java_time": {"nano_of_day"},
     "keygroups.reports._diagnosis": {"diagnose", "subtask_detail", "subtask_rows"},
     "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
+    "keygroups.savepoint._files.files": {"absolute_path"},
     "keygroups.savepoint._operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
     "keygroups.savepoint._savepoint": {"savepoint_of"},
