@@ -17,13 +17,14 @@ from weakref import WeakKeyDictionary
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
-from real_savepoints import point
 
 import keygroups
 from keygroups.errors import PythonWorkerError
+from keygroups.savepoint import read_savepoint
 from keygroups.spark import _workers, read_keyed_state
 from keygroups.spark._workers import ARRAYS, STATE, trouble_of, trouble_of_failure
 
+SAVEPOINT = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
 SETTING = "spark.sql.execution.pyspark.python"  # of a session, over PYSPARK_PYTHON
 OURS = keygroups.__version__
 ALL = ["google.protobuf", "numpy", "pandas", "pyarrow"]
@@ -107,8 +108,7 @@ def unasked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
 
 
 def read(spark: SparkSession) -> list[Any]:
-    path = point("2.3.0-heap-canonical").path
-    counts = read_keyed_state(spark, path, "by-string", "count", key_groups=[97])
+    counts = read_keyed_state(spark, SAVEPOINT, "by-string", "count", key_groups=[97])
     return [row["value"] for row in counts.collect()]
 
 
@@ -125,9 +125,9 @@ def refusal(call: Callable[[], object]) -> str:
 
 @pytest.mark.usefixtures("unasked")
 def test_workers_are_asked_once(spark: SparkSession, collected: list[int]) -> None:
-    assert len(read(spark)) == 1
+    assert read(spark) == [5]
     assert collected == [1, 1]  # the answer, and the entry
-    assert len(read(spark)) == 1
+    assert read(spark) == [5]
     assert collected == [1, 1, 1]
 
 
@@ -137,7 +137,7 @@ def test_a_python_that_is_not_there(spark: SparkSession) -> None:
     message = refusal(lambda: read(spark))
     assert "cannot be started, as /nowhere/python cannot be run (error=2, No such" in message
     spark.conf.set(SETTING, sys.executable)  # a refusal is not for ever
-    assert len(read(spark)) == 1
+    assert read(spark) == [5]
 
 
 JOB = """
@@ -163,17 +163,25 @@ def test_a_python_without_keygroups(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     job = tmp_path / "job.py"
     job.write_text(JOB)
-    run = subprocess.run(
-        [sys.executable, str(job), str(tmp_path / "savepoint")],
-        env=environment | {"PYSPARK_PYTHON": str(python)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
+
+    def run_with(workers: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(job), str(tmp_path / "savepoint")],
+            env=environment | {"PYSPARK_PYTHON": workers},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+
+    run = run_with(str(python))
     assert run.returncode == 1
     lines = [line for line in run.stderr.splitlines() if "PythonWorkerError" in line]
     assert len(lines) == 1, run.stderr
     assert re.search(f", {re.escape(str(python))}, which cannot import keygroups", lines[0])
     assert "No module named 'keygroups'" in lines[0]
-    assert f"such as {sys.executable} before Spark starts" in lines[0]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "venv"]
+    such_as = re.search(" variable PYSPARK_PYTHON.* such as (.*) before Spark", lines[0])
+    assert such_as
+    run = run_with(such_as[1])
+    assert run.returncode == 0, run.stderr
+    assert read_savepoint(tmp_path / "savepoint").operator("by-user").max_parallelism == 128
