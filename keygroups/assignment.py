@@ -19,7 +19,7 @@ from keygroups._checks import (
     show,
 )
 from keygroups._show.tables import data_frame, html_table
-from keygroups.hashing import finalise, hash_code, infer_key_type
+from keygroups.hashing import TUPLE_NOTE, finalise, hash_code, infer_key_type
 from keygroups.key_group_range import (
     DEFAULT_LOWER_BOUND_MAX_PARALLELISM,
     KeyGroupRange,
@@ -27,7 +27,7 @@ from keygroups.key_group_range import (
     compute_key_group_range_for_operator_index,
     compute_operator_index_for_key_group,
 )
-from keygroups.types import KeyType
+from keygroups.types import TUPLE, KeyType
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -100,7 +100,10 @@ def assign_key_to_parallel_operator(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyTrace:
-    """Every step from a key to its subtask; `str()` explains them."""
+    """Every step from a key to its subtask; `str()` explains them.
+
+    `is_inferred` says that nobody declared the key type; of a TUPLE `str()` says it too.
+    """
 
     key: object
     key_type: KeyType
@@ -111,6 +114,7 @@ class KeyTrace:
     parallelism: int
     subtask: int
     key_group_range: KeyGroupRange
+    is_inferred: bool = False
 
     def __repr__(self) -> str:
         place = f"key group {self.key_group} of {self.max_parallelism}, subtask {self.subtask}"
@@ -129,7 +133,7 @@ class KeyTrace:
         return data_frame(names, [[getattr(self, name) for name in names]])
 
     def _steps(self) -> list[tuple[str, str]]:
-        return [
+        steps = [
             ("key", f"{show(self.key)} as {self.key_type!r}"),
             ("hashCode", f"{self.hash_code}"),
             ("murmur hash", f"{self.murmur_hash}"),
@@ -140,6 +144,9 @@ class KeyTrace:
                 f"{self.max_parallelism}, which has key groups {self.key_group_range}",
             ),
         ]
+        if self.is_inferred and isinstance(self.key_type, TUPLE):
+            steps.append(("note", TUPLE_NOTE))
+        return steps
 
 
 def trace_key(
@@ -173,4 +180,5 @@ def trace_key(
         key_group_range=compute_key_group_range_for_operator_index(
             max_parallelism, parallelism, subtask
         ),
+        is_inferred=key_type is None,
     )

@@ -45,6 +45,7 @@ __all__ = [
     "LeftoverWarning",
     "ParallelismError",
     "ParallelismTypeError",
+    "PythonWorkerError",
     "RestoreWarning",
     "SavepointError",
     "UnsupportedKeyTypeError",
@@ -87,6 +88,10 @@ class ParallelismTypeError(ParallelismError, InvalidTypeError):
 
 class JobError(KeyGroupsError):
     """A REST API that does not answer as Flink does, or no longer of that job; names the URL."""
+
+
+class PythonWorkerError(KeyGroupsError):
+    """Spark's Python workers run a Python that is not there, or not one like the driver's."""
 
 
 class SavepointError(KeyGroupsError, ValueError):

@@ -378,6 +378,13 @@ _INFERRED: dict[type, KeyType] = {
 }
 
 
+TUPLE_NOTE = (
+    "the TUPLE is inferred, which is how Java and Scala key a DataStream; a SQL job routes "
+    "otherwise: pass key_type=SQL_ROW(...), for PyFlink PYFLINK(...)"
+)
+"""What is said beside a result for a TUPLE that nobody declared."""
+
+
 def infer_key_type(key: object, depth: int = 0) -> KeyType:
     """Return the key type of a Python value, where the value leaves no doubt.
 

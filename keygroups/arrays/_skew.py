@@ -78,6 +78,7 @@ def skew_report(
     if subtask is not None:
         subtask = check_int("subtask", subtask, 0, parallelism - 1)
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
+    is_inferred = key_type is None
     array, key_type = prepare(_keys(df, key), key_type)
     weights = None if weight is None else _weights(_column(df, weight, "weight"), len(array))
 
@@ -123,7 +124,9 @@ def skew_report(
         for index, group, count, row in zip(*(column.to_pylist() for column in heavy.columns)):
             yield CountedKey(index, group, count, _shown(array[row]))
 
-    return skew_report_of(counts, key_type, parallelism, top, batch_size, subtask, top_keys_of)
+    return skew_report_of(
+        counts, key_type, is_inferred, parallelism, top, batch_size, subtask, top_keys_of
+    )
 
 
 # --- columns of tables ----------------------------------------------------------------------

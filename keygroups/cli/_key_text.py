@@ -80,8 +80,8 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
         return _from_text(text, key_type)
     if text.startswith(("(", "[", "{")):
         raise AmbiguousKeyTypeError(
-            f"key {show(text)} may be text or a compound key: give its type, as in --type STRING "
-            "or --type 'TUPLE(STRING, INT)'"
+            f"key {show(text)} may be text or a compound key: give its type, as in --type STRING, "
+            "--type 'TUPLE(STRING, INT)' or, of a SQL job, --type 'SQL_ROW(\"STRING\", \"INT\")'"
         )
     for name in _LIKELY:
         try:

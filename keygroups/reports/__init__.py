@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from keygroups._show.tables import Section, data_frame, html_sections, text_table
 from keygroups.errors import printable
+from keygroups.hashing import TUPLE_NOTE
 from keygroups.load import HOT, KeyGroupLoad
 from keygroups.reports._diagnosis import (
     NOTHING_TO_DO,
@@ -19,7 +20,7 @@ from keygroups.reports._diagnosis import (
     SubtaskRow,
 )
 from keygroups.reports._rescale import RescaleReport
-from keygroups.types import KeyType
+from keygroups.types import TUPLE, KeyType
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +51,8 @@ class SkewReport:
     `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
     has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
     first. `null_keys` is how many records were left out for a null key, `detail` is of the
-    subtask that was asked for. `str()` says it in 80 columns, a notebook shows it as tables.
+    subtask that was asked for, `is_inferred` says that nobody declared the key type. `str()` says
+    it in 80 columns, a notebook shows it as tables.
     """
 
     key_type: KeyType
@@ -64,6 +66,7 @@ class SkewReport:
     remedy: str
     null_keys: int = 0
     detail: SubtaskDetail | None = field(default=None, repr=False)
+    is_inferred: bool = field(default=False, repr=False)
 
     @property
     def records(self) -> int:
@@ -110,6 +113,8 @@ def _sections(report: SkewReport) -> Iterator[Section]:
         f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
         f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
     ]
+    if report.is_inferred and isinstance(report.key_type, TUPLE):
+        texts.append(f"note: {TUPLE_NOTE}")
     if report.null_keys:
         texts.append(
             f"{report.null_keys:,} records with a null key are left out: Flink would fail on them"

@@ -44,13 +44,14 @@ def check_null_keys(null_keys: int, drop: bool) -> None:
 def skew_report_of(
     counts: SkewCounts,
     key_type: KeyType,
+    is_inferred: bool,
     parallelism: int,
     top: int,
     batch_size: int | None,
     subtask: int | None,
     top_keys_of: Callable[[list[bool]], Iterable[CountedKey]],
 ) -> SkewReport:
-    """Return the report; the arguments are those of `skew_report`.
+    """Return the report; the arguments are those of `skew_report`, `is_inferred` as in the report.
 
     `top_keys_of` is called if a subtask is hot or asked for, with whether each is. It gives the
     at most `top` keys of each such subtask that have the most records, the first on top.
@@ -83,4 +84,5 @@ def skew_report_of(
         remedy,
         counts.null_keys,
         detail,
+        is_inferred,
     )

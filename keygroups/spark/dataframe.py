@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_max_parallelism, check_parallelisms
+from keygroups._checks import check_max_parallelism, check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
@@ -35,9 +37,13 @@ __dir__ = __all__.copy
 # UUIDs are text in Spark; a string column is one only where the caller says so.
 _INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
 
+_SHOWN = 20  # names of columns in a message
+
 
 def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
     """Return the key type that a DataFrame's schema gives a key column, or several: a TUPLE.
+
+    That is how Java and Scala key a DataStream; for a SQL job see `infer_sql_row`.
 
     Raises UnsupportedKeyTypeError for a column whose type holds none.
 
@@ -99,11 +105,15 @@ def with_routing(
 
     `key` is a column, its name, or a list of several for a TUPLE, ROW or SQL_ROW;
     1 <= parallelism <= max_parallelism <= 32768. `key_type` None takes the type from the
-    schema. A null key gives null in both columns, for Flink has no subtask for it; a null that
-    is the one field of a SQL_ROW is a key, and so is one of PYFLINK.
+    schema, which does not tell which API wrote the job: several columns are a TUPLE, as in a
+    DataStream of Java or Scala. A SQL job sends the same key to another subtask, so pass its
+    SQL_ROW, as `infer_sql_row` proposes it, and for PyFlink PYFLINK. A null key gives null in both
+    columns, for Flink has no subtask for it; a null that is the one field of a SQL_ROW is a key,
+    and so is one of PYFLINK.
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column
-    that does not hold its key type; InvalidValueError if `df` has such a column already.
+    that does not hold its key type; InvalidValueError if `df` has no such column as the key's, or
+    has one of those that are added.
 
     >>> df = spark.createDataFrame([("A",), ("B",)], "letter string")
     >>> with_routing(df, "letter", 128, 3).collect()
@@ -237,7 +247,8 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
 
         for column in columns:
             check_depth(name, column, df.sparkSession.client)
-    fields = df.select(*columns).schema.fields
+    with known_columns(df, name):
+        fields = df.select(*columns).schema.fields
     if len(fields) != len(columns):
         names = ", ".join(field.name for field in fields)
         raise InvalidValueError(
@@ -255,6 +266,34 @@ def named_column(df: DataFrame, name: str, column: KF.ColumnOrName) -> KeyColumn
     return single(key_tree(df, check_column(name, column), name), name)
 
 
+@contextmanager
+def known_columns(df: DataFrame, name: str) -> Iterator[None]:
+    """Raise InvalidValueError, with `name`, where Spark's analysis finds no such column in `df`.
+
+    It says which there are, those that are spelled alike first.
+    """
+    try:
+        yield
+    except AnalysisException as error:
+        unknown = (error.getMessageParameters() or {}).get("objectName")
+        if unknown is None or not (_condition(error) or "").startswith("UNRESOLVED_COLUMN."):
+            raise
+        unknown = unknown.replace("`", "")
+        columns = df.columns  # raises where it is `df` itself that has no such column
+        there = [*dict.fromkeys(get_close_matches(unknown, columns) + columns)]
+        more = f" and {len(there) - _SHOWN} more" if len(there) > _SHOWN else ""
+        names = (column if column.isidentifier() else f"`{column}`" for column in there[:_SHOWN])
+        raise InvalidValueError(
+            f"{name} must be of df's columns, got {show(unknown)}: there are "
+            f"{', '.join(names) or 'none'}{more}"
+        ) from None
+
+
+def _condition(error: AnalysisException) -> str | None:
+    condition: str | None = getattr(error, "getCondition", error.getErrorClass)()  # from 4.0
+    return condition
+
+
 def check_deterministic(df: DataFrame, key: KeyTree) -> None:
     """Refuse a key that is another each time it is asked for, if Spark's analysis tells that.
 
@@ -266,8 +305,7 @@ def check_deterministic(df: DataFrame, key: KeyTree) -> None:
             F.count(F.struct(*_columns(key)))
         ).schema  # which Connect asks the server for
     except AnalysisException as error:
-        condition = getattr(error, "getCondition", error.getErrorClass)()  # from PySpark 4.0
-        if condition == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
+        if _condition(error) == "AGGREGATE_FUNCTION_WITH_NONDETERMINISTIC_EXPRESSION":
             raise InvalidValueError(
                 "key must be the same each time, got one that is not deterministic: save the "
                 "DataFrame with it as a column first"

@@ -17,7 +17,12 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
-from keygroups.spark.dataframe import infer_key_type, key_group_column, key_tree
+from keygroups.spark.dataframe import (
+    infer_key_type,
+    key_group_column,
+    key_tree,
+    known_columns,
+)
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["pre_aggregate", "repartition_by_subtask"]
@@ -148,9 +153,11 @@ def pre_aggregate(
             f"key type {key_type} is not for groupBy, which makes two keys of a UUID in upper and "
             "in lower case: group by its lower case, then use repartition_by_subtask"
         )
-    aggregated = df.groupBy(*columns).agg(*aggregations)
-    names = aggregated.columns[: len(keys)]
-    for name, count in Counter(name.lower() for name in aggregated.columns).items():
+    with known_columns(df, "aggregations"):
+        aggregated = df.groupBy(*columns).agg(*aggregations)
+        made = aggregated.columns  # which Connect asks the server for
+    names = made[: len(keys)]
+    for name, count in Counter(name.lower() for name in made).items():
         if count > 1 and any(name == key_name.lower() for key_name in names):
             raise InvalidValueError(
                 f"aggregations and key must have different names, got {count} columns {name}: "

@@ -32,6 +32,7 @@ from keygroups.savepoint import (
     Serializer,
     read_savepoint,
 )
+from keygroups.savepoint._files.files import absolute_path
 from keygroups.savepoint._rewriter import SavepointRewriter
 from keygroups.savepoint._savepoint import savepoint_of
 from keygroups.savepoint._tasks.read import ReadTask
@@ -51,6 +52,7 @@ from keygroups.spark._savepoint.new_states import (
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
+from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
 
 if TYPE_CHECKING:
@@ -128,14 +130,15 @@ def read_keyed_state(
     - a column in which all is null, such as the namespace of a state without one: string
 
     Each task reads what some subtasks wrote as a stream, or some key groups of one that wrote more
-    than 16 MiB. A classic session takes any Spark
-    from 3.5 on; Spark Connect takes 4.0, where the server reads the path too.
+    than 16 MiB. A classic session takes any Spark from 3.5 on; Spark Connect takes 4.0, where the
+    server reads the path too. Relative paths are those of this process: executors and the server
+    get absolute ones.
 
     Raises SavepointError where the savepoint is damaged or of a kind that is not read,
-    InvalidValueError or InvalidTypeError for an argument. The query fails, and says where, on
-    damaged state and on what a column cannot hold as it is: half of a surrogate pair, a date
-    beyond the year 9999, the nanoseconds of an Instant, a map with a null key or with sets as
-    keys, Some(null).
+    InvalidValueError or InvalidTypeError for an argument, PythonWorkerError where Spark's workers
+    run a Python without keygroups. The query fails, and says where, on damaged state and on what a
+    column cannot hold as it is: half of a surrogate pair, a date beyond the year 9999, the
+    nanoseconds of an Instant, a map with a null key or with sets as keys, Some(null).
 
     >>> counts = read_keyed_state(spark, savepoint, "by-string", "count", key_groups=[97, 120])
     >>> counts.select("key_group", "key", "value").orderBy("key_group").collect()
@@ -171,11 +174,12 @@ def read_keyed_state(
         wanted = {group for tasks in groups for task in tasks for group in task.key_groups}
         reader = reader.option("keyGroups", ",".join(map(str, sorted(wanted))))
     if moved:
-        paths = {old: os.fspath(new) for old, new in moved.items()}
+        paths = {old: absolute_path(os.fspath(new)) for old, new in moved.items()}
         reader = reader.option("moved", json.dumps(paths))
     if allow:
-        reader = reader.option("allow", json.dumps([os.fspath(allowed) for allowed in allow]))
-    return reader.load(os.fspath(path))
+        places = [absolute_path(os.fspath(place)) for place in allow]
+        reader = reader.option("allow", json.dumps(places))
+    return reader.load(absolute_path(os.fspath(path)))
 
 
 def register_data_source(spark: SparkSession) -> str:
@@ -191,8 +195,9 @@ def register_data_source(spark: SparkSession) -> str:
     if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
     RocksDB's files all but the blocks that may have it.
 
-    Raises KeyGroupsError before Spark 4.0, which has no data sources in Python, InvalidTypeError
-    for what is no session.
+    A relative path is one from where Spark runs. Raises KeyGroupsError before Spark 4.0, which has
+    no data sources in Python, InvalidTypeError for what is no session, and PythonWorkerError where
+    Spark's workers run a Python without keygroups.
     """
     check_session(spark)
     if int(spark.version.partition(".")[0]) < 4:
@@ -202,6 +207,7 @@ def register_data_source(spark: SparkSession) -> str:
         )
     from keygroups.spark._savepoint.data_source import FORMAT, FlinkStateDataSource
 
+    check_workers(spark)
     spark.dataSource.register(FlinkStateDataSource)
     return FORMAT
 
@@ -299,7 +305,8 @@ def write_savepoint(
     an argument, also a column that does not hold its type, and a key that is not deterministic,
     such as rand() or a UDF marked so, before a job starts. Those that come out only then are the
     same errors: a null key, a VALUE or user key that a key has twice, a null where Flink writes
-    none. SavepointError where the folder cannot be written.
+    none. SavepointError where the folder cannot be written; PythonWorkerError, before any file is
+    there, where Spark's workers run a Python without keygroups.
 
     >>> from tempfile import mkdtemp
     >>> from keygroups.types import LONG, STRING
@@ -364,13 +371,14 @@ def edit_savepoint(
     """Return what writes a savepoint from another, with changes made on Spark's executors.
 
     The arguments, the verbs and what is raised are those of
-    `keygroups.savepoint.SavepointWriter.from_existing_savepoint`. The `with` block says what is
-    to be done; when it ends, the keyed state of each operator that is edited is written anew, a
-    task a file. The executors reach both folders, and need keygroups, its extra `savepoint`,
-    PyArrow and the modules of the serializers. Functions are pickled by Spark, and may be called
-    again for an entry when a task is tried again: they must return the same. An error that one
-    raises is Spark's, with its traceback. Operators that are not edited, and operator state, are
-    copied by the driver.
+    `keygroups.savepoint.SavepointWriter.from_existing_savepoint`, and PythonWorkerError where
+    Spark's workers run a Python without keygroups. The `with` block says what is to be done; when
+    it ends, the keyed state of each operator that is edited is written anew, a task a file. The
+    executors reach both folders, and need keygroups, its extras `arrays` and `savepoint`, and the
+    modules of the serializers. Functions are pickled by Spark, and may be called again for an
+    entry when a task is tried again: they must return the same. An error that one raises is
+    Spark's, with its traceback. Operators that are not edited, and operator state, are copied by
+    the driver.
 
     >>> from tempfile import mkdtemp
     >>> with edit_savepoint(spark, savepoint, mkdtemp() + "/new") as writer:
@@ -442,9 +450,10 @@ def change_max_parallelism(
 
     `path`, `moved`, `uids`, `allow` and `serializers` are those of
     `keygroups.savepoint.read_savepoint`, the others and what is raised those of
-    `keygroups.savepoint.change_max_parallelism`. The executors reach both folders, and need
-    keygroups, its extras `arrays` and `savepoint`, and the modules of the serializers. Entries are
-    moved once, to the task that writes the file of their new subtask, and sorted there by Spark.
+    `keygroups.savepoint.change_max_parallelism`, and PythonWorkerError where Spark's workers run a
+    Python without keygroups. The executors reach both folders, and need keygroups, its extras
+    `arrays` and `savepoint`, and the modules of the serializers. Entries are moved once, to the
+    task that writes the file of their new subtask, and sorted there by Spark.
 
     >>> from tempfile import mkdtemp
     >>> report = change_max_parallelism(spark, savepoint, 4096, mkdtemp() + "/new")

@@ -96,6 +96,7 @@ def skew_report(
     if subtask is not None:
         subtask = check_int("subtask", subtask, 0, parallelism - 1)
     drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
+    is_inferred = key_type is None
     key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
     key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
     tree = key_tree(df, key)
@@ -122,7 +123,9 @@ def skew_report(
             yield CountedKey(index, group, records, value)
 
     counts = counted._replace(null_keys=null_keys)
-    return skew_report_of(counts, key_type, parallelism, top, batch_size, subtask, top_keys_of)
+    return skew_report_of(
+        counts, key_type, is_inferred, parallelism, top, batch_size, subtask, top_keys_of
+    )
 
 
 def _measure(

@@ -57,6 +57,7 @@ from keygroups.spark._group_by.stored import (
     stored_layout,
     values_of,
 )
+from keygroups.spark._workers import STATE, check_workers
 from keygroups.spark.dataframe import infer_key_type, key_group_column
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
@@ -94,7 +95,8 @@ def group_aggregate(
     `spark.sql.shuffle.partitions` at least the parallelism. Raises ParallelismError,
     InvalidTypeError and InvalidValueError, also for a `df` that is no stream; and
     UnsupportedKeyTypeError for a key type with a FLOAT, DOUBLE or UUID in it, of which Spark
-    groups by other equality. A null key makes the query fail, as it makes Flink fail.
+    groups by other equality. A null key makes the query fail, as it makes Flink fail. Raises
+    PythonWorkerError where Spark's workers run a Python without keygroups.
 
     With the processor of GroupAggregate's example; `examples/streaming_distinct_users.py` is a
     whole job.
@@ -124,6 +126,7 @@ def group_aggregate(
             "of a UUID in upper and in lower case"
         )
     check_session(df, parallelism)
+    check_workers(df.sparkSession, STATE)
 
     null = "key is null, on which Flink fails: filter such rows out first"
     key_group = F.coalesce(
@@ -157,8 +160,8 @@ def read_state(
     `value` in its map state, with its `count`, and `expires` with a TTL.
 
     Raises KeyGroupsError for a checkpoint without such state, as of an older keygroups, and for
-    state of a newer one; InvalidValueError for a `result` without a map state. A damaged page
-    makes the query fail.
+    state of a newer one; InvalidValueError for a `result` without a map state; PythonWorkerError
+    where Spark's workers run a Python without keygroups. A damaged page makes the query fail.
 
     >>> read_state(spark, "/tmp/checkpoint", "users")  # doctest: +SKIP
     """
@@ -203,6 +206,7 @@ def read_state(
         pages = pages.unionAll(of_values)
         read, arguments = partial(values_of, kept, index), [F.col("key"), F.col("page")]
     fields.append(T.StructField("expires", T.LongType()))
+    check_workers(spark, extra=None)
     read_page = F.udf(read, T.ArrayType(T.StructType(fields)), useArrow=False)
     rows = pages.select("partition_id", "key_group", F.inline(read_page(*arguments)))
     return rows.withColumn("expires", F.timestamp_millis("expires"))

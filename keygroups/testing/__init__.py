@@ -265,4 +265,5 @@ class _Counted:
             hot_subtasks,
             diagnosis,
             remedy,
+            is_inferred=self._key_type is None,
         )

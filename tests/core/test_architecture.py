@@ -54,6 +54,7 @@ REACH_OF_THE_ADAPTER = {
     },
     "keygroups.savepoint._columns.columns": {"ArrowColumn", "array_of"},
     "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
+    "keygroups.savepoint._files.files": {"absolute_path"},
     "keygroups.savepoint._operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
     "keygroups.savepoint._savepoint": {"savepoint_of"},

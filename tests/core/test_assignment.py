@@ -32,7 +32,18 @@ from keygroups import (
     murmur_hash,
     trace_key,
 )
-from keygroups.types import BYTE, FLOAT, INT, LONG, OPTIONAL, ROW, SQL_TIMESTAMP, STRING, TUPLE
+from keygroups.types import (
+    BYTE,
+    FLOAT,
+    INT,
+    LONG,
+    OPTIONAL,
+    ROW,
+    SQL_ROW,
+    SQL_TIMESTAMP,
+    STRING,
+    TUPLE,
+)
 
 
 def test_known_strings() -> None:
@@ -208,6 +219,17 @@ def test_trace_of_a_declared_type() -> None:
     assert (trace.key_type, trace.hash_code, trace.key_group) == (LONG, 0, 94)
     assert "-1 as LONG" in str(trace)
     assert trace == trace_key(-1, 128, 3, LONG)
+
+
+def test_trace_of_a_tuple_that_nobody_declared() -> None:
+    """A SQL job routes the same two columns by a row, a PyFlink job by a Row around them."""
+    key = ("UA", "LAX")
+    note = "\nnote         the TUPLE is inferred, which is how Java and Scala key a DataStream; "
+    assert note in str(trace_key(key, 128, 24))
+    assert "pass key_type=SQL_ROW(...)" in trace_key(key, 128, 24)._repr_html_()
+    for key_type in (TUPLE(STRING, STRING), SQL_ROW("STRING", "STRING")):
+        assert "note" not in str(trace_key(key, 128, 24, key_type))
+    assert "note" not in str(trace_key("UA", 128, 24))
 
 
 class Index:

@@ -85,6 +85,7 @@ ROOT = Path(__file__).parents[2]
 ADVICE = [
     ("reports/_diagnosis", "key by a column of more values"),
     ("job", "key by more values"),
+    ("hashing", "a SQL job routes otherwise: pass key_type=SQL_ROW(...)"),
 ]
 """What reports advise; nothing failed."""
 
@@ -542,8 +543,8 @@ OF_KEYS = [
     ),
     Remedy(
         "cli/_key_text",
-        "may be text or a compound key: give its type, as in --type STRING or --type "
-        "'TUPLE(STRING, INT)'",
+        "may be text or a compound key: give its type, as in --type STRING, --type "
+        "'TUPLE(STRING, INT)' or, of a SQL job, --type 'SQL_ROW(\"STRING\", \"INT\")'",
         lambda: trace("('a', 1)"),
         lambda: trace("('a', 1)", "--type", "TUPLE(STRING, INT)"),
         31 * 97 + 1,

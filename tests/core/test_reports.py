@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
@@ -191,6 +192,16 @@ def test_text() -> None:
 def test_remedies_that_differ_are_both_said() -> None:
     text = str(skew(placed([[1], [20], [11, 11], [1]]), 128, 4))
     assert "subtask 1: one hot key\nremedy: a key is in one subtask" in text
+
+
+def test_a_tuple_that_nobody_declared_is_noted() -> None:
+    report = skew({("UA", "LAX"): 3}, 128, 4, TUPLE(STRING, STRING))
+    note = "note: the TUPLE is inferred, which is how Java and Scala key a DataStream; a SQL job"
+    assert note not in str(report).replace("\n", " ")
+    inferred = replace(report, is_inferred=True)
+    assert note in str(inferred).replace("\n", " ")
+    assert note in inferred._repr_html_()
+    assert "note" not in str(replace(inferred, key_type=STRING))
 
 
 def test_text_of_many_subtasks() -> None:

@@ -528,3 +528,24 @@ def test_a_header_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**23
     finally:
         tracemalloc.stop()
+
+
+def test_relative_paths_hold_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which has a working directory of its own, as Spark's executors have."""
+    here, there = tmp_path / "here", tmp_path / "other" / "there"
+    for folder in (here, there, tmp_path / "savepoint"):
+        folder.mkdir(parents=True)
+    (tmp_path / "file").write_bytes(CONTENT)
+    sb.write(tmp_path / "savepoint", [canonical(sb.absolute("/old/file", len(CONTENT)))])
+    monkeypatch.chdir(here)
+    savepoint = read_savepoint("../savepoint", {"/old": ".."})
+    assert str(savepoint).splitlines()[0].endswith(": ../savepoint")
+    sent = pickle.dumps(savepoint.operators[0].tasks())
+    monkeypatch.chdir(there)
+    assert [entry.value for task in pickle.loads(sent) for entry in task.entries()] == [70]
+    store = "s3://bucket/x"
+    assert pickle.loads(pickle.dumps(Files(store, {"/old": "new"}, ["a", store]))) == Files(
+        store, {"/old": f"{there}/new"}, [f"{there}/a", store]
+    )

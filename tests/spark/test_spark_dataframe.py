@@ -248,8 +248,33 @@ INNER = "ROW<c BIGINT, C STRING>"
 
 
 def test_unknown_column(spark: SparkSession) -> None:
-    with pytest.raises(AnalysisException, match="user_id"):
-        with_routing(spark.range(1), "user_id", 128, 3)
+    df = spark.sql("SELECT 1 AS n, 'UA' AS carrier, 'LAX' AS dest, 2 AS `a.b`, 3 AS cariers")
+    there = "there are carrier, cariers, n, dest, `a.b`$"
+    for key in ("carier", F.upper("carier"), ["n", "carier"]):
+        says = f"^key must be of df's columns, got 'carier': {there}"
+        with pytest.raises(InvalidValueError, match=says):
+            with_routing(df, key, 128, 3)
+    with pytest.raises(InvalidValueError, match=r"weight must be .*, got 'm': there are n"):
+        key_group_load(df, "carrier", 128, weight=F.col("m") * 2)
+    with pytest.raises(InvalidValueError, match=r"key must be .*, got 'a.b': there are `a.b`, n"):
+        infer_sql_row(df, "a.b")
+
+
+def test_an_unknown_column_of_many(spark: SparkSession) -> None:
+    df = spark.range(1).select(*(F.lit(1).alias(f"c{n}") for n in range(100)))
+    with pytest.raises(InvalidValueError, match=r", c18 and 80 more$") as raised:
+        with_routing(df, "c99x", 128, 3)
+    assert "there are c99, c9, c0, c1, " in str(raised.value)
+
+
+def test_what_else_analysis_finds_is_left_to_spark(spark: SparkSession) -> None:
+    df = spark.sql("SELECT named_struct('x', 1) AS s, 2 AS n")
+    for key, condition in (
+        ("s.y", "FIELD_NOT_FOUND"),
+        (F.expr("nothing(n)"), "UNRESOLVED_ROUTINE"),
+    ):
+        with pytest.raises(AnalysisException, match=condition):
+            with_routing(df, key, 128, 3)
 
 
 @pytest.mark.parametrize("name", ["key_group", "Subtask"])

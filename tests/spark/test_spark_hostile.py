@@ -50,8 +50,8 @@ def write_rows(
 
 
 CALLS["write_rows"] = write_rows
-# Parameters that name columns. A name that the DataFrame has not, or that is none, is Spark's to
-# refuse: its AnalysisException says so, and what columns there are.
+# Parameters that name columns. A name that is none, or one of a column without a DataFrame, is
+# Spark's to refuse: its AnalysisException says so, and what columns there are.
 COLUMNS = {"aggregations", "code", "key", "key_group_id", "key_hash", "subtask", "weight"}
 
 SAVEPOINT = point("2.3.0-heap-canonical")

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark import __version__
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
@@ -273,7 +273,7 @@ def test_one_directory_per_subtask(spark: SparkSession, way: str, tmp_path: Path
         (["s", "n"], TUPLE(STRING), KeyGroupsError, "must be 1 columns, got 2"),
         ([], None, KeyGroupsError, "key must be at least one column"),
         ("s", 128, InvalidTypeError, "key_type must be a value of keygroups.types"),
-        ("user_id", None, AnalysisException, "user_id"),
+        ("user_id", None, InvalidValueError, "key must be of df's columns, got 'user_id'"),
     ],
 )
 def test_bad_keys_raise_before_any_job(
@@ -368,7 +368,14 @@ def test_pre_aggregate_by_nested_and_computed_keys(spark: SparkSession) -> None:
         ("s", ["n"], INT, InvalidTypeError, "key type INT takes a column of type int, but s is"),
         ("s", ["n"], "STRING", InvalidTypeError, "key_type must be a value of keygroups.types"),
         ([], ["n"], None, KeyGroupsError, "key must be at least one column"),
-        ("none", ["n"], None, AnalysisException, "none"),
+        ("none", ["n"], None, InvalidValueError, "key must be of df's columns, got 'none'"),
+        (
+            "s",
+            ["m"],
+            None,
+            InvalidValueError,
+            "aggregations must be .*got 'm': there are",
+        ),
         ("s", ("sum(n)",), None, InvalidTypeError, r"at least one column, got \('sum\(n\)',\)"),
         ("s", "n", None, InvalidTypeError, "aggregations must be a list of at least one column"),
         ("*", ["n"], None, InvalidValueError, r"key must be one column, got '\*'"),

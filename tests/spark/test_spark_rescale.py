@@ -6,7 +6,6 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
@@ -199,7 +198,7 @@ def test_bad_keys_raise(spark: SparkSession, key: Any, key_type: KeyType, says: 
     df = spark.createDataFrame([("a", 1, b"")], "s string, n bigint, b binary")
     with pytest.raises(KeyGroupsError, match=says):
         rescale_report(df, key, 128, 3, 4, key_type)
-    with pytest.raises(AnalysisException, match="user_id"):
+    with pytest.raises(InvalidValueError, match="key must be of df's columns, got 'user_id'"):
         rescale_report(df, "user_id", 128, 3, 4)
 
 

@@ -229,6 +229,20 @@ def test_some_key_groups_of_one_state(spark: SparkSession) -> None:
     assert read_keyed_state(spark, HEAP.path, "by-string", key_groups=[]).collect() == []
 
 
+def test_a_relative_path_is_that_of_this_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose folder tasks, and a server of Spark Connect, know nothing of."""
+    (tmp_path / "savepoints").mkdir()
+    shutil.copytree(HEAP.path, tmp_path / "savepoints" / "savepoint")
+    (tmp_path / "notebooks").mkdir()
+    monkeypatch.chdir(tmp_path / "notebooks")
+    path, moved = "../savepoints/savepoint", {"/old": "../savepoints"}
+    df = read_keyed_state(spark, path, "by-string", "count", moved=moved, allow=["../savepoints"])
+    operator = HEAP.read().operator("by-string")
+    assert assert_same(df, operator, operator.entries(["count"])) > 0
+
+
 def test_the_types_of_one_state(spark: SparkSession) -> None:
     df = read_keyed_state(spark, HEAP.path, "by-string", "visits")
     assert df.schema.simpleString() == (

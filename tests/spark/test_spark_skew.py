@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
@@ -454,7 +453,7 @@ def test_asking_takes_one_pass_more(spark: SparkSession, collected: list[int]) -
         ({"key_type": INT}, InvalidTypeError, "key type INT takes a column of type int"),
         ({"key_type": "LONG"}, InvalidTypeError, "key_type must be a value of keygroups.types"),
         ({"key": []}, KeyGroupsError, "key must be at least one column"),
-        ({"key": "none"}, AnalysisException, "none"),
+        ({"key": "none"}, InvalidValueError, "key must be of df's columns, got 'none'"),
     ],
 )
 def test_bad_arguments(

@@ -194,5 +194,5 @@ def test_bad_columns(spark: SparkSession) -> None:
         rebalance_keys(df, "value", 128, 5, column=None)  # type: ignore[arg-type]
     with pytest.raises(KeyGroupsError, match="key type LONG takes a column of type bigint"):
         rebalance_keys(df, "value", 128, 5, LONG, column="bucket")
-    with pytest.raises(AnalysisException, match="nothing"):
+    with pytest.raises(InvalidValueError, match="key must be of df's columns, got 'nothing'"):
         rebalance_keys(df, "nothing", 128, 5, column="bucket")

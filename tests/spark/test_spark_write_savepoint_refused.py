@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
@@ -290,11 +290,10 @@ def test_columns_that_do_not_fit_are_refused_before_a_job(
     assert collected == []
 
 
-def test_a_column_that_is_not_there_is_an_analysis_error(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_column_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path) -> None:
     keyed = KeyedState(None, "user", STRING, {"count": ValueState("m", LONG)})
-    with pytest.raises(AnalysisException):
+    says = "^value of state 'count' must be of df's columns, got 'm': there are user, n"
+    with pytest.raises(InvalidValueError, match=says):
         write_savepoint(counts(spark), tmp_path / "s", {"by-user": keyed}, 128, 2)
     assert list(tmp_path.iterdir()) == []
 

@@ -82,7 +82,7 @@ def errors_are_built_in_ones_too(key: object) -> int | None:
         value_error: ValueError = error
         assert_type(error, errors.InvalidValueError)
         raise value_error from None
-    except (errors.JobError, errors.SavepointError) as error:
+    except (errors.JobError, errors.PythonWorkerError, errors.SavepointError) as error:
         base: keygroups.KeyGroupsError = error
         raise errors.KeyGroupsError from base
     return None

@@ -103,6 +103,15 @@ class Files:
         files._meter = meter
         return files
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process has a working directory of its own.
+        return {
+            **vars(self),
+            "base": absolute_path(self.base),
+            "_moved": {old: absolute_path(new) for old, new in self._moved.items()},
+            "_allowed": tuple(map(absolute_path, self._allowed)),
+        }
+
     def metadata(self) -> tuple[bytes, str]:
         """Return the bytes of `_metadata`, and its path."""
         path = f"{self.base}/{METADATA}"
@@ -473,6 +482,12 @@ def local_path(path: str) -> Path | None:
     if path.startswith("local://"):  # as fsspec calls it, and reads it
         return Path(path.removeprefix("local://"))
     return None if "://" in path else Path(path)
+
+
+def absolute_path(path: str) -> str:
+    """Return a path of this machine from its root, and the URL of another place as it is."""
+    local = local_path(path)
+    return path if local is None or local.is_absolute() else str(local.absolute())
 
 
 def import_fsspec(path: str) -> ModuleType:

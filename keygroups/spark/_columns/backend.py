@@ -25,6 +25,7 @@ from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._columns.key_columns import KeyTree
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_text import SqlFunctions
+from keygroups.spark._workers import check_workers
 
 SETTING = "spark.keygroups.path"
 _CHOICES = ("auto", "fast", "portable", "arrow")
@@ -60,7 +61,8 @@ def current_backend(session: SparkSession | None = None) -> Portable:
     """Return the expressions that a session, or the active one, is to use.
 
     Raises InvalidValueError for a setting that is none, and where `fast` is set and there is no
-    fast backend, or `arrow` and PySpark is too old; ModuleNotFoundError without NumPy or PyArrow.
+    fast backend, or `arrow` and PySpark is too old; ModuleNotFoundError without NumPy or PyArrow,
+    PythonWorkerError where Spark's workers lack them.
     """
     session = session or _active_session()
     choice = "auto" if session is None else session.conf.get(SETTING, "auto")
@@ -69,7 +71,7 @@ def current_backend(session: SparkSession | None = None) -> Portable:
     if choice == "portable" or session is None:
         return PORTABLE
     if choice == "arrow":
-        return _arrow_backend()
+        return _arrow_backend(session)
     fast = None if is_connect(session) else _fast_backend(session)
     if fast is None and choice == "fast":
         raise InvalidValueError(
@@ -86,7 +88,7 @@ def _active_session() -> SparkSession | None:
         return None
 
 
-def _arrow_backend() -> Portable:
+def _arrow_backend(session: SparkSession) -> Portable:
     if not hasattr(F, "arrow_udf"):
         raise InvalidValueError(
             f"{SETTING} is arrow, which needs PySpark 4.1 or newer, got {pyspark.__version__}"
@@ -94,6 +96,7 @@ def _arrow_backend() -> Portable:
     import keygroups.arrays  # noqa: F401  # which says what is missing
     from keygroups.spark._columns.arrow import Arrow
 
+    check_workers(session)
     return Arrow(F)
 
 

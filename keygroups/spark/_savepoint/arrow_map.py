@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from keygroups.spark._columns.arguments import is_connect
+from keygroups.spark._workers import check_workers
 
 
 def map_in_arrow(
@@ -20,7 +21,10 @@ def map_in_arrow(
 
     It asks for it all the same, as it does for whatever takes Arrow. So without pandas this does
     what `mapInArrow` does after it has asked, by the same internals of PySpark.
+
+    Raises PythonWorkerError, before there is a job, where the workers cannot run the function.
     """
+    check_workers(df.sparkSession)
     if is_connect(df) or find_spec("pandas") is not None:
         return df.mapInArrow(function, schema)
     internals: Any = import_module("pyspark.sql.udf")

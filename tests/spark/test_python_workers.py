@@ -1,0 +1,187 @@
+"""Which Python Spark's workers run: one that cannot do the work is refused in a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from weakref import WeakKeyDictionary
+
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+import keygroups
+from keygroups.errors import PythonWorkerError
+from keygroups.savepoint import read_savepoint
+from keygroups.spark import _workers, read_keyed_state
+from keygroups.spark._workers import ARRAYS, STATE, trouble_of, trouble_of_failure
+
+SAVEPOINT = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
+SETTING = "spark.sql.execution.pyspark.python"  # of a session, over PYSPARK_PYTHON
+OURS = keygroups.__version__
+ALL = ["google.protobuf", "numpy", "pandas", "pyarrow"]
+
+
+def answer(**changed: Any) -> dict[str, Any]:
+    good = {"version": "3.11.2", "executable": "/usr/bin/python3", "keygroups": OURS}
+    return good | {"error": None, "modules": ALL} | changed
+
+
+@pytest.mark.parametrize(
+    ("changed", "extra", "says"),
+    [
+        ({}, ARRAYS, None),
+        ({"modules": []}, None, None),
+        ({"modules": ["numpy", "pyarrow"]}, ARRAYS, None),
+        ({"modules": ALL[:3]}, ARRAYS, "without pyarrow of keygroups[arrays]"),
+        ({"modules": ["pyarrow"]}, STATE, "without google.protobuf, pandas of keygroups[state]"),
+        ({"keygroups": "0.0.1"}, None, "with keygroups 0.0.1"),
+        ({"keygroups": None, "error": "no"}, None, "which cannot import keygroups (no)"),
+    ],
+)
+def test_what_is_wrong_with_a_worker(
+    changed: dict[str, Any], extra: str | None, says: str | None
+) -> None:
+    runs = "run Python 3.11.2, /usr/bin/python3, "
+    assert trouble_of(answer(**changed), extra) == (None if says is None else runs + says)
+
+
+# What Spark 4.3 and, of the version, 3.5 say; there are some fifty lines more.
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.10 than that in "
+            "driver: 3.11, PySpark cannot run with different minor versions.",
+            "run Python 3.10",
+        ),
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version (3, 9) than that in "
+            "driver 3.10, PySpark cannot run with different minor versions.",
+            "run Python 3.9",
+        ),
+        (
+            '(executor driver): java.io.IOException: Cannot run program "/nowhere/python": '
+            "error=2, No such file or directory\n\tat java.base/java.lang.ProcessBuilder.start",
+            "cannot be started, as /nowhere/python cannot be run (error=2, No such file or "
+            "directory)",
+        ),
+        (
+            "org.apache.spark.SparkException: \nError from python worker:\n  Traceback (most "
+            "recent call last):\n    File \"/x.py\", line 81\n  SyntaxError: invalid syntax\n"
+            "PYTHONPATH was:\n  /pyspark.zip\norg.apache.spark.SparkException: EOFException",
+            "cannot be started (SyntaxError: invalid syntax)",
+        ),
+        ("Job aborted due to stage failure: ExecutorLostFailure", None),
+    ],
+)  # fmt: skip
+def test_why_no_worker_answers(text: str, says: str | None) -> None:
+    assert trouble_of_failure(f"An error occurred.\n: {text}\n\tat x") == says
+
+
+def test_a_worker_without_keygroups_can_answer() -> None:
+    """What it runs is pickled whole: here where every module of keygroups is one not to import."""
+    sent = cloudpickle.dumps(_workers._asking(["json", "no_such.module"]))  # type: ignore[no-untyped-call]
+    ours = [name for name in sys.modules if name.partition(".")[0] == "keygroups"]
+    with patch.dict(sys.modules, dict.fromkeys(ours)):
+        said = json.loads(pickle.loads(sent)(0))
+    assert said["error"].startswith("ModuleNotFoundError: import of keygroups halted")
+    assert (said["keygroups"], said["modules"]) == (None, ["json"])
+    assert said["executable"] == sys.executable
+    assert said["version"] == ".".join(map(str, sys.version_info[:3]))
+
+
+@pytest.fixture
+def unasked(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A session whose workers were not asked, with the Python that it had at the end."""
+    monkeypatch.setattr(_workers, "_answers", WeakKeyDictionary())
+    yield
+    spark.conf.unset(SETTING)
+
+
+def read(spark: SparkSession) -> list[Any]:
+    counts = read_keyed_state(spark, SAVEPOINT, "by-string", "count", key_groups=[97])
+    return [row["value"] for row in counts.collect()]
+
+
+def refusal(call: Callable[[], object]) -> str:
+    with pytest.raises(PythonWorkerError) as raised:
+        call()
+    message = str(raised.value)
+    assert "\n" not in message
+    assert len(message) < 600
+    for said in ("PYSPARK_PYTHON", "spark.pyspark.python", sys.executable, f"keygroups {OURS}"):
+        assert said in message
+    return message
+
+
+@pytest.mark.usefixtures("unasked")
+def test_workers_are_asked_once(spark: SparkSession, collected: list[int]) -> None:
+    assert read(spark) == [5]
+    assert collected == [1, 1]  # the answer, and the entry
+    assert read(spark) == [5]
+    assert collected == [1, 1, 1]
+
+
+@pytest.mark.usefixtures("unasked")
+def test_a_python_that_is_not_there(spark: SparkSession) -> None:
+    spark.conf.set(SETTING, "/nowhere/python")
+    message = refusal(lambda: read(spark))
+    assert "cannot be started, as /nowhere/python cannot be run (error=2, No such" in message
+    spark.conf.set(SETTING, sys.executable)  # a refusal is not for ever
+    assert read(spark) == [5]
+
+
+JOB = """
+import sys
+from pyspark.sql import SparkSession
+from keygroups.spark import KeyedState, ValueState, write_savepoint
+from keygroups.types import LONG, STRING
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+df = spark.createDataFrame([("ann", 7)], "user string, n bigint")
+state = KeyedState(df, "user", STRING, {"count": ValueState("n", LONG)})
+write_savepoint(None, sys.argv[1], {"by-user": state}, 128, 1)
+"""
+
+
+@pytest.mark.slow
+def test_a_python_without_keygroups(tmp_path: Path) -> None:
+    """A job of its own, which is not told what its workers are to run."""
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True
+    )
+    python = tmp_path / "venv" / "bin" / "python"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    job = tmp_path / "job.py"
+    job.write_text(JOB)
+
+    def run_with(workers: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(job), str(tmp_path / "savepoint")],
+            env=environment | {"PYSPARK_PYTHON": workers},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+
+    run = run_with(str(python))
+    assert run.returncode == 1
+    lines = [line for line in run.stderr.splitlines() if "PythonWorkerError" in line]
+    assert len(lines) == 1, run.stderr
+    assert re.search(f", {re.escape(str(python))}, which cannot import keygroups", lines[0])
+    assert "No module named 'keygroups'" in lines[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["job.py", "venv"]
+    such_as = re.search(" variable PYSPARK_PYTHON.* such as (.*) before Spark", lines[0])
+    assert such_as
+    run = run_with(such_as[1])
+    assert run.returncode == 0, run.stderr
+    assert read_savepoint(tmp_path / "savepoint").operator("by-user").max_parallelism == 128
