@@ -22,14 +22,18 @@ from keygroups import assign_to_key_group
 from keygroups.cli import main
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint import (
+    KafkaOffsets,
+    KafkaSplit,
     Savepoint,
     SavepointWriter,
+    SpecialOffset,
     StateComparison,
     StateEntry,
     ValueStateDescriptor,
     read_savepoint,
 )
 from keygroups.savepoint._comparison import sorting
+from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING
 
 KINDS = ("equal", "changed", "touched", "only_here", "only_there")
@@ -190,6 +194,9 @@ def keys(*numbers: int) -> list[bytes]:
     return [sb.i32(number) + b"\0" for number in numbers]
 
 
+ONE = keys(1)[0]
+
+
 def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
     """The hashmap backend writes entries in the order of its hashes."""
     states = [sb.state("count", "VALUE", INTS)]
@@ -230,7 +237,7 @@ def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
 )
 def test_values(tmp_path: Path, value: bytes, here: bytes, there: bytes, kind: str) -> None:
     sides = (
-        keyed(tmp_path / str(step), [sb.state("s", "VALUE", value)], canonical([(*keys(1), data)]))
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", value)], canonical([(ONE, data)]))
         for step, data in enumerate((here, there))
     )
     state = only_state(*sides)
@@ -255,7 +262,7 @@ def test_elements_with_a_time_to_live(
         keyed(
             tmp_path / str(step),
             states,
-            canonical([(*keys(1), b",".join(sb.i64(time) + sb.i32(n) for time, n in elements))]),
+            canonical([(ONE, b",".join(sb.i64(time) + sb.i32(n) for time, n in elements))]),
         )
         for step, elements in enumerate((here, there))
     ]
@@ -287,7 +294,7 @@ def test_other_serializers_of_values(tmp_path: Path) -> None:
         (sb.ttl_of(sb.pojo_of("x.P", dict(POJO))), sb.i64(5) + b"\2" + one + ann),
     ]
     first, *others = [
-        keyed(tmp_path / str(step), [sb.state("s", "VALUE", pojo)], canonical([(*keys(1), value)]))
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", pojo)], canonical([(ONE, value)]))
         for step, (pojo, value) in enumerate(pojos)
     ]
     states = [only_state(first, other) for other in others]
@@ -302,7 +309,7 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
     kryo, other = sb.kryo_of("x.Secret"), sb.kryo_of("x.Other")
     values = [(kryo, b"a"), (kryo, b"a"), (kryo, b"b"), (other, b"a")]
     sides = [
-        keyed(tmp_path / str(step), [sb.state("s", "VALUE", of)], canonical([(*keys(1), value)]))
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", of)], canonical([(ONE, value)]))
         for step, (of, value) in enumerate(values)
     ]
     counts = [counted(only_state(sides[0], side)) for side in sides[1:]]
@@ -312,9 +319,7 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["key", "namespace", "kind"])
 def test_other_serializers_of_keys(tmp_path: Path, kind: str) -> None:
     """Then no entry has a counterpart."""
-    here = keyed(
-        tmp_path / "here", [sb.state("s", "VALUE", INTS)], canonical([(*keys(1), sb.i32(5))])
-    )
+    here = keyed(tmp_path / "here", [sb.state("s", "VALUE", INTS)], canonical([(ONE, sb.i32(5))]))
     states, entry, key = {
         "key": (sb.state("s", "VALUE", INTS), sb.i64(1) + b"\0", LONGS),
         "namespace": (
@@ -446,6 +451,48 @@ def test_coordinators(tmp_path: Path, here: bytes, there: bytes, found: str | No
     assert operator.coordinator is None  # as it was not asked for
 
 
+def test_splits_of_a_source(tmp_path: Path) -> None:
+    """Each partition by itself, beside the bytes that the readers hold."""
+    old: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 0): 5, ("clicks", 1): 7}
+    new: dict[tuple[str, int], int | SpecialOffset] = {("clicks", 0): 9, ("clicks", 1): 7}
+    old["views", 0], new["views", 1] = SpecialOffset.EARLIEST, 3
+    for parallelism, offsets in enumerate((old, new), 1):
+        with SavepointWriter(tmp_path / str(parallelism)) as writer:
+            writer.add_source("src", KafkaOffsets(offsets), 128, parallelism)
+    here, there = (read_savepoint(tmp_path / name) for name in ("1", "2"))
+    (operator,) = here.compare(there, ["src"]).operators
+    splits = [(split.kind, split.here or split.there) for split in operator.splits]
+    assert [
+        (kind, split.topic, split.partition)
+        for kind, split in splits
+        if isinstance(split, KafkaSplit)
+    ] == [("changed", "clicks", 0), ("only_here", "views", 0), ("only_there", "views", 1)]
+    lines = str(operator).splitlines()
+    assert lines[0] == "src: parallelism: 1 -> 2"
+    assert "  changed    split clicks/0: offset 5 -> 9" in lines
+    assert "  only there split views/1: offset 3, is_assigned True" in lines
+    (state,) = operator.operator_states
+    assert counted(state) == {"equal": 1, "only_here": 2, "only_there": 2}
+
+
+def test_splits_of_another_source(tmp_path: Path) -> None:
+    """Whose bytes are compared."""
+    values = {"VALUE_SERIALIZER": BYTES.snapshot_bytes()[4:]}
+    info = sb.meta_info("SourceReaderState", 1, {}, values)
+    start = sb.operator_header([info], [])
+    sides = []
+    for name in ("a", "b", ""):
+        split = sb.i32(1, len(name)) + name.encode() if name else b""
+        stream = sb.inline(start + sb.i32(len(split)) + split)
+        handle = sb.operator_state([("SourceReaderState", 0, [len(start)])], stream)
+        source = sb.operator([sb.subtask(managed_operator=handle)], uid="a")
+        sides.append(read_savepoint(sb.write(tmp_path / f"side {name}", [source])))
+    for other in sides[1:]:  # the last one's are no split at all
+        (operator,) = sides[0].compare(other).operators
+        assert operator.splits == ()
+        assert counted(operator.operator_states[0]) == {"only_here": 1, "only_there": 1}
+
+
 # --- whole savepoints -------------------------------------------------------------------
 
 
@@ -541,11 +588,11 @@ def test_edits_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("damaged", "named"), [(0, "this savepoint"), (1, "the other savepoint")])
 def test_errors_name_the_savepoint(tmp_path: Path, damaged: int, named: str) -> None:
     """Of the same folder both may be, so that a path alone does not say which."""
-    whole = canonical([(*keys(1), sb.i32(5))])
+    whole = canonical([(ONE, sb.i32(5))])
     damages = {
         "end too early": whole[:-3],
-        "twice": canonical([(*keys(1), sb.i32(5)), (*keys(1), sb.i32(6))]),
-        "no entry": canonical([(*keys(1), b"a")]),
+        "twice": canonical([(ONE, sb.i32(5)), (ONE, sb.i32(6))]),
+        "no entry": canonical([(ONE, b"a")]),
     }
     for step, (message, data) in enumerate(damages.items()):
         sides = [
@@ -656,7 +703,7 @@ def test_command(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> 
     (operator,) = data["operators"]
     (state,) = operator["states"]
     assert (state["equal"], state["changed"], state["changes"]) == (1, 1, [])
-    entry = {"key_group": assign_to_key_group("bob", 128), "subtask": 0, "key": "bob"}
+    entry = {"key_group": assign_to_key_group("bob", 128), "subtask": 1, "key": "bob"}
     nothing = {"namespace": None, "user_key": None, "last_access": None, "timestamp": None}
     (example,) = state["examples"]
     assert example == {

@@ -302,6 +302,7 @@ RECORDS = {
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",
