@@ -9,6 +9,7 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
+    keygroups diff OLD NEW                           in what two savepoints differ
     keygroups job URL [JOB_ID]                       what the subtasks of a running job have read
 
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
@@ -27,12 +28,13 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
-from keygroups.cli import _job, _key_groups, _savepoint
-from keygroups.cli._parser import WRONG_ARGUMENT, build_parser
+from keygroups.cli import _diff, _job, _key_groups, _savepoint
+from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
 from keygroups.cli._progress import LINE
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -42,9 +44,8 @@ __dir__ = __all__.copy
 
 # A command is a function and its arguments in the file of its subject, and a line in the text
 # above. What it alone needs is imported in the function: the others start without that.
-_ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _job)]
+_ADD_COMMANDS = [subject.add_commands for subject in (_key_groups, _savepoint, _diff, _job)]
 
-_FAULT = 1  # and WRONG_ARGUMENT is 2
 _BROKEN_PIPE = 141  # as a shell has it, of SIGPIPE
 
 
@@ -82,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    command = "keygroups"
+    command, options = "keygroups", Namespace(fault=FAULT)
     try:
         options = build_parser(*_ADD_COMMANDS).parse_args(arguments)
         command = f"keygroups {options.command}"
@@ -94,10 +95,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyGroupsError as error:
         complain(f"{command}: {error}")
         wrong = isinstance(error, (InvalidValueError, InvalidTypeError))
-        return WRONG_ARGUMENT if wrong else _FAULT
+        return WRONG_ARGUMENT if wrong else int(options.fault)
     except OutputError as error:
         if isinstance(error.__cause__, BrokenPipeError):
             return _BROKEN_PIPE
         complain(f"{command}: standard output {error}")
-        return _FAULT
-    return 0
+        return int(options.fault)
+    return int(options.status)

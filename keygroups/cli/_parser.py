@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from keygroups._checks import show
 from keygroups.cli._streams import complain, print_lines
 
-WRONG_ARGUMENT = 2
+FAULT, WRONG_ARGUMENT = 1, 2  # which the status is
 
 HELP = {
     "max_parallelism": "the job's max parallelism, 1 to 32768",
@@ -38,6 +38,8 @@ class _Parser(argparse.ArgumentParser):
 def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.ArgumentParser:
     """Return the parser of all commands, which sets `run` to the function of the one given.
 
+    It may set `status` and `fault`, which are those after it and after what is at fault.
+
     Each of `add_commands` adds some, with the function that it is called with.
     """
     description = "Where Apache Flink sends a key: key groups and subtasks, without a JVM."
@@ -54,7 +56,7 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, status=0, fault=FAULT)
         for name in numbers:
             added.add_argument(name, type=to_int, metavar=name.upper(), help=HELP[name])
         added.add_argument("--json", action="store_true", help="print JSON")

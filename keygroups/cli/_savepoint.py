@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
         RewrittenOperator,
         Savepoint,
     )
+
+_BEFORE_A_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:/)")
 
 
 def add_commands(command: AddCommand) -> None:
@@ -49,7 +52,9 @@ def add_commands(command: AddCommand) -> None:
     copied = "make a checkpoint that was copied to there one that Flink restores there"
     add("--relocate", metavar="PATH", help=copied)
     place = "where files are now whose paths start with OLD; may be repeated"
-    add("--moved", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help=place)
+    add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
+    told = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
+    add("--uids", metavar="FILE", help=told)
     more = "also read files in this folder that the savepoint names; may be repeated"
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     left = "remove what killed commands left beside --output, untouched for an hour"
@@ -86,13 +91,17 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     does not. JSON: path to operators, as above.
 
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
-    and the checkpoints beside it, where --moved leads, and in what --allow names.
+    and the checkpoints beside it, where --moved leads, and in what --allow names. OLD=NEW is
+    parted at its =; if it has more of them, at the only one before a / or a URL.
     """
     from keygroups.savepoint import operator_reports, read_savepoint
 
     moved = _moved(options.moved)
     progress = progress_of(options)
-    savepoint = read_savepoint(options.path, moved, allow=options.allow, progress=progress)
+    uids = None if options.uids is None else _uids(options.uids)
+    savepoint = read_savepoint(
+        options.path, moved, uids=uids, allow=options.allow, progress=progress
+    )
     _check_options(options)
     if options.output is not None:
         if options.clean:
@@ -149,11 +158,29 @@ def _check_options(options: argparse.Namespace) -> None:
             )
 
 
-def _moved(pairs: list[list[str]]) -> dict[str, str]:
-    moved = dict(pairs)
-    if len(moved) < len(pairs):
-        raise InvalidValueError(f"moved must have each OLD once, got {show(pairs)}")
+def _uids(path: str) -> list[str]:
+    """Return the lines of a file that are not empty."""
+    return [check_text("uid", uid) for uid in lines_of(path) if uid]
+
+
+def _moved(texts: list[str]) -> dict[str, str]:
+    moved = dict(map(_moved_pair, texts))
+    if len(moved) < len(texts):
+        raise InvalidValueError(f"moved must have each OLD once, got {show(texts)}")
     return moved
+
+
+def _moved_pair(text: str) -> tuple[str, str]:
+    """Return OLD and NEW, which may have more = in them, as the folders of partitions have."""
+    places = [*re.finditer("=", text)]
+    if len(places) > 1:
+        places = [*_BEFORE_A_PLACE.finditer(text)]
+    if len(places) != 1 or not text[: places[0].start()] or not text[places[0].end() :]:
+        raise InvalidValueError(
+            "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
+            f"=, got {show(text)}"
+        )
+    return text[: places[0].start()], text[places[0].end() :]
 
 
 def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:

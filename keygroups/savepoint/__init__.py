@@ -6,6 +6,10 @@ state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_sta
 state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
 before a rescale, `describe_sql_state` what the states of Flink SQL hold.
 
+Comparing: `Savepoint.compare` with another returns a `SavepointComparison`, which says of each
+state how many entries are equal, changed, only here and only there; `Savepoint.differences` yields
+each that is not equal. Formats and parallelisms may be any.
+
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
 `MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
@@ -45,7 +49,7 @@ write it anew.
     read splits and their coordinator     yes                   bytes, no             offsets log
     read times of last access             yes                   no                    -
     read some keys alone                  key groups            keys                  partitions
-    changes between two savepoints        no                    no                    yes
+    changes between two savepoints        yes                   no                    yes
     SQL over state                        on Spark              keyed state           yes
     new savepoint from rows               yes                   yes                   no
     ... times of last access              yes                   clock of the job      -
@@ -76,11 +80,11 @@ write it anew.
     relocate a checkpoint                 yes                   no                    -
     without a JVM and the job's classes   yes                   no                    no
 
-Not done, and why: entries of a key are not looked up, as a key group is read as a whole; two
-savepoints are compared by what is read of both. What Java's own or the job's classes write as keys
-is read, and rewritten, but not made: an ENUM or POJO by the job's class, a UUID by Kryo. ARRAY,
-MAP and MULTISET of SQL take a `template`, as their snapshots have Java objects. Native files are
-those of one backend, and every backend restores the canonical format.
+Not done, and why: entries of a key are not looked up, as a key group is read as a whole. What
+Java's own or the job's classes write as keys is read, and rewritten, but not made: an ENUM or
+POJO by the job's class, a UUID by Kryo. ARRAY, MAP and MULTISET of SQL take a `template`, as
+their snapshots have Java objects. Native files are those of one backend, and every backend
+restores the canonical format.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
 in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
@@ -96,8 +100,14 @@ from keygroups._serializers.base import Serializer
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
 from keygroups._values.sql import TimestampData
+from keygroups.savepoint._comparison.report import (
+    Change,
+    EntryDifference,
+    OperatorComparison,
+    SavepointComparison,
+    StateComparison,
+)
 from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.operator_state import OperatorStateElement
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.steps import DELETE
@@ -126,7 +136,7 @@ from keygroups.savepoint._state.new_states import (
     TimerServiceDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.operator_state import OperatorStateEntry
+from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
 from keygroups.savepoint._windows.assigners import (
     CountWindows,
     EventTimeSessionWindows,
@@ -142,11 +152,13 @@ from keygroups.savepoint._writer import SavepointEditor, SavepointWriter
 __all__ = [
     "DELETE",
     "AggregatingStateDescriptor",
+    "Change",
     "CountWindows",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "EntryDifference",
     "EventTimeSessionWindows",
     "FileSplit",
     "GlobalWindow",
@@ -156,6 +168,7 @@ __all__ = [
     "ListStateDescriptor",
     "MapStateDescriptor",
     "Operator",
+    "OperatorComparison",
     "OperatorEditor",
     "OperatorReport",
     "OperatorStateElement",
@@ -169,6 +182,7 @@ __all__ = [
     "RewrittenState",
     "Row",
     "Savepoint",
+    "SavepointComparison",
     "SavepointEditor",
     "SavepointWriter",
     "Serializer",
@@ -178,6 +192,7 @@ __all__ = [
     "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
+    "StateComparison",
     "StateDescriptor",
     "StateEntry",
     "Subtask",

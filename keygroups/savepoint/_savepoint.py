@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
-from itertools import compress, groupby, pairwise
+from itertools import compress, groupby, islice, pairwise
 from operator import add
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.progress import checked_progress
@@ -21,9 +21,12 @@ from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_
 from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
+from keygroups.savepoint._comparison.compare import OperatorPair
+from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
+    OperatorStateHandle,
     SubtaskState,
     operator_id_of,
 )
@@ -44,6 +47,7 @@ _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 
+_NAMED = 10  # uids in a message
 _LABEL = 100  # characters of an operator's name in the table
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
@@ -253,15 +257,7 @@ class Operator:
 
         Raises SavepointError where they are damaged.
         """
-        handles = [
-            (subtask.index, handle, is_raw)
-            for subtask in self._subtasks
-            for handle, is_raw in (
-                (subtask.managed_operator, False),
-                (subtask.raw_operator, True),
-            )
-            if handle is not None
-        ]
+        handles = self._operator_state_handles()
         plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
         work = f"read the operator state of {self.label}"
         with (
@@ -272,6 +268,22 @@ class Operator:
         ):
             for index, handle, is_raw in handles:
                 yield from read_operator_state(files, handle, index, is_raw, self._context)
+
+    def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
+        """Return the handles of operator state, with their subtasks, and whether they are raw."""
+        return [
+            (subtask.index, handle, is_raw)
+            for subtask in self._subtasks
+            for handle, is_raw in (
+                (subtask.managed_operator, False),
+                (subtask.raw_operator, True),
+            )
+            if handle is not None
+        ]
+
+    @property
+    def _has_channel_state(self) -> bool:
+        return any(subtask.has_channel_state for subtask in self._subtasks)
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator, None where it has none.
@@ -361,7 +373,7 @@ class Savepoint:
     `path` is its folder, `version` that of its `_metadata`, `checkpoint_id` its number, `kind`
     "canonical savepoint", "native savepoint" or "checkpoint", and None before Flink 1.15, which
     did not say. `operators` are all of the job, those without state too. `metadata` is what
-    `_metadata` says, `files` is what opens the files it names.
+    `_metadata` says, `files` is what opens the files it names, `serializers` are the job's own.
     """
 
     def __init__(
@@ -375,6 +387,7 @@ class Savepoint:
         context = ReadingContext(serializers, kryo_version)
         self.files = files
         self.metadata = metadata
+        self.serializers = serializers
         self.path = files.base
         self.version = metadata.version
         self.checkpoint_id = metadata.checkpoint_id
@@ -407,6 +420,92 @@ class Savepoint:
         restored = operator if isinstance(operator, Operator) else self.operator(operator)
         return check_restore(restored.max_parallelism, parallelism, max_parallelism)
 
+    def compare(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None = None,
+        states: Iterable[str] | None = None,
+    ) -> SavepointComparison:
+        """Return what this savepoint and another have in common, and what not.
+
+        `operators` are uids, names or ids of operators in either, `states` names of their states,
+        of keyed and operator state; None is all. Operators are found by their ids, entries by the
+        bytes of key, namespace and user key, whatever the formats, parallelisms and max
+        parallelisms. A value is the same if its bytes are; time of last access, the order of a
+        map, and another serializer of values do not count: where the serializers differ the
+        values are decoded. Under other serializers of keys no entry has a counterpart. Elements
+        of list and union state are compared as a whole, without their order and subtask, of
+        broadcast state its entries. What only the job's classes can read is compared as bytes.
+
+        All of both is read, in this process, and sorted in bounded memory, by way of temporary
+        files if a key group is large; `keygroups.spark.compare_savepoints` reads on executors.
+
+        Raises InvalidValueError or InvalidTypeError for an argument, SavepointError, which says
+        in which savepoint, where state is damaged or takes what is not read here.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
+        >>> from keygroups.types import LONG, STRING
+        >>> folder = mkdtemp()
+        >>> for name, counts in [("old", {"ann": 7, "bob": 1}), ("new", {"ann": 8})]:
+        ...     with SavepointWriter(f"{folder}/{name}") as writer:
+        ...         count = ValueStateDescriptor("count", LONG)
+        ...         by_user = writer.add_operator("by-user", STRING, [count], 128, parallelism=3)
+        ...         for key in sorted(counts, key=by_user.key_group):
+        ...             by_user.write("count", key, counts[key])
+        >>> old, new = (read_savepoint(f"{folder}/{name}") for name in ("old", "new"))
+        >>> (by_user,) = old.compare(new, ["by-user"]).operators
+        >>> print(by_user)
+        by-user
+          count: VALUE
+            1 changed, 1 only here
+              only here  key 'bob': 1
+              changed    key 'ann': 7 -> 8
+        """
+        pairs = self._pairs(other, operators, states)
+        compared = tuple(pair.comparison() for pair in pairs)
+        return SavepointComparison(self.path, other.path, compared)
+
+    def differences(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None = None,
+        states: Iterable[str] | None = None,
+    ) -> Iterator[EntryDifference]:
+        """Return an iterator over the entries that are not the same in another savepoint.
+
+        The arguments, and what is raised, are those of `compare`, whose report has a few of them.
+        """
+        pairs = self._pairs(other, operators, states)
+        return (difference for pair in pairs for difference in pair.differences())
+
+    def _pairs(
+        self,
+        other: Savepoint,
+        operators: Iterable[str] | None,
+        states: Iterable[str] | None,
+    ) -> list[OperatorPair]:
+        """Return the operators to compare with those of another savepoint."""
+        sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
+        here, there = ({by.operator_id: by for by in side.operators} for side in sides)
+        ids: Iterable[str] = {**here, **there}
+        if operators is not None:
+            named = iterate("operators", "names", operators)
+            ids = dict.fromkeys(
+                _id_in_either(sides, check_str("operator", name)) for name in named
+            )
+        names = None
+        if states is not None:
+            given = iterate("states", "names", states)
+            names = frozenset(check_str("state", name) for name in given)
+        pairs = [OperatorPair(here.get(by_id), there.get(by_id), names) for by_id in ids]
+        unknown = (names or frozenset()).difference(*(pair.state_names for pair in pairs))
+        if unknown:
+            raise InvalidValueError(
+                f"states must be of the operators that are compared, got {show(min(unknown))}"
+            )
+        return pairs
+
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
 
@@ -427,6 +526,7 @@ def read_savepoint(
     path: str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
     *,
+    uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
     progress: ProgressCallback | bool | None = None,
@@ -445,6 +545,10 @@ def read_savepoint(
     beside it, and where `moved` leads. `allow` are more folders and files, by path or URL, that
     may be opened where they are; who wrote `_metadata` then chooses among all that is in them.
 
+    `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
+    hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
+    to be of an operator; the error names all that are not.
+
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
@@ -454,7 +558,8 @@ def read_savepoint(
 
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
-    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder.
+    for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, and
+    for uids that no operator has.
     """
     text = check_path("path", path)
     prefixes = check_moved(moved)
@@ -462,7 +567,10 @@ def read_savepoint(
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
     files = Files(text, prefixes, allowed)
-    return Savepoint(files, checked_serializers(serializers), checked_progress(progress))
+    savepoint = Savepoint(files, checked_serializers(serializers), checked_progress(progress))
+    if uids is not None:
+        _label(savepoint, iterate("uids", "str", uids))
+    return savepoint
 
 
 def savepoint_of(
@@ -470,15 +578,17 @@ def savepoint_of(
     moved: Mapping[str, str] | None = None,
     allow: Collection[str | os.PathLike[str]] = _NONE,
     serializers: Mapping[str, type[Serializer]] | None = None,
+    uids: Iterable[str] | None = None,
     progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
         return read_savepoint(
-            savepoint, moved, allow=allow, serializers=serializers, progress=progress
+            savepoint, moved, uids=uids, allow=allow, serializers=serializers, progress=progress
         )
     given = {
         "moved": moved is not None,
+        "uids": uids is not None,
         "allow": allow is not _NONE,
         "serializers": serializers is not None,
         "progress": progress is not None,
@@ -494,6 +604,44 @@ def savepoint_of(
 def _without_progress(whose: Operator | Savepoint) -> dict[str, Any]:
     """Return the attributes that may be pickled: another process has nobody to tell."""
     return vars(whose) | {"_progress": None}
+
+
+def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
+    """Return the id of an operator of one savepoint or another, which then has the uid in both."""
+    errors: list[InvalidValueError] = []
+    ids = set()
+    for savepoint in savepoints:
+        try:
+            ids.add(savepoint.operator(name).operator_id)
+        except InvalidValueError as error:
+            errors.append(error)
+    if len(ids) == 1:
+        return ids.pop()
+    if ids:
+        raise InvalidValueError(
+            f"operator must be the same in both savepoints, got {show(name)}, which is the name "
+            f"of {', '.join(sorted(ids))}"
+        )
+    raise errors[0]
+
+
+def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
+    """Tell operators the uids whose hashes their ids are."""
+    by_id = {operator.operator_id: operator for operator in savepoint.operators}
+    unknown: dict[str, None] = {}
+    for uid in uids:
+        operator = by_id.get(operator_id_of(check_str("uid in uids", uid)))
+        if operator is None:
+            unknown[uid] = None
+        else:
+            operator.uid = uid
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        named = ", ".join(map(show, islice(unknown, _NAMED)))
+        raise InvalidValueError(
+            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got {named}{more}, "
+            "which no operator has"
+        )
 
 
 def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subtask:

@@ -30,7 +30,7 @@ from keygroups.savepoint._metadata.handles import (
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
 from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, savepoint_of
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -122,15 +122,16 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         moved: Mapping[str, str] | None = None,
+        uids: Iterable[str] | None = None,
         allow: Collection[str | os.PathLike[str]] = (),
         serializers: Mapping[str, type[Serializer]] | None = None,
         progress: ProgressCallback | bool | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
 
-        `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `allow`,
-        `serializers` and `progress` are those of `read_savepoint`. `path` is as here, and outside
-        of it.
+        `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `uids`,
+        `allow`, `serializers` and `progress` are those of `read_savepoint`. `path` is as here, and
+        outside of it.
 
         Operators that are not changed are copied as they are, whatever the format of their state;
         files from outside of the savepoint's folder come into the new one. Raises what those
@@ -153,7 +154,7 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        old = savepoint_of(savepoint, moved, allow, serializers, progress)
+        old = savepoint_of(savepoint, moved, allow, serializers, uids, progress)
         return SavepointEditor(old, path)
 
     def add_operator(
@@ -340,6 +341,40 @@ class SavepointWriter(FolderWriter):
         encoder = EntryEncoder(states, groups)
         return WindowOperatorWriter(assigner, lateness, encoder, operator._hold)
 
+    def savepoint(self) -> Savepoint:
+        """Return the savepoint, once it is written; its operators have the uids given here.
+
+        Before Flink 2.0 `_metadata` has no place for them, and a new savepoint is one that Flink
+        1.17 reads too: whoever reads it later passes `uids` to `read_savepoint`.
+
+        Raises InvalidValueError before the `with` block has ended, SavepointError where the
+        savepoint is gone since.
+
+        >>> from tempfile import mkdtemp
+        >>> from keygroups.savepoint import KafkaOffsets
+        >>> with SavepointWriter(mkdtemp() + "/savepoint") as writer:
+        ...     writer.add_source("clicks", KafkaOffsets({("clicks", 0): 4711}), 128, 1)
+        >>> writer.savepoint().operators
+        (<Operator clicks>,)
+        """
+        self._check_written("savepoint")
+        told = [uid for of, uid in self._told_uids().items() if operator_id_of(uid) == of]
+        source = self._source()
+        serializers = None if source is None else source.serializers
+        return read_savepoint(self._folder.path, uids=told, serializers=serializers)
+
+    def _check_written(self, name: str) -> None:
+        if not self._is_written:
+            raise InvalidValueError(f"the {name} must be asked for after the with block")
+
+    def _source(self) -> Savepoint | None:
+        """Return the savepoint that types are taken from."""
+        return self._template
+
+    def _told_uids(self) -> Mapping[str, str]:
+        """Return the uids, or what stands for them, by the ids of operators."""
+        return self._uids
+
     def _add(self, uid: str, operator: OperatorWriter) -> None:
         if self._progress is not None:
             operator._tell(self._progress, f"write {uid}")
@@ -474,10 +509,16 @@ class SavepointEditor(SavepointWriter):
 
         Raises InvalidValueError before that.
         """
-        if not self._is_written:
-            raise InvalidValueError("the report must be asked for after the with block")
+        self._check_written("report")
         new = (EditedOperator(uid) for uid in self._uids.values())
         return EditReport(self._folder.path, (*self._copied.report(), *new))
+
+    def _source(self) -> Savepoint | None:
+        return self._copied.savepoint
+
+    def _told_uids(self) -> Mapping[str, str]:
+        operators = (copied.operator for copied in self._copied.kept)
+        return {**super()._told_uids(), **{o.operator_id: o.uid for o in operators if o.uid}}
 
     def _operator_ids(self) -> Collection[str]:
         return [

@@ -332,7 +332,7 @@ def write_savepoint(
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
             with described(plan.entries.sparkSession, description):
                 write_entries(plan.entries, plan.operator, plan.elements_of)
-    return read_savepoint(path)
+    return writer.savepoint()
 
 
 def edit_savepoint(
@@ -341,6 +341,7 @@ def edit_savepoint(
     output: str | os.PathLike[str],
     moved: Mapping[str, str] | None = None,
     *,
+    uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> SavepointEditor:
@@ -364,7 +365,7 @@ def edit_savepoint(
     """
     check_session(spark)
     _check_arrow("edit_savepoint")
-    return SparkEditor(spark, savepoint_of(savepoint, moved, allow, serializers), output)
+    return SparkEditor(spark, savepoint_of(savepoint, moved, allow, serializers, uids), output)
 
 
 def kafka_offsets(df: DataFrame) -> KafkaOffsets:
@@ -417,16 +418,17 @@ def change_max_parallelism(
     operators: Iterable[str] | None = None,
     moved: Mapping[str, str] | None = None,
     *,
+    uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, on Spark's executors.
 
-    `path`, `moved`, `allow` and `serializers` are those of `keygroups.savepoint.read_savepoint`,
-    the others and what is raised those of `keygroups.savepoint.change_max_parallelism`. The
-    executors reach both folders, and need keygroups, its extras `arrays` and `savepoint`, and the
-    modules of the serializers. Entries are moved once, to the task that writes the file of their
-    new subtask, and sorted there by Spark.
+    `path`, `moved`, `uids`, `allow` and `serializers` are those of
+    `keygroups.savepoint.read_savepoint`, the others and what is raised those of
+    `keygroups.savepoint.change_max_parallelism`. The executors reach both folders, and need
+    keygroups, its extras `arrays` and `savepoint`, and the modules of the serializers. Entries are
+    moved once, to the task that writes the file of their new subtask, and sorted there by Spark.
 
     >>> from tempfile import mkdtemp
     >>> report = change_max_parallelism(spark, savepoint, 4096, mkdtemp() + "/new")
@@ -436,7 +438,7 @@ def change_max_parallelism(
     check_session(spark)
     groups = check_bounds("new_max_parallelism", new_max_parallelism)
     _check_arrow("change_max_parallelism")
-    source = read_savepoint(path, moved, allow=allow, serializers=serializers)
+    source = read_savepoint(path, moved, uids=uids, allow=allow, serializers=serializers)
     with SavepointRewriter(source, output, groups, parallelism, operators) as rewriter:
         for operator in rewriter.operators:
             with described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
@@ -460,7 +462,7 @@ def _write_rows(
     source = savepoint_of(from_savepoint)
     with RowsEditor(source, path, name, states, df, allow_any_last_access) as editor:
         editor.write_rows()
-    return read_savepoint(path)
+    return editor.savepoint()
 
 
 def _check_left_out(names: str, when: str, given: Iterable[object]) -> None:

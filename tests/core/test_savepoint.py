@@ -74,6 +74,32 @@ def test_operators() -> None:
         savepoint.operator(wrong)
 
 
+def test_uids() -> None:
+    """Those that Flink 2.3 stored of the same job; its operators without one have no uid."""
+    uids = {one.operator_id: one.uid for one in HEAP.read().operators if one.uid}
+    old = read_savepoint(OLD.path, uids=iter([*uids.values(), "by-string"]))
+    assert {one.operator_id: one.uid for one in old.operators if one.uid} == uids
+    assert uids[BY_STRING] == "by-string"
+    assert len(uids) < len(old.operators)
+    assert "by-string" in str(old)
+    assert {one.uid for one in read_savepoint(OLD.path, uids=[]).operators} == {None}
+
+
+def test_uids_that_no_operator_has() -> None:
+    """All of them are named, as far as there is room, and none of the others."""
+    wrong: Any = ["by-string", *map(str, range(12)), "0"]
+    numbers = ", ".join(repr(str(number)) for number in range(10))
+    says = rf"uids must be of the 25 operators of .*, got {numbers} and 2 more, which no op"
+    with pytest.raises(InvalidValueError, match=says):
+        read_savepoint(OLD.path, uids=wrong)
+    for wrong in ("by-string", 5):
+        with pytest.raises(InvalidTypeError, match="uids must be an iterable of str, got"):
+            read_savepoint(OLD.path, uids=wrong)
+    wrong = ["by-string", b"by-string"]
+    with pytest.raises(InvalidTypeError, match="uid in uids must be a str, got b'by-string'"):
+        read_savepoint(OLD.path, uids=wrong)
+
+
 def test_a_stored_uid_finds_its_operator(tmp_path: Path) -> None:
     """One of another id too, as `setUidHash` gives."""
     operators = [sb.operator([], uid="a"), sb.operator([], operator_id=b"b" * 16)]

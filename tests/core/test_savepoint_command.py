@@ -18,6 +18,7 @@ import pytest
 from real_savepoints import point, seen_entry, true_entries
 
 from keygroups.cli import main
+from keygroups.errors import SavepointError
 from keygroups.savepoint import Savepoint, read_savepoint
 
 DATA = Path(__file__).parents[2] / "examples" / "data" / "savepoint"
@@ -260,7 +261,7 @@ KEYS = ("--operator", "by-string", "--delete-keys")
         ((*EDIT, "--set-max-parallelism", "64"), "go without --set-max-parallelism and"),
         ((*EDIT, "--parallelism", "2"), "go without --set-max-parallelism and --paral"),
         ((*EDIT, "--relocate", "new"), "--relocate goes without --output and --operator"),
-        ((*EDIT, "--moved", "a", "b", "--moved", "a", "c"), "moved must have each OLD once"),
+        ((*EDIT, "--moved", "a=b", "--moved", "a=c"), "moved must have each OLD once"),
         ((*KEYS, "nowhere"), "'nowhere' cannot be read: No such file or directory"),
         ((*KEYS, "\0"), r"'\x00' cannot be read: "),
         ((*KEYS, "EMPTY"), "keys must be at least one, got none"),
@@ -335,7 +336,7 @@ def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     """Its entries are those that Flink read; its shared files are not beside the copy."""
     copy = tmp_path / "chk-7"
     shutil.copytree(COPIED.path, copy)
-    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", *pair)]
+    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", "=".join(pair))]
     arguments = (str(COPIED.path), "--relocate", str(copy))
     assert edited(*arguments) == 1
     [line] = capsys.readouterr().err.splitlines()
@@ -352,7 +353,7 @@ def test_relocated_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_files_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
-    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", *pair)]
+    moved = [argument for pair in COPIED.moved.items() for argument in ("--moved", "=".join(pair))]
     assert edited(str(COPIED.path), *moved, "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert sum(sum(one["key_group_bytes"]) for one in data["reports"]) == sum(
@@ -360,6 +361,60 @@ def test_files_that_moved(capsys: pytest.CaptureFixture[str]) -> None:
         for operator in COPIED.read().operators
         if operator.states
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        ("/a=/b", "/a", "/b"),
+        ("s3://a=b", "s3://a", "b"),
+        ("s3://old/day=1=/mnt/day=1", "s3://old/day=1", "/mnt/day=1"),
+        ("/a==gs://b/hour=2/day=3", "/a=", "gs://b/hour=2/day=3"),
+        ("/a=file:/b=c", "/a", "file:/b=c"),
+    ],
+)
+def test_moved_is_parted(
+    text: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told = []
+
+    def read(*arguments: Any, **_: Any) -> None:
+        told.append(arguments)
+        raise SavepointError("seen")
+
+    monkeypatch.setattr("keygroups.savepoint.read_savepoint", read)
+    assert edited(str(tmp_path), "--moved", text) == 1
+    assert told == [(str(tmp_path), {old: new})]
+
+
+@pytest.mark.parametrize("text", ["", "a", "=/b", "/a=", "a=b=c", "/a=/b=/c", "/a=/b=s3://c"])
+def test_moved_that_cannot_be_parted(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert edited(str(DATA), "--moved", text) == 2
+    assert f"moved must be such as OLD=NEW, with {NEW}" in capsys.readouterr().err
+
+
+NEW = "NEW from a / or its scheme on if there are more =, got '"
+
+
+def test_uids(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What 2.3 stored of the same job; a file of another system, with an empty line."""
+    old = str(point("1.20.5-heap-canonical").path)
+    stored = point("2.3.0-heap-canonical").read().operators
+    uids = {operator.operator_id: operator.uid for operator in stored if operator.uid}
+    (tmp_path / "uids").write_text(
+        "\n".join([*uids.values(), "", ""]), "utf-8-sig", newline="\r\n"
+    )
+    assert edited(old, "--uids", f"{tmp_path}/uids", "--json") == 0
+    operators = json.loads(capsys.readouterr().out)["operators"]
+    assert {one["operator_id"]: one["uid"] for one in operators if one["uid"]} == uids
+    (tmp_path / "uids").write_text("by-string\nby-nobody\n", "utf-8")
+    assert edited(old, "--uids", f"{tmp_path}/uids") == 2
+    assert "got 'by-nobody', which no operator has" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"by-\xff"), encoding="utf-8"))
+    assert edited(old, "--uids", "-") == 2
+    assert "uid must be text in the encoding of the terminal" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--output", "--relocate"])

@@ -322,6 +322,46 @@ def test_a_uid_of_flink_2(tmp_path: Path) -> None:
     assert (new.version, new.metadata.properties) == (6, old.metadata.properties)
 
 
+def test_uids_that_were_given_are_listed(tmp_path: Path) -> None:
+    """Of a version of `_metadata` that has none: those of new operators, of old ones, of both."""
+    new = SavepointWriter(tmp_path / "new")
+    with pytest.raises(InvalidValueError, match="savepoint must be asked for after the with bl"):
+        new.savepoint()
+    with new as writer:
+        for uid in ("a", "b", "c"):
+            writer.add_operator(uid, STRING, COUNTS, 128, 3).write("count", "ann", 7)
+    assert labels(new.savepoint()) == ["a", "b", "c"]
+    assert labels(read_savepoint(tmp_path / "new")) == ids("a", "b", "c")
+    given = SavepointWriter.from_existing_savepoint(
+        tmp_path / "new", tmp_path / "edited", uids=["a", "b"]
+    )
+    with given as editor:
+        editor.change_operator_identifier("b", "user")
+        editor.add_operator("d", STRING, COUNTS, 128, 3)
+    assert labels(editor.savepoint()) == ["a", "user", *ids("c"), "d"]
+    of_ann = {"ann": 7}
+    entries = [of_ann, of_ann, of_ann, {}]
+    assert counts(editor.savepoint()) == dict(zip(ids("a", "user", "c", "d"), entries))
+    assert [edited.old_operator for edited in editor.report().operators] == [
+        *("a", "b", *ids("c"), None),
+    ]
+    with pytest.raises(InvalidValueError, match=r"uids must be of the 3 operators .*got 'user'"):
+        SavepointWriter.from_existing_savepoint(tmp_path / "new", tmp_path / "d", uids=["user"])
+
+
+def test_ids_are_no_uids(tmp_path: Path) -> None:
+    """An operator of a template may be named by its id, which tells no uid."""
+    old = written(tmp_path / "old", "a", "b")
+    with SavepointWriter(tmp_path / "new", template=old) as writer:
+        writer.add_operator("a")
+        writer.add_operator(ids("b")[0])
+    assert labels(writer.savepoint()) == ["a", *ids("b")]
+
+
+def labels(savepoint: Savepoint) -> list[str]:
+    return [operator.label for operator in savepoint.operators]
+
+
 def test_operators_of_another_job(tmp_path: Path) -> None:
     one = written(tmp_path / "one", "a", "b", key="ann")
     two = written(tmp_path / "two", "a", "c", key="bob")

@@ -56,6 +56,7 @@ from keygroups.savepoint import (
     OperatorEditor,
     ReducingStateDescriptor,
     Savepoint,
+    SavepointComparison,
     SavepointEditor,
     SavepointWriter,
     SlidingEventTimeWindows,
@@ -239,6 +240,10 @@ def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
 
 
+def compared(folder: str) -> SavepointComparison:
+    return read_savepoint(savepoint_folder()).compare(read_savepoint(folder))
+
+
 def write_sessions(n: int) -> None:
     windows = window_writer()
     for number in range(n):
@@ -255,10 +260,12 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "Change",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "EntryDifference",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -271,6 +278,7 @@ RECORDS = {
     "FileSplit",
     "KafkaSplit",
     "Operator",
+    "OperatorComparison",
     "OperatorEditor",
     "OperatorReport",
     "OperatorStateElement",
@@ -290,12 +298,14 @@ RECORDS = {
     "SavepointEditor",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
+    "SavepointComparison",
     "Serializer",
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
+    "StateComparison",
     "StateDescriptor",
     "StateEntry",
     "StateKey",
@@ -384,6 +394,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "load": [None, KeyGroupLoad(8, [1] * 8)],
     "low": [2],
     "moved": [None, {"/a": "/b"}],
+    "uids": [None, ["by-int"]],
     "mapper": ["RANGE", "FULL", "ROUND_ROBIN"],
     "max_imbalance": [1.5],
     "max_parallelism": [8, 128],
@@ -669,6 +680,12 @@ REGISTRY: dict[str, Registered] = {
         lambda n: str(edited(savepoint_folder(1, n), "remove_operator", "by-int").report())
     ),
     **dict.fromkeys(
+        ["SavepointEditor.savepoint", "SavepointWriter.savepoint"],
+        Registered(
+            lambda n: edited(savepoint_folder(1, n), "remove_operator", "by-int").savepoint()
+        ),
+    ),
+    **dict.fromkeys(
         [
             "SavepointEditor.add_operator",
             "SavepointEditor.add_source",
@@ -761,6 +778,17 @@ REGISTRY: dict[str, Registered] = {
     ),
     "Savepoint.operator": Registered(
         lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int")
+    ),
+    "Savepoint.compare": Registered(
+        lambda n: str(compared(savepoint_folder(n))),
+        more={"of operators": lambda n: str(compared(savepoint_folder(1, n)))},
+        arguments={"other": [read_savepoint(savepoint_folder())]},
+    ),
+    "Savepoint.differences": Registered(
+        lambda n: list(
+            read_savepoint(savepoint_folder()).differences(read_savepoint(savepoint_folder(n)))
+        ),
+        arguments={"other": [read_savepoint(savepoint_folder())]},
     ),
     "Savepoint.__str__": Registered(lambda n: str(read_savepoint(savepoint_folder(1, n)))),
     "routing_inference.infer_routing": Registered(

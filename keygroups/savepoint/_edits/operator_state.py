@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from keygroups._checks import check_callable, check_str, show
 from keygroups._serializers.base import TRUNCATED, Serializer, check_writable
@@ -31,6 +31,7 @@ from keygroups.savepoint._sources.source_splits import READER_STATE
 from keygroups.savepoint._state.new_states import check_state_name
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,
+    OperatorStateElement,
     OperatorStateHeader,
     check_mode,
     read_element,
@@ -43,21 +44,6 @@ from keygroups.savepoint._state.operator_state_writer import (
     operator_state_header,
 )
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
-
-
-class OperatorStateElement(NamedTuple):
-    """One element of an operator state, or one entry of a broadcast state.
-
-    `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST, `subtask` who has it, `key` that of an entry,
-    None for an element of a list.
-    """
-
-    state: str
-    mode: str
-    subtask: int
-    key: Any
-    value: Any
-
 
 MapElement = Callable[[OperatorStateElement], Any]
 

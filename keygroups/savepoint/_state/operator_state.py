@@ -35,6 +35,20 @@ class OperatorStateEntry(NamedTuple):
     elements: Any
 
 
+class OperatorStateElement(NamedTuple):
+    """One element of an operator state, or one entry of a broadcast state.
+
+    `mode` is SPLIT_DISTRIBUTE, UNION or BROADCAST, `subtask` who has it, `key` that of an entry,
+    None for an element of a list.
+    """
+
+    state: str
+    mode: str
+    subtask: int
+    key: Any
+    value: Any
+
+
 def read_operator_state(
     files: Files,
     handle: OperatorStateHandle,
@@ -47,10 +61,7 @@ def read_operator_state(
     Flink: OperatorStateRestoreOperation; written by DefaultOperatorStateBackendSnapshotStrategy.
     """
     with files.open(handle.stream) as stream:
-        spans = ElementSpans(stream, handle, is_raw)
-        header = OperatorStateHeader(0, False, {})
-        if not is_raw and stream.size:
-            header = read_operator_state_header(header_cursor(stream, spans.header_size, context))
+        spans, header = _opened(stream, handle, is_raw, context)
         for name, mode, starts in handle.states:
             info = header.infos.get(name)
             check_mode(stream, info, name, mode, starts)
@@ -65,6 +76,66 @@ def read_operator_state(
                 if isinstance(elements, list):
                     elements = as_dict(elements)
             yield OperatorStateEntry(name, mode, subtask, elements)
+
+
+class EncodedOperatorState(NamedTuple):
+    """An operator state of a subtask as bytes: each element, of a broadcast state each entry.
+
+    `elements` yields pairs: the bytes of an element and none, or those of a key and of its value.
+    `info` is None where a header says nothing of the state, as of raw state.
+    """
+
+    state: str
+    mode: str
+    info: StateInfo | None
+    elements: Iterator[tuple[bytes, bytes]]
+
+
+def read_encoded_operator_state(
+    files: Files, handle: OperatorStateHandle, is_raw: bool, context: ReadingContext
+) -> Iterator[EncodedOperatorState]:
+    """Yield each state of a handle, whose elements are to be read before the next."""
+    with files.open(handle.stream) as stream:
+        spans, header = _opened(stream, handle, is_raw, context)
+        for name, mode, starts in handle.states:
+            info = header.infos.get(name)
+            check_mode(stream, info, name, mode, starts)
+            elements = _encoded(info, stream.name, spans.elements(starts, header.is_compressed))
+            yield EncodedOperatorState(name, mode, info, elements)
+
+
+def _encoded(
+    info: StateInfo | None, name: str, elements: Iterable[tuple[int, bytes]]
+) -> Iterator[tuple[bytes, bytes]]:
+    for start, data in elements:
+        if info is None or info.backend_type != "BROADCAST":
+            yield data, b""
+            continue
+        read_key, read_value = info.serializers[KEY].read, info.serializers[VALUE].read
+        if read_key is None or read_value is None:
+            yield b"", data  # all of it, as where an entry ends is only known to the job
+            continue
+        cursor = Cursor(data, name, start)
+        for _ in range(cursor.count()):
+            try:
+                _, middle = read_key(data, cursor.pos)
+                _, end = read_value(data, middle)
+            except (*TRUNCATED, ValueError) as error:
+                raise cursor.error(f"no entry of {show(info.name)}: {error}") from None
+            yield data[cursor.pos : middle], data[middle:end]
+            cursor.pos = end
+        cursor.expect_end(f"broadcast state {show(info.name)}")
+
+
+def _opened(
+    stream: OpenStream, handle: OperatorStateHandle, is_raw: bool, context: ReadingContext
+) -> tuple[ElementSpans, OperatorStateHeader]:
+    """Return where the elements of a stream are, and its header; raw state has none."""
+    spans = ElementSpans(stream, handle, is_raw)
+    header = OperatorStateHeader(0, False, {})
+    if not is_raw and stream.size:
+        header = read_operator_state_header(header_cursor(stream, spans.header_size, context))
+    return spans, header
 
 
 class ElementSpans:

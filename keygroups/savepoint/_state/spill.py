@@ -17,7 +17,7 @@ _MOST_BUCKETS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a bucket that are written at once
 _COUNTED = 1 << 12  # entries that are counted at once
 
-_head = struct.Struct("<HHII")
+_head = struct.Struct("<HIII")
 
 
 def sorted_entries(

@@ -1,0 +1,1 @@
+"""What two savepoints have in common, and what not."""

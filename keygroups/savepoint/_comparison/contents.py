@@ -1,0 +1,147 @@
+"""What a value is apart from the times of its last access, so that two can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from keygroups._serializers.base import TRUNCATED, UnreadableError
+from keygroups._serializers.collections import is_in_order
+from keygroups._values.bitmaps import Bitmap
+from keygroups._values.java_values import Pojo
+from keygroups._values.rows import Row
+from keygroups.errors import SavepointError
+from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.header import StateDescriptor, exact_state, stored_serializer
+from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, layout_of
+
+Contents = tuple[Any, Any]
+"""The times of last access in a value, and all else of it; None for times that do not count."""
+ContentsOf = Callable[[EncodedEntry], Contents]
+
+_TIME_BYTES = 8
+
+
+def contents_readers(
+    here: StateDescriptor, there: StateDescriptor
+) -> tuple[ContentsOf, ContentsOf]:
+    """Return what tells the contents of the values of a state in one savepoint and in another.
+
+    Two values are the same if their contents are equal. Where both savepoints have the same
+    serializers that is so if their bytes are, but for maps and sets within them, whose order says
+    nothing. Else the values are decoded, and compared with their classes: 0.0 is not -0.0, 1 not
+    True. What only the job can read is then equal to nothing of another serializer.
+    """
+    if here.value_serializer is None or there.value_serializer is None:  # timers have no values
+        return _of_bytes, _of_bytes
+    if _stored_alike(here, there):
+        contents = _of_decoded(here) if not is_in_order(here.value_serializer) else _bytes_of(here)
+        return contents, contents
+    counts_times = here.has_ttl and there.has_ttl
+    is_same_type = here.value_serializer == there.value_serializer
+    first, second = (
+        _of_decoded(state, counts_times, "" if is_same_type else side)
+        for state, side in ((here, "here"), (there, "there"))
+    )
+    return first, second
+
+
+def _stored_alike(here: StateDescriptor, there: StateDescriptor) -> bool:
+    return (here.value_serializer, here.has_ttl) == (there.value_serializer, there.has_ttl)
+
+
+def _of_bytes(entry: EncodedEntry) -> Contents:
+    return None, entry.value
+
+
+def _bytes_of(state: StateDescriptor) -> ContentsOf:
+    """Return what tells the contents of values as bytes."""
+    if state.kind == "LIST":
+        return _of_elements(state) if state.has_ttl else _of_bytes
+    start = _TIME_BYTES if state.has_ttl else 0
+    if state.kind != "MAP":
+        return lambda entry: (entry.value[:start], entry.value[start:])
+
+    def of_map_value(entry: EncodedEntry) -> Contents:
+        value = entry.value
+        if value[:1] not in (b"", NOT_NULL):
+            return None, NULL  # behind which the hashmap backend writes the null's own form
+        return value[1 : 1 + start], value[:1] + value[1 + start :]
+
+    return of_map_value
+
+
+def _of_elements(state: StateDescriptor) -> ContentsOf:
+    """Return what tells apart the times and the elements of a LIST with a time to live."""
+    read = stored_serializer(state).read
+
+    def contents(entry: EncodedEntry) -> Contents:
+        data, pos = entry.value, 0
+        if read is None:
+            return None, data
+        times, elements = [], []
+        try:
+            while True:
+                _, end = read(data, pos)
+                times.append(data[pos : pos + _TIME_BYTES])
+                elements.append(data[pos + _TIME_BYTES : end])
+                if end == len(data):
+                    return times, elements
+                pos = end + len(SEPARATOR)
+        except UnreadableError:
+            return None, data
+        except (*TRUNCATED, ValueError) as error:
+            raise no_entry(state, entry, error) from None
+
+    return contents
+
+
+def _of_decoded(
+    state: StateDescriptor, counts_times: bool = True, unreadable: str = ""
+) -> ContentsOf:
+    """Return what decodes values; `unreadable` sets those apart that stay bytes."""
+    read = layout_of(state).decoding(0).framed
+
+    def contents(entry: EncodedEntry) -> Contents:
+        try:
+            decoded = read(entry.key_group, entry.key, entry.value)
+        except (*TRUNCATED, ValueError) as error:
+            raise no_entry(state, entry, error) from None
+        value: Any = decoded.value
+        times: Any = decoded.last_access
+        if state.kind == "LIST" and state.has_ttl and isinstance(value, list):
+            times = [element.last_access for element in value]
+            value = [element.value for element in value]
+        if unreadable and isinstance(value, bytes):
+            return None, (unreadable, value)
+        return times if counts_times else None, exact(value)
+
+    return contents
+
+
+def no_entry(state: StateDescriptor, entry: EncodedEntry, error: Exception) -> SavepointError:
+    """Return the error for bytes that are no entry of a state."""
+    return SavepointError(
+        f"key group {entry.key_group}: no entry of {exact_state(state)}: {error}"
+    )
+
+
+def exact(value: Any) -> Any:
+    """Return what is equal for two values only if Java's are, of the same classes."""
+    cls = type(value)
+    if cls is dict:
+        return cls, frozenset((exact(key), exact(held)) for key, held in value.items())
+    if cls in (set, frozenset):
+        return set, frozenset(map(exact, value))
+    if cls is Pojo:
+        return cls, value.java_class, exact(value._asdict())
+    if cls is Row:
+        return cls, value.row_kind, tuple(map(exact, value))
+    if isinstance(value, (list, tuple)):
+        return cls, tuple(map(exact, value))
+    if cls is Bitmap or vars(object)["__repr__"] is cls.__repr__:
+        return cls, value  # which says itself what it is equal to
+    if is_dataclass(value):
+        return cls, tuple(exact(getattr(value, field.name)) for field in fields(value))
+    return cls, repr(value)

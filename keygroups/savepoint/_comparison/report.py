@@ -1,0 +1,247 @@
+"""What two savepoints have in common and what not, as it is reported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keygroups._checks import show
+from keygroups._show.tables import html_table
+from keygroups.errors import printable, short
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.operator_state import OperatorStateElement
+
+_WIDTH = 80  # characters of a line; paths alone may be longer
+_PARTS = (60, 40, 28, 20)  # characters of a key or a value in it, as many as fit
+_NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
+_HTML_HEADER = ("operator", "state", "equal", "changed", "touched", "only here", "only there")
+
+
+class Change(NamedTuple):
+    """A property that an operator or a state has otherwise in the other savepoint, by its name."""
+
+    name: str
+    here: Any
+    there: Any
+
+    def __str__(self) -> str:
+        here, there = map(_property_text, (self.here, self.there))
+        name = self.name.replace("_", " ")
+        if here == there:  # of a serializer, in what its name does not say
+            return printable(f"{name}: {here}, with another snapshot")
+        return printable(f"{name}: {here} -> {there}")
+
+
+def _property_text(value: Any) -> str:
+    return "none" if value is None else str(value)
+
+
+class EntryDifference(NamedTuple):
+    """An entry that is not the same in two savepoints.
+
+    `kind` is "only_here", "only_there", "changed" where the value is another, or "touched" where
+    it is the same and the time of its last access another. `here` and `there` are the entry in
+    either savepoint, a StateEntry of keyed state and an OperatorStateElement of operator state,
+    None where it is not. An element of a list or union state is there or not; its subtask is no
+    difference. `operator` is the label of the operator.
+    """
+
+    operator: str
+    state: str
+    kind: str
+    here: StateEntry | OperatorStateElement | None
+    there: StateEntry | OperatorStateElement | None
+
+    def __str__(self) -> str:
+        return self._line(_WIDTH)
+
+    def _line(self, width: int) -> str:
+        """Return a line that is no longer, in which long keys and values are cut."""
+        line = ""
+        for most in _PARTS:
+            line = self._text(most)
+            if len(line) <= width:
+                break
+        return short(line, width)
+
+    def _text(self, most: int) -> str:
+        """Return key and values, each of so many characters at most."""
+        entry = self.there if self.here is None else self.here
+        assert entry is not None
+        named = [(said, getattr(entry, name, None)) for name, said in _NAMES.items()]
+        text = "".join(
+            f"{said} {short(show(value), most)}" for said, value in named if value is not None
+        )
+        sides = [side for side in (self.here, self.there) if side is not None]
+        if isinstance(entry, StateEntry) and entry.timestamp is not None:
+            return f"{text} at {entry.timestamp}"
+        if self.kind == "touched" and getattr(entry, "last_access", None) is not None:
+            values = [f"last access {getattr(side, 'last_access', None)}" for side in sides]
+        else:
+            values = [short(show(side.value), most) for side in sides]
+        return f"{text or 'element'}: {' -> '.join(values)}"
+
+
+@dataclass(frozen=True)
+class StateComparison:
+    """A state in two savepoints; `kind` is that of StateDescriptor, or the mode of operator state.
+
+    `changes` are of its descriptor, `has_ttl` and the serializers among them; one named "state"
+    says that it is in one savepoint alone. `equal`, `changed`, `touched`, `only_here` and
+    `only_there` are how many entries are that, as EntryDifference says, `examples` some of them.
+    """
+
+    state: str
+    kind: str
+    changes: tuple[Change, ...]
+    equal: int
+    changed: int
+    touched: int
+    only_here: int
+    only_there: int
+    examples: tuple[EntryDifference, ...]
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether anything is not the same."""
+        return bool(self.changes) or self.differing > 0
+
+    @property
+    def differing(self) -> int:
+        """How many entries are not the same."""
+        return self.changed + self.touched + self.only_here + self.only_there
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self, width: int = _WIDTH) -> Iterator[str]:
+        yield short(f"{self.state}: {self.kind}", width)
+        names = ("equal", "changed", "touched", "only_here", "only_there")
+        counts = {name: getattr(self, name) for name in names}
+        said = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
+        yield f"  {', '.join(said) or 'no entries'}"
+        for change in self.changes:
+            yield short(f"  {change}", width)
+        for difference in self.examples:
+            start = f"    {difference.kind.replace('_', ' '):<10} "
+            yield start + difference._line(width - len(start))
+        if len(self.examples) < self.differing:
+            yield f"    and {self.differing - len(self.examples):,} more"
+
+
+@dataclass(frozen=True)
+class OperatorComparison:
+    """An operator in two savepoints, found by its id.
+
+    `operator` is its uid, name or id. `only` is "only_here" or "only_there" for one that is in
+    one savepoint alone, else None. `changes` are of parallelism, max_parallelism and
+    is_fully_finished, `states` are its keyed states, timers among them, and `operator_states` the
+    others. `coordinator` is "equal", "changed", "only_here" or "only_there", as the state of
+    its coordinator is, None where it has none. `has_channel_state` says that an unaligned
+    checkpoint has in-flight data of it, which is not compared.
+    """
+
+    operator: str
+    operator_id: str
+    only: str | None
+    changes: tuple[Change, ...]
+    states: tuple[StateComparison, ...]
+    operator_states: tuple[StateComparison, ...]
+    coordinator: str | None
+    has_channel_state: bool
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether anything is not the same."""
+        states = (*self.states, *self.operator_states)
+        return (
+            self.only is not None
+            or bool(self.changes)
+            or self.coordinator not in (None, "equal")
+            or any(state.has_differences for state in states)
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        said = [*map(str, self.changes)]
+        if self.only is not None:
+            said = [self.only.replace("_", " ")]
+        elif not self.has_differences:
+            said = ["equal"]
+        yield short(f"{self.operator}: {', '.join(said)}" if said else self.operator, _WIDTH)
+        equal = []
+        for state in (*self.states, *self.operator_states):
+            if state.has_differences:
+                yield from (f"  {line}" for line in state._lines(_WIDTH - 2))
+            else:
+                equal.append(state.equal)
+        if equal:
+            yield f"  equal: {len(equal)} states, {sum(equal):,} entries"
+        if self.coordinator is not None:
+            yield f"  coordinator: {self.coordinator.replace('_', ' ')}"
+        if self.has_channel_state:
+            yield "  in-flight data of an unaligned checkpoint is not compared"
+
+
+@dataclass(frozen=True)
+class SavepointComparison:
+    """Two savepoints, `here` and `there` by their paths, compared operator by operator.
+
+    `str()` says what is not the same, with some entries of each state; `has_differences` whether
+    there is anything. `operators` are those of both, the ones that are only there last.
+    """
+
+    here: str
+    there: str
+    operators: tuple[OperatorComparison, ...]
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether anything is not the same."""
+        return any(operator.has_differences for operator in self.operators)
+
+    def __str__(self) -> str:
+        return "\n".join([*self._head(), *map(str, self._differing())])
+
+    def _differing(self) -> list[OperatorComparison]:
+        """Return the operators of which there is something to say."""
+        return [
+            operator
+            for operator in self.operators
+            if operator.has_differences or operator.has_channel_state
+        ]
+
+    def _head(self) -> list[str]:
+        differing = sum(operator.has_differences for operator in self.operators)
+        count = len(self.operators)
+        summary = (
+            f"{count} operators, {f'{differing} with differences' if differing else 'all equal'}"
+        )
+        return [f"here:  {printable(self.here)}", f"there: {printable(self.there)}", summary]
+
+    def _repr_html_(self) -> str:
+        rows = []
+        notes = []
+        for operator in self._differing():
+            lines = [*map(str, operator.changes)]
+            if operator.only is not None:
+                lines.append(operator.only.replace("_", " "))
+            if operator.coordinator is not None:
+                lines.append(f"coordinator {operator.coordinator.replace('_', ' ')}")
+            if operator.has_channel_state:
+                lines.append("in-flight data is not compared")
+            notes += [f"{operator.operator}: {', '.join(lines)}"] if lines else []
+            for state in (*operator.states, *operator.operator_states):
+                notes += [f"{operator.operator}, {state.state}: {line}" for line in state.changes]
+                counts = (
+                    state.equal,
+                    state.changed,
+                    state.touched,
+                    state.only_here,
+                    state.only_there,
+                )
+                rows.append((operator.operator, state.state, *(f"{count:,}" for count in counts)))
+        return html_table([*self._head(), *notes], _HTML_HEADER if rows else (), rows)
