@@ -7,6 +7,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups savepoint PATH --key KEY [--operator UID]             what keyed state has for a key
+    keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups diff OLD NEW                           in what two savepoints differ

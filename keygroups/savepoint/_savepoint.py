@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
 from itertools import compress, groupby, islice, pairwise
 from operator import add
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
@@ -42,6 +42,11 @@ from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
@@ -191,6 +196,107 @@ class Operator:
             lambda: sum(task.bytes_to_read for task in tasks),
         )
 
+    def to_arrow_batch_reader(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the entries of one state as a stream of Arrow's record batches.
+
+        `state` is one of `states`, or its name; None is the only one there is besides timers.
+        `key_groups` are some of 0..max_parallelism-1; None is all. A row is an entry, of a MAP a
+        user key. The columns are those of `StateEntry` that are not null in all of the state,
+        without `state` and `kind`, of the types that `keygroups.spark.read_keyed_state` lists,
+        which has Spark's in place of Arrow's: `key_group`, `subtask`, `key`, `value` and `bytes`;
+        `namespace` of windows; `user_key` of a MAP; `last_access` of state with a time to live,
+        which elements of a LIST have in them; `timestamp` of timers; and `key_bytes` where keys
+        may be ones that only the job reads. Rows are in no order.
+
+        What is held is a batch, of some 16,384 entries or 4 MiB. The extra `arrays` has what this
+        takes. `Operator.entries` reads what no column holds, which raises InvalidValueError when
+        its batch is read: half of a surrogate pair, a date beyond the year 9999, the nanoseconds
+        of an Instant, a map with a null key.
+
+        Raises InvalidValueError or InvalidTypeError for an argument, ModuleNotFoundError without
+        the extra; SavepointError, here or when a batch is read, where the state is damaged.
+        """
+        described = self._one_state(state)
+        tasks = self.tasks([described.name], key_groups)
+        from keygroups.savepoint._columns.tables import batch_reader
+
+        return batch_reader(tasks, described)
+
+    def to_arrow(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> pa.Table:
+        """Return the entries of one state as a table of Arrow, all of it in memory.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`.
+        """
+        return self.to_arrow_batch_reader(state, key_groups).read_all()
+
+    def to_pandas(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> PandasFrame:
+        """Return the entries of one state as a DataFrame of pandas.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`. The
+        types are `pandas.ArrowDtype`, in which a null is one and changes no number. Raises
+        KeyGroupsError without pandas.
+        """
+        table = self.to_arrow(state, key_groups)
+        from keygroups.savepoint._columns.tables import pandas_frame
+
+        return pandas_frame(table)
+
+    def to_polars(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> PolarsFrame:
+        """Return the entries of one state as a DataFrame of Polars.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`; a map
+        is a list of structs of `key` and `value`. Raises KeyGroupsError without Polars.
+        """
+        table = self.to_arrow(state, key_groups)
+        from keygroups.savepoint._columns.tables import polars_frame
+
+        return polars_frame(table)
+
+    def get(self, key: Any, state: str | StateDescriptor | None = None) -> Any:
+        """Return what keyed state has for a key; None where it has nothing.
+
+        `key` is of the operator's key type, as `StateEntry` has it: an int is a Long where keys
+        are of LONG. `state` is one of `states`, or its name. Of VALUE, REDUCING and AGGREGATING
+        that is the value or the accumulator, of LIST the list of all elements, of MAP a dict, of
+        timers a sorted list of their times in epoch milliseconds. A value of state with a time to
+        live is a `TtlValue`, with its last access: whether it has expired is for the job to say.
+        Of state with namespaces, as that of windows, it is a dict of these by namespace. A dict is
+        a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
+        it is a dict by the names of the states that have something for the key.
+
+        Only the key's key group is read, of RocksDB only the blocks that may have the key.
+
+        Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
+        the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
+        or that have a map or a set in them; SavepointError where the state is damaged, or it is
+        not known what is of the namespace.
+        """
+        from keygroups.savepoint._lookup import Lookup
+
+        states = self.states if state is None and self.states else (self._one_state(state),)
+        lookup = Lookup(states[0], key, self.max_parallelism)
+        tasks = self.tasks([described.name for described in states], [lookup.key_group])
+        of_states = lookup.look_up(tasks)
+        if state is not None:
+            return of_states.get(states[0].name)
+        return {one.name: of_states[one.name] for one in states if one.name in of_states}
+
     def tasks(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
@@ -319,6 +425,26 @@ class Operator:
             )
         name = f"{self._files.base}: operator {self.label}"
         return read_source_splits(elements, self.coordinator_state(), name, ends)
+
+    def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
+        """Return a state of the operator, by itself or by its name, or its only one."""
+        states = self.states
+        if state is None:
+            states = tuple(one for one in states if one.kind != "PRIORITY_QUEUE")
+            if len(states) == 1:
+                return states[0]
+        elif isinstance(state, StateDescriptor):
+            if state in states:
+                return state
+        else:
+            name = check_str("state", state)
+            for described in states:
+                if described.name == name:
+                    return described
+        names = ", ".join(described.name for described in states) or "none"
+        raise InvalidValueError(
+            f"state must be one of {self.label}, which has {names}, got {show(state)}"
+        )
 
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,6 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.batches import Layout, layout_of
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
@@ -49,8 +48,11 @@ from keygroups.spark._savepoint.new_states import (
 )
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.state_columns import named_column, rows_of
 from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
+from keygroups.spark.dataframe import named_column
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._columns.batches import Layout
 
 __all__ = [
     "KeyedState",
@@ -143,14 +145,22 @@ def read_keyed_state(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
+    from keygroups.savepoint._columns.batches import layout_of  # which needs PyArrow
+
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))
     groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
         return _read_classic(spark, groups, layout)
+    from keygroups.spark._savepoint.spark_types import spark_schema
+
     register_data_source(spark)
-    reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
+    reader = (
+        spark.read.format("flink-state")
+        .schema(spark_schema(layout.schema))
+        .option("operator", operator)
+    )
     if state is not None:
         reader = reader.option("state", state)
     if key_groups is not None:
@@ -196,11 +206,13 @@ def _read_classic(
     spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
     """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
+    from keygroups.spark._savepoint.spark_types import spark_schema  # which needs PyArrow
+
     # Serializers may be of the user's script.
     rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
-    return map_in_arrow(sent, KeyedStateReader(layout), layout.schema)
+    return map_in_arrow(sent, KeyedStateReader(layout), spark_schema(layout.schema))
 
 
 @overload
@@ -496,7 +508,9 @@ def _plan(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,
     )
-    from keygroups.spark._savepoint.row_encoder import RowEncoder  # which needs NumPy
+    # Both need NumPy and PyArrow.
+    from keygroups.spark._savepoint.row_encoder import RowEncoder
+    from keygroups.spark._savepoint.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)

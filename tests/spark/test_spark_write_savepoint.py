@@ -44,6 +44,8 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._columns.column_types import column_of
+from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.new_states import NewState
 from keygroups.spark import (
@@ -58,9 +60,8 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
-from keygroups.spark._savepoint.column_types import column_of
-from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch
+from keygroups.spark._savepoint.spark_types import spark_type_of
 from keygroups.spark._savepoint.state_columns import column_to_write
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
@@ -386,7 +387,7 @@ def written_by_both(
         fit = [value for value in values if fits(serializer, column, value)]
         descriptors.append(descriptor)
         states[name] = ValueState(name, serializer)
-        fields.append(T.StructField(name, column.data_type))
+        fields.append(T.StructField(name, spark_type_of(column.data_type)))
         columns.append((fit, column.convert(fit)))
     count = max(len(values) for values, _ in columns)
     rows = [
@@ -405,7 +406,7 @@ def written_by_both(
     return ours, alone, refused
 
 
-def fits(serializer: Serializer, column: SparkColumn, value: object) -> bool:
+def fits(serializer: Serializer, column: ArrowColumn, value: object) -> bool:
     try:
         serializer.encode(value)
         column.convert([value])

@@ -11,13 +11,13 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.savepoint._columns.arrow_values import values
+from keygroups.savepoint._columns.column_types import column_of_key_type
+from keygroups.savepoint._columns.columns import array_of
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask
-from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.column_encoder import KeyColumn, StateEncoder
-from keygroups.spark._savepoint.column_types import column_of_key_type
 from keygroups.spark._savepoint.column_writers import UnwrittenError, bytes_array
-from keygroups.spark._savepoint.columns import array_of
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import (
     KEY,

@@ -12,7 +12,12 @@ from pyspark.sql import types as T
 from keygroups import types
 from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer
-from keygroups.spark._columns.arguments import check_column
+from keygroups.savepoint._columns.column_types import (
+    column_of,
+    column_of_key_type,
+    is_written,
+)
+from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -22,14 +27,14 @@ from keygroups.spark._columns.key_columns import (
     single,
 )
 from keygroups.spark._columns.key_hash import key_fields
-from keygroups.spark._savepoint.column_types import (
-    column_of,
-    column_of_key_type,
-    is_written,
-)
-from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
-from keygroups.spark.dataframe import check_deterministic, key_group_column, key_tree
+from keygroups.spark._savepoint.spark_types import spark_type_of
+from keygroups.spark.dataframe import (
+    check_deterministic,
+    key_group_column,
+    key_tree,
+    named_column,
+)
 from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
 
@@ -119,7 +124,7 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
     """Add the columns of a state, and return where they are."""
     value = named_column(df, f"value of state {name!r}", state.value)
     array = value.spark_type
-    taken = column_to_write(state.value_type).data_type
+    taken = spark_type_of(column_to_write(state.value_type).data_type)
     is_list = isinstance(state, ListState)
     is_array = (
         is_list
@@ -135,13 +140,13 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
         return places._replace(is_element=is_list and not is_array)
     label = f"user key of state {name!r}"
     user_key = named_column(df, label, state.user_key)
-    taken = column_to_write(state.user_key_type).data_type
+    taken = spark_type_of(column_to_write(state.user_key_type).data_type)
     _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
     columns.append(sent(user_key))
     return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
 
 
-def column_to_write(given: KeyType | Serializer) -> SparkColumn:
+def column_to_write(given: KeyType | Serializer) -> ArrowColumn:
     """Return the column that state of a type is written from, or refuse the type."""
     if not isinstance(given, Serializer):
         return column_of_key_type(given)
@@ -149,11 +154,6 @@ def column_to_write(given: KeyType | Serializer) -> SparkColumn:
     if column is None or not is_written(given):
         raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
     return column
-
-
-def named_column(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
-    """Return a column with its name and type in `df`, or raise with `name`."""
-    return single(key_tree(df, check_column(name, column), name), name)
 
 
 def _type(column: KeyColumn) -> T.DataType:
