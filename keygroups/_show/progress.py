@@ -88,14 +88,16 @@ class ProgressLine:
                 progress, done / seconds, _columns(stream) - _CTRL_C - 1, stream.encoding
             )
             width = _width(line)
-            self._write(stream, f"\r{line}{' ' * (self._width - width)}")
+            left = self._width
+            self._width = max(left, width)  # until it is written, which a signal may end
+            self._write(stream, f"\r{line}{' ' * (left - width)}")
             self._width = width
 
     def clear(self) -> None:
         """Remove the line, as before another one is written."""
         if self._width:
-            blank, self._width = " " * (self._width + _CTRL_C), 0
-            self._write(sys.stderr, f"\r{blank}\r")
+            self._write(sys.stderr, f"\r{' ' * (self._width + _CTRL_C)}\r")
+            self._width = 0
 
     def close(self) -> None:
         """Remove the line, and forget what did not come to its end."""

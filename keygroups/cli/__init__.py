@@ -7,6 +7,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups savepoint PATH --key KEY [--operator UID]             what keyed state has for a key
+    keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups diff OLD NEW                           in what two savepoints differ
@@ -28,12 +30,13 @@ from __future__ import annotations
 import signal
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from typing import Any
 
 from keygroups._checks import check_str, show
 from keygroups.cli import _diff, _job, _key_groups, _savepoint
-from keygroups.cli._parser import WRONG_ARGUMENT, build_parser
+from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
 from keygroups.cli._progress import LINE
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -82,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    command = "keygroups"
+    command, options = "keygroups", Namespace(fault=FAULT)
     try:
         options = build_parser(*_ADD_COMMANDS).parse_args(arguments)
         command = f"keygroups {options.command}"

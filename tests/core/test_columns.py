@@ -76,7 +76,7 @@ def test_values_come_back() -> None:
         if column is TEXT:
             assert not is_written(serializer)
             texts += 1
-            originals = [value and repr(value) for value in originals]
+            originals = [None if value is None else repr(value) for value in originals]
         for value, original in zip(restored, originals, strict=True):
             if value != original:  # of two forms
                 value, original = map(serializer.encode, (value, original))

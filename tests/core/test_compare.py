@@ -6,16 +6,31 @@ known from the edit.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pytest
+import savepoint_bytes as sb
+from growth import count_bytes
 from real_savepoints import POINTS, Point, plain, point, true_entries
 
-from keygroups.savepoint import StateComparison
+from keygroups import assign_to_key_group
+from keygroups.cli import main
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.savepoint import (
+    Savepoint,
+    SavepointWriter,
+    StateComparison,
+    StateEntry,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._comparison import sorting
+from keygroups.types import LONG, STRING
 
 KINDS = ("equal", "changed", "touched", "only_here", "only_there")
 Counts = dict[tuple[str, str], dict[str, int]]
@@ -122,8 +137,11 @@ def pairs() -> Iterator[Any]:
     for here, there in combinations(names, 2):
         same_job = here.split("-")[1] == there.split("-")[1]
         if same_job or names.index(there) - names.index(here) < 3 or (here, there) in QUICK:
-            marks = [] if (here, there) in QUICK else pytest.mark.slow
-            yield pytest.param(here, there, marks=marks, id=f"{here} {there}")
+            name = f"{here} {there}"
+            if (here, there) in QUICK:
+                yield pytest.param(here, there, id=name)
+            else:
+                yield pytest.param(here, there, id=name, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(("here", "there"), [*pairs()])
@@ -132,3 +150,579 @@ def test_real_points(here: str, there: str) -> None:
     keyed, others = compared(*sides)
     assert keyed == expected(*sides)
     assert others == expected_elements(*sides)
+
+
+# --- states made up ---------------------------------------------------------------------
+
+INTS, LONGS, TEXT = sb.simple("Int"), sb.simple("Long"), sb.simple("String")
+Entries = Sequence[tuple[bytes, bytes]]
+
+
+def canonical(entries: Entries, max_parallelism: int = 128) -> bytes:
+    """Return the bytes of key group 3 of a canonical savepoint, its keys in any order."""
+    prefix = b"\3" if max_parallelism <= 128 else b"\0\3"
+    return sb.canonical_key_group([(0, [(prefix + key, value) for key, value in entries])])
+
+
+def keyed(
+    folder: Path,
+    states: Sequence[bytes],
+    key_group: bytes,
+    *,
+    form: Callable[[int, Sequence[int], bytes], bytes] = sb.canonical,
+    key: bytes = INTS,
+    **of_operator: Any,
+) -> Savepoint:
+    """Write one operator whose only key group with entries is 3."""
+    header = sb.keyed_header(key, states)
+    handle = form(3, [len(header)], sb.inline(header + key_group))
+    operator = sb.operator([sb.subtask(managed_keyed=handle)], uid="a", **of_operator)
+    return read_savepoint(sb.write(folder, [operator]))
+
+
+def only_state(here: Savepoint, there: Savepoint) -> StateComparison:
+    (operator,) = here.compare(there).operators
+    (state,) = operator.states
+    return state
+
+
+def keys(*numbers: int) -> list[bytes]:
+    return [sb.i32(number) + b"\0" for number in numbers]
+
+
+def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
+    """The hashmap backend writes entries in the order of its hashes."""
+    states = [sb.state("count", "VALUE", INTS)]
+    here, there = (
+        keyed(tmp_path / str(step), states, canonical([(key, b"abcd") for key in keys(*order)]))
+        for step, order in enumerate([(1, 2, 3, 4), (3, 1, 5, 2)])
+    )
+    state = only_state(here, there)
+    assert counted(state) == {"equal": 3, "only_here": 1, "only_there": 1}
+    only_here, only_there = state.examples
+    assert isinstance(only_here.here, StateEntry)
+    assert isinstance(only_there.there, StateEntry)
+    assert (only_here.kind, only_here.here.key, only_here.there) == ("only_here", 4, None)
+    assert (only_there.kind, only_there.there.key, only_there.here) == ("only_there", 5, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "here", "there", "kind"),
+    [
+        (sb.simple("Double"), bytes(8), b"\x80" + bytes(7), "changed"),  # 0.0 and -0.0
+        (sb.simple("Double"), b"\x7f\xf8" + bytes(6), b"\x7f\xf8" + bytes(6), "equal"),  # NaN
+        (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(1), "touched"),
+        (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(5) + sb.i32(2), "changed"),
+        (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(2), "changed"),
+        (
+            sb.map_of(INTS, INTS),
+            sb.i32(2, 1) + b"\0" + sb.i32(5, 2) + b"\0" + sb.i32(6),
+            sb.i32(2, 2) + b"\0" + sb.i32(6, 1) + b"\0" + sb.i32(5),
+            "equal",
+        ),
+        (
+            sb.map_of(INTS, INTS),
+            sb.i32(1, 1) + b"\0" + sb.i32(5),
+            sb.i32(1, 2) + b"\0" + sb.i32(5),
+            "changed",
+        ),
+    ],
+)
+def test_values(tmp_path: Path, value: bytes, here: bytes, there: bytes, kind: str) -> None:
+    sides = (
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", value)], canonical([(*keys(1), data)]))
+        for step, data in enumerate((here, there))
+    )
+    state = only_state(*sides)
+    assert counted(state) == {kind: 1}
+    assert [example.kind for example in state.examples] == [kind] * (kind != "equal")
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "kind"),
+    [
+        ([(5, 1), (6, 2)], [(5, 1), (7, 2)], "touched"),
+        ([(5, 1), (6, 2)], [(5, 1), (6, 3)], "changed"),
+        ([(5, 1)], [(5, 1), (6, 2)], "changed"),
+        ([(5, 1), (6, 2)], [(6, 2), (5, 1)], "changed"),  # a list has an order
+    ],
+)
+def test_elements_with_a_time_to_live(
+    tmp_path: Path, here: Sequence[tuple[int, int]], there: Sequence[tuple[int, int]], kind: str
+) -> None:
+    states = [sb.state("s", "LIST", sb.list_of(sb.ttl_of(INTS)))]
+    sides = [
+        keyed(
+            tmp_path / str(step),
+            states,
+            canonical([(*keys(1), b",".join(sb.i64(time) + sb.i32(n) for time, n in elements))]),
+        )
+        for step, elements in enumerate((here, there))
+    ]
+    assert counted(only_state(*sides)) == {kind: 1}
+
+
+def test_nulls_in_a_map(tmp_path: Path) -> None:
+    """The hashmap backend writes a null's own form behind its mark, RocksDB does not."""
+    states = [sb.state("s", "MAP", sb.map_of(INTS, TEXT))]
+    entry = keys(1)[0] + sb.i32(7)
+    sides = [
+        keyed(tmp_path / str(step), states, canonical([(entry, value)]))
+        for step, value in enumerate((b"\1\0", b"\1", b"\0\2a"))
+    ]
+    assert counted(only_state(*sides[:2])) == {"equal": 1}
+    assert counted(only_state(*sides[1:])) == {"changed": 1}
+
+
+POJO = [("id", INTS), ("name", TEXT)]
+
+
+def test_other_serializers_of_values(tmp_path: Path) -> None:
+    """A POJO with its fields in another order, one more, and a time to live."""
+    one, ann = b"\0" + sb.i32(1), b"\0\4ann"
+    pojos = [
+        (sb.pojo_of("x.P", dict(POJO)), b"\2" + one + ann),
+        (sb.pojo_of("x.P", dict(reversed(POJO))), b"\2" + ann + one),
+        (sb.pojo_of("x.P", {**dict(POJO), "more": INTS}), b"\2" + one + ann + b"\1"),
+        (sb.ttl_of(sb.pojo_of("x.P", dict(POJO))), sb.i64(5) + b"\2" + one + ann),
+    ]
+    first, *others = [
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", pojo)], canonical([(*keys(1), value)]))
+        for step, (pojo, value) in enumerate(pojos)
+    ]
+    states = [only_state(first, other) for other in others]
+    assert [counted(state) for state in states] == [{"equal": 1}, {"changed": 1}, {"equal": 1}]
+    names = [[change.name for change in state.changes] for state in states]
+    assert names == [["value_serializer"], ["value_serializer"], ["has_ttl"]]
+    assert all(state.has_differences for state in states)
+
+
+def test_what_only_the_job_reads(tmp_path: Path) -> None:
+    """Its bytes are compared, of the same serializer alone."""
+    kryo, other = sb.kryo_of("x.Secret"), sb.kryo_of("x.Other")
+    values = [(kryo, b"a"), (kryo, b"a"), (kryo, b"b"), (other, b"a")]
+    sides = [
+        keyed(tmp_path / str(step), [sb.state("s", "VALUE", of)], canonical([(*keys(1), value)]))
+        for step, (of, value) in enumerate(values)
+    ]
+    counts = [counted(only_state(sides[0], side)) for side in sides[1:]]
+    assert counts == [{"equal": 1}, {"changed": 1}, {"changed": 1}]
+
+
+@pytest.mark.parametrize("kind", ["key", "namespace", "kind"])
+def test_other_serializers_of_keys(tmp_path: Path, kind: str) -> None:
+    """Then no entry has a counterpart."""
+    here = keyed(
+        tmp_path / "here", [sb.state("s", "VALUE", INTS)], canonical([(*keys(1), sb.i32(5))])
+    )
+    states, entry, key = {
+        "key": (sb.state("s", "VALUE", INTS), sb.i64(1) + b"\0", LONGS),
+        "namespace": (
+            sb.state("s", "VALUE", INTS, namespace=LONGS),
+            sb.i32(1) + sb.i64(0),
+            INTS,
+        ),
+        "kind": (sb.state("s", "MAP", sb.map_of(INTS, INTS)), keys(1)[0] + sb.i32(7), INTS),
+    }[kind]
+    value = b"\0" * (kind == "kind") + sb.i32(5)
+    there = keyed(tmp_path / "there", [states], canonical([(entry, value)]), key=key)
+    state = only_state(here, there)
+    assert counted(state) == {"only_here": 1, "only_there": 1}
+    assert state.changes
+
+
+def test_formats_and_max_parallelisms(tmp_path: Path) -> None:
+    """A native file against a canonical one; the key groups of another max parallelism."""
+    states = [sb.state("s", "VALUE", INTS)]
+    here = keyed(tmp_path / "here", states, canonical([(key, sb.i32(5)) for key in keys(3, 1, 2)]))
+    entries = b"".join(b"\0" + sb.i32(key, 5) for key in (2, 3, 4))
+    native = keyed(
+        tmp_path / "native", states, sb.i32(3) + b"\0\0" + sb.i32(3) + entries, form=sb.native
+    )
+    wide = keyed(
+        tmp_path / "wide",
+        states,
+        canonical([(key, sb.i32(5)) for key in keys(4, 2, 3)], 4096),
+        max_parallelism=4096,
+    )
+    expected_counts = {"equal": 2, "only_here": 1, "only_there": 1}
+    for there in (native, wide):
+        assert counted(only_state(here, there)) == expected_counts
+    (operator,) = here.compare(wide).operators
+    assert operator.changes == (("max_parallelism", 128, 4096),)
+    assert counted(only_state(native, wide)) == {"equal": 3}
+
+
+# --- operator state ---------------------------------------------------------------------
+
+
+SPLIT_DISTRIBUTE, UNION, BROADCAST = range(3)
+
+
+def with_operator_state(
+    folder: Path, mode: int, copies: Sequence[Sequence[bytes]], coordinator: bytes = b"\0"
+) -> Savepoint:
+    """Write one operator with a subtask for each list of elements; of a broadcast state a copy."""
+    serializers = {"VALUE_SERIALIZER": INTS}
+    lists, broadcasts = [sb.meta_info("s", 1, {}, serializers)], []
+    if mode == BROADCAST:
+        lists, broadcasts = [], [sb.meta_info("s", 2, {}, {**serializers, "KEY_SERIALIZER": INTS})]
+    start = sb.operator_header(lists, broadcasts)
+    subtasks = []
+    for index, elements in enumerate(copies):
+        offsets = [len(start) + sum(map(len, elements[:place])) for place in range(len(elements))]
+        stream = sb.inline(start + b"".join(elements))
+        handle = sb.operator_state([("s", mode, offsets)], stream)
+        subtasks.append(sb.subtask(index, managed_operator=handle))
+    parallelism = max(1, len(copies))
+    operator = sb.operator(subtasks, uid="a", parallelism=parallelism, coordinator=coordinator)
+    return read_savepoint(sb.write(folder, [operator]))
+
+
+def operator_state(here: Savepoint, there: Savepoint) -> StateComparison:
+    (operator,) = here.compare(there).operators
+    (state,) = operator.operator_states
+    return state
+
+
+def ints(*numbers: int) -> list[bytes]:
+    return [*map(sb.i32, numbers)]
+
+
+def test_elements_of_lists(tmp_path: Path) -> None:
+    """As a whole, each as often as it is there; neither their order nor their subtask counts."""
+    here = with_operator_state(tmp_path / "here", SPLIT_DISTRIBUTE, [ints(1, 2), ints(2, 3, 3)])
+    there = with_operator_state(
+        tmp_path / "there", SPLIT_DISTRIBUTE, [ints(3, 2, 1), [], ints(3, 3, 4)]
+    )
+    state = operator_state(here, there)
+    assert counted(state) == {"equal": 4, "only_here": 1, "only_there": 2}
+    elements = [(one.kind, (one.here or one.there)) for one in state.examples]
+    assert [(kind, one.value) for kind, one in elements if one is not None] == [
+        ("only_here", 2),
+        ("only_there", 3),
+        ("only_there", 4),
+    ]
+    union = with_operator_state(tmp_path / "union", UNION, [ints(1, 2), ints(2, 3, 3)])
+    state = operator_state(here, union)
+    assert counted(state) == {"equal": 5}
+    assert state.changes == (("state", "SPLIT_DISTRIBUTE, INT", "UNION, INT"),)
+
+
+def test_entries_of_a_broadcast_state(tmp_path: Path) -> None:
+    """Each subtask has a copy, whose order says nothing."""
+    pairs_here, pairs_there = sb.i32(3, 1, 5, 2, 6, 3, 7), sb.i32(3, 3, 7, 1, 8, 4, 9)
+    here = with_operator_state(tmp_path / "here", BROADCAST, [[pairs_here], [pairs_here]])
+    there = with_operator_state(tmp_path / "there", BROADCAST, [[pairs_there]] * 3)
+    state = operator_state(here, there)
+    assert counted(state) == {"equal": 1, "changed": 1, "only_here": 1, "only_there": 1}
+    shown = [str(example) for example in state.examples]
+    assert shown == ["key 1: 5 -> 8", "key 2: 6", "key 4: 9"]
+    lists = with_operator_state(tmp_path / "lists", SPLIT_DISTRIBUTE, [ints(1)])
+    state = operator_state(here, lists)  # in which nothing is an entry
+    assert counted(state) == {"only_here": 3, "only_there": 1}
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "found"),
+    [
+        (b"\0", b"\0", None),
+        (sb.inline(b"a"), sb.inline(b"a"), "equal"),
+        (sb.inline(b"a"), sb.inline(b"b"), "changed"),
+        (sb.inline(b"a"), b"\0", "only_here"),
+        (b"\0", sb.inline(b"a"), "only_there"),
+    ],
+)
+def test_coordinators(tmp_path: Path, here: bytes, there: bytes, found: str | None) -> None:
+    sides = [
+        with_operator_state(tmp_path / str(step), SPLIT_DISTRIBUTE, [], coordinator)
+        for step, coordinator in enumerate((here, there))
+    ]
+    report = sides[0].compare(sides[1])
+    (operator,) = report.operators
+    assert operator.coordinator == found
+    assert report.has_differences == (found not in (None, "equal"))
+    (operator,) = sides[0].compare(sides[1], states=[]).operators
+    assert operator.coordinator is None  # as it was not asked for
+
+
+# --- whole savepoints -------------------------------------------------------------------
+
+
+def written(folder: Path, operators: dict[str, dict[str, int]], maximum: int = 128) -> Savepoint:
+    """Write operators by their uids, of a state `count` String -> Long."""
+    with SavepointWriter(folder) as writer:
+        for uid, counts in operators.items():
+            states = [ValueStateDescriptor("count", LONG)]
+            operator = writer.add_operator(uid, STRING, states, maximum, 2)
+            for key in sorted(counts, key=operator.key_group):
+                operator.write("count", key, counts[key])
+    return read_savepoint(folder)
+
+
+def test_operators_of_one_savepoint_alone(tmp_path: Path) -> None:
+    here = written(tmp_path / "here", {"a": {"ann": 1}, "b": {"ann": 1, "bob": 2}})
+    there = written(tmp_path / "there", {"c": {"ann": 1}, "a": {"ann": 1}})
+    report = here.compare(there)
+    assert [operator.only for operator in report.operators] == [None, "only_here", "only_there"]
+    assert [counted(operator.states[0]) for operator in report.operators] == [
+        {"equal": 1},
+        {"only_here": 2},
+        {"only_there": 1},
+    ]
+    found = [(one.operator, one.kind) for one in here.differences(there)]
+    (b, c) = (operator.operator for operator in report.operators[1:])
+    assert found == [(b, "only_here")] * 2 + [(c, "only_there")]
+
+
+def test_chosen_operators_and_states(tmp_path: Path) -> None:
+    here = written(tmp_path / "here", {"a": {"ann": 1}, "b": {"ann": 1}})
+    there = written(tmp_path / "there", {"a": {"ann": 2}, "c": {"ann": 2}})
+    assert [by.operator for by in here.compare(there, ["c", "a"]).operators] == ["c", "a"]
+    assert [by.kind for by in here.differences(there, ["a"], ["count"])] == ["changed"]
+    with pytest.raises(InvalidValueError, match=r"operator must be .* got 'd'"):
+        here.compare(there, ["d"])
+    with pytest.raises(InvalidValueError, match=r"states must be .* got 'sum'"):
+        here.compare(there, ["a"], ["count", "sum"])
+    with pytest.raises(InvalidTypeError, match="other must be a Savepoint"):
+        here.compare(tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_name_of_two_operators(tmp_path: Path) -> None:
+    names = [
+        sb.write(
+            tmp_path / str(number),
+            [sb.operator([], name="map", uid="", operator_id=bytes([number]) * 16)],
+        )
+        for number in (1, 2)
+    ]
+    here, there = map(read_savepoint, names)
+    with pytest.raises(InvalidValueError, match=r"must be the same in both .* 0101.*, 0202"):
+        here.compare(there, ["map"])
+
+
+def test_edits_are_found(tmp_path: Path) -> None:
+    """What an edit of a real savepoint does, and no more."""
+    old = point("2.3.0-heap-canonical").read()
+    users = sorted({entry.key for entry in old.operator("by-string").entries(["count"])})
+    gone, poisoned = users[:3], users[5]
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as editor:
+        by_string = editor.operator("by-string")
+        by_string.delete_keys(gone)
+        by_string.map_entries(
+            "sum", lambda entry: entry._replace(value=-1) if entry.key == poisoned else entry
+        )
+        by_string.set_ttl("count", True, last_access=1_700_000_000_000)
+        by_string.set_ttl("label", True, last_access=1_700_000_000_000)  # which has one
+    new = read_savepoint(tmp_path / "new")
+    (compared_one,) = old.compare(new, ["by-string"]).operators
+    (count,) = (state for state in compared_one.states if state.state == "count")
+    assert [change.name for change in count.changes] == ["has_ttl"]
+    differences = [*old.differences(new, ["by-string"])]
+    kinds = Counter(one.kind for one in differences)
+    lost = Counter(
+        line["state"]
+        for line in point("2.3.0-heap-canonical").lines("2.3.0-heap-canonical/entries.jsonl")
+        if line["operator"] == old.operator("by-string").operator_id and line["key"] in gone
+    )
+    assert kinds == {"only_here": lost.total(), "changed": 1, "touched": len(users) - len(gone)}
+    assert {one.state for one in differences if one.kind == "touched"} == {"label"}
+    assert Counter(one.state for one in differences if one.kind == "only_here") == lost
+    (changed,) = (one for one in differences if one.kind == "changed")
+    assert isinstance(changed.here, StateEntry)
+    assert isinstance(changed.there, StateEntry)
+    assert (changed.state, changed.here.key, changed.there.value) == ("sum", poisoned, -1)
+    assert {one.operator for one in differences} == {"by-string"}
+
+
+# --- what is damaged, and how much is held ----------------------------------------------
+
+
+@pytest.mark.parametrize(("damaged", "named"), [(0, "this savepoint"), (1, "the other savepoint")])
+def test_errors_name_the_savepoint(tmp_path: Path, damaged: int, named: str) -> None:
+    """Of the same folder both may be, so that a path alone does not say which."""
+    whole = canonical([(*keys(1), sb.i32(5))])
+    damages = {
+        "end too early": whole[:-3],
+        "twice": canonical([(*keys(1), sb.i32(5)), (*keys(1), sb.i32(6))]),
+        "no entry": canonical([(*keys(1), b"a")]),
+    }
+    for step, (message, data) in enumerate(damages.items()):
+        sides = [
+            keyed(tmp_path / f"{step} {side}", [sb.state("s", "VALUE", INTS)], bytes_of_side)
+            for side, bytes_of_side in enumerate([data, whole] if damaged == 0 else [whole, data])
+        ]
+        with pytest.raises(SavepointError, match=f"^{named}: .*{message}"):
+            sides[0].compare(sides[1])
+
+
+def test_subtasks_in_another_order(tmp_path: Path) -> None:
+    """The key groups of the first are behind those of the second."""
+    header = sb.keyed_header(INTS, [sb.state("s", "VALUE", INTS)])
+    subtasks = []
+    for index, key_group in enumerate((4, 3)):
+        entries = [(bytes([key_group]) + key, sb.i32(5)) for key in keys(1, 2)]
+        stream = sb.inline(header + sb.canonical_key_group([(0, entries)]))
+        handle = sb.canonical(key_group, [len(header)], stream)
+        subtasks.append(sb.subtask(index, managed_keyed=handle))
+    here, there = (
+        read_savepoint(
+            sb.write(tmp_path / name, [sb.operator(tasks, uid="a", parallelism=len(tasks))])
+        )
+        for name, tasks in (("here", subtasks), ("there", subtasks[:1]))
+    )
+    assert counted(only_state(here, here)) == {"equal": 4}
+    assert counted(only_state(here, there)) == {"equal": 2, "only_here": 2}
+
+
+def test_other_serializers_in_another_subtask(tmp_path: Path) -> None:
+    for step, state in enumerate(
+        [sb.state("s", "VALUE", LONGS), sb.state("s", "LIST", sb.list_of(INTS))]
+    ):
+        headers = [sb.keyed_header(INTS, [each]) for each in (sb.state("s", "VALUE", INTS), state)]
+        subtasks = [
+            sb.subtask(index, managed_keyed=sb.canonical(index, [0], sb.inline(header)))
+            for index, header in enumerate(headers)
+        ]
+        one = read_savepoint(
+            sb.write(tmp_path / str(step), [sb.operator(subtasks, uid="a", parallelism=2)])
+        )
+        with pytest.raises(SavepointError, match=r"other serializers of s: .* in subtask 1"):
+            one.compare(one)
+
+
+def test_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By way of a file, in many runs and blocks, the same is found."""
+    here = written(tmp_path / "here", {"a": {f"key {n}": n for n in range(300)}})
+    changed = {f"key {n}": n + (n % 10 == 0) for n in range(20, 330)}
+    there = written(tmp_path / "there", {"a": changed}, 4096)
+    expected_counts = {"equal": 252, "changed": 28, "only_here": 20, "only_there": 30}
+    assert counted(only_state(here, there)) == expected_counts
+    monkeypatch.setattr(sorting, "_RUN", 5_000)
+    monkeypatch.setattr(sorting, "_BLOCK", 300)
+    assert counted(only_state(here, there)) == expected_counts
+    monkeypatch.setattr(
+        sorting, "TemporaryFile", lambda prefix: (tmp_path / "none" / prefix).open("wb")
+    )
+    with pytest.raises(SavepointError, match="cannot be written"):
+        here.compare(there)
+
+
+def test_memory_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes counted: four times the entries of a key group take what a run takes."""
+    monkeypatch.setattr(sorting, "_RUN", 50_000)
+    monkeypatch.setattr(sorting, "_BLOCK", 200)
+    taken = []
+    for count in (600, 2_400):
+        states = [sb.state("s", "VALUE", INTS)]
+        entries = canonical([(key, b"abcd") for key in keys(*range(count, 0, -1))])
+        header = sb.keyed_header(INTS, states)
+        path = tmp_path / str(count)
+        path.mkdir()
+        (path / "keyed").write_bytes(header + entries)
+        stream = sb.relative("keyed", len(header + entries))
+        handle = sb.canonical(3, [len(header)], stream)
+        one = read_savepoint(sb.write(path, [sb.operator([sb.subtask(managed_keyed=handle)])]))
+        assert counted(only_state(one, one)) == {"equal": count}
+        taken.append(count_bytes(lambda one=one: one.compare(one)))  # type: ignore[misc]
+    assert taken[1] < 1.5 * taken[0]
+
+
+# --- the command ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[str, str]:
+    written(tmp_path / "old", {"a": {"ann": 1, "bob": 2}})
+    written(tmp_path / "new", {"a": {"ann": 1, "bob": 3}})
+    return str(tmp_path / "old"), str(tmp_path / "new")
+
+
+def test_command(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    old, new = sides
+    assert main(["diff", old, new, "--operator", "a", "--state", "count"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"here:  {old}",
+        f"there: {new}",
+        "1 operators, 1 with differences",
+        "a",
+        "  count: VALUE",
+        "    1 equal, 1 changed",
+        "      changed    key 'bob': 2 -> 3",
+    ]
+    assert main(["diff", old, new, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert (data["here"], data["there"], data["has_differences"]) == (old, new, True)
+    (operator,) = data["operators"]
+    (state,) = operator["states"]
+    assert (state["equal"], state["changed"], state["changes"]) == (1, 1, [])
+    entry = {"key_group": assign_to_key_group("bob", 128), "subtask": 0, "key": "bob"}
+    nothing = {"namespace": None, "user_key": None, "last_access": None, "timestamp": None}
+    (example,) = state["examples"]
+    assert example == {
+        "kind": "changed",
+        "here": {**entry, **nothing, "value": 2},
+        "there": {**entry, **nothing, "value": 3},
+    }
+
+
+def test_status(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """That of diff, if it is asked for."""
+    old, new = sides
+    assert main(["diff", old, new]) == 0
+    assert main(["diff", old, new, "--exit-code"]) == 1
+    assert main(["diff", old, old, "--exit-code"]) == 0
+    assert main(["diff", old, f"{new}-gone"]) == 1
+    assert main(["diff", old, f"{new}-gone", "--exit-code"]) == 2
+    assert main(["diff", old, new, "--operator", "b"]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_where_files_are_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--moved is for both, and so are --uids."""
+    old = point("2.3.0-rocksinc-checkpoint")
+    moved = [f"--moved={before}={now}" for before, now in old.moved.items()]
+    (tmp_path / "uids").write_text("by-string\n")
+    path = str(old.path)
+    arguments = ["--uids", str(tmp_path / "uids"), "--operator", "by-string"]
+    assert main(["diff", path, path, *moved, *arguments, "--exit-code"]) == 0
+    assert "1 operators, all equal" in capsys.readouterr().out
+
+
+# --- how it is shown --------------------------------------------------------------------
+
+
+def test_report(tmp_path: Path) -> None:
+    here = written(tmp_path / "here", {"a": {f"{n:04}" * 30: n for n in range(200)}})
+    there = written(tmp_path / "there", {"a": {f"{n:04}" * 30: n + n % 2 for n in range(150)}})
+    here.operator("a")
+    report = here.compare(there)
+    text = str(report).splitlines()
+    assert text[:6] == [
+        f"here:  {tmp_path / 'here'}",
+        f"there: {tmp_path / 'there'}",
+        "1 operators, 1 with differences",
+        "a",
+        "  count: VALUE",
+        "    75 equal, 75 changed, 50 only here",
+    ]
+    assert text[-1] == "      and 120 more"
+    assert max(map(len, text[2:])) <= 80
+    page = report._repr_html_()
+    assert "<td>a</td><td>count</td><td>75</td><td>75</td><td>0</td><td>50</td>" in page
+    assert str(here.compare(here)).endswith("1 operators, all equal")
+    assert not here.compare(here).has_differences
+
+
+def test_hostile_names(tmp_path: Path) -> None:
+    name = "<script>\x1b[2J\u202e"
+    here = written(tmp_path / "here", {"a": {name: 1}})
+    there = written(tmp_path / "there", {"b": {name: 1}})
+    for savepoint in (here, there):
+        for operator in savepoint.operators:
+            operator.uid = name
+    report = here.compare(there)
+    assert all(line.isprintable() for line in str(report).splitlines())
+    page = report._repr_html_()
+    assert "<script" not in page
+    assert page.isprintable()

@@ -46,6 +46,7 @@ def parts(savepoint: Savepoint, operator: Operator) -> Iterator[object]:
     yield lambda: sum(1 for _ in operator.operator_state())
     yield lambda: operator.key_sizes(2)
     yield lambda: operator.key_group_bytes()
+    yield lambda: savepoint.compare(savepoint, [operator.operator_id])
     yield lambda: savepoint.check_restore(operator, 1, operator.max_parallelism)
 
 

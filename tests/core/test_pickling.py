@@ -53,6 +53,7 @@ from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.job import Job
 from keygroups.logical_types import parse_logical_type
+from keygroups.progress import Progress
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files.files import Files, OpenStream
@@ -109,6 +110,22 @@ def rewritten() -> savepoint.RewriteReport:
     )
 
 
+def comparison() -> savepoint.SavepointComparison:
+    element = savepoint.OperatorStateElement("rules", "UNION", 1, None, [5])
+    example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
+    changes = (savepoint.Change("kind", "UNION", "SPLIT_DISTRIBUTE"),)
+    state = savepoint.StateComparison("rules", "UNION", changes, 5, 0, 0, 1, 0, (example,))
+    return savepoint.SavepointComparison(
+        "/a",
+        "/b",
+        (
+            savepoint.OperatorComparison(
+                "by-user", "0" * 32, None, (), (state,), (), "equal", False
+            ),
+        ),
+    )
+
+
 def edit_report() -> savepoint.EditReport:
     state = savepoint.EditedState("count", "number", 7, 1, 2, 0)
     keys = savepoint.DeletedKeys(1, ("bob",), (savepoint.UnsearchedPlace("by-user", "keys"),))
@@ -127,6 +144,7 @@ MADE: list[Callable[[], object]] = [
     lambda: COUNTS.recommend(2, 3),
     lambda: load.Recommendations(),
     lambda: COUNTS.recommend(2, 3)[0],
+    lambda: Progress("read by-user", 5, 7, "bytes"),
     lambda: PLAN,
     lambda: next(iter(PLAN)),
     lambda: PLAN.compare_with_modulo(["a", "b"]),
@@ -203,6 +221,11 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.FileSplit("1", "file:/a", 0, 9, 5, 9, ("host",), (5, 7), None),
     lambda: savepoint.UnknownSplit(0, 1, b"split"),
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
+    comparison,
+    lambda: comparison().operators[0],
+    lambda: comparison().operators[0].states[0],
+    lambda: comparison().operators[0].states[0].changes[0],
+    lambda: comparison().operators[0].states[0].examples[0],
     edit_report,
     lambda: edit_report().operators[0],
     lambda: edit_report().operators[0].states[0],

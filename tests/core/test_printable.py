@@ -220,6 +220,12 @@ def hostile_values(folder: Path) -> Iterator[object]:
         writer.remove_operator(savepoint.operators[-1].operator_id)
     edited = writer.report()
     yield from (editor, edited, *edited.operators)
+    other = read_savepoint(folder / "edited")
+    compared = savepoint.compare(other)
+    yield from (compared, *compared.operators, *savepoint.differences(other))
+    for of_operator in compared.operators:
+        yield from (*of_operator.states, *of_operator.operator_states, *of_operator.changes)
+        yield from (change for state in of_operator.states for change in state.changes)
     job = hostile_job()
     yield from (job, *job.vertices, job.skew(job.vertices[0]))
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))

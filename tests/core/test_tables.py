@@ -120,7 +120,7 @@ def test_columns_by_kind() -> None:
         "_timer_state/event_user-timers": {"timestamp": "int64"},
     }
     for name, columns in more.items():
-        assert {field.name: str(field.type) for field in readers[name].schema} == of_all | columns
+        assert {field.name: str(field.type) for field in schemas[name]} == of_all | columns
     windows = HEAP.read().operator("tumbling")
     names = windows.to_arrow_batch_reader("window-contents").schema.names
     assert names == ["key_group", "subtask", "key", "namespace", "value", "bytes"]

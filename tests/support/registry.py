@@ -56,6 +56,7 @@ from keygroups.savepoint import (
     OperatorEditor,
     ReducingStateDescriptor,
     Savepoint,
+    SavepointComparison,
     SavepointEditor,
     SavepointWriter,
     SlidingEventTimeWindows,
@@ -247,6 +248,10 @@ def relocated(folder: str) -> Savepoint:
     return relocate(folder, folder)
 
 
+def compared(folder: str) -> SavepointComparison:
+    return read_savepoint(savepoint_folder()).compare(read_savepoint(folder))
+
+
 def write_sessions(n: int) -> None:
     windows = window_writer()
     for number in range(n):
@@ -263,10 +268,12 @@ def load_of(n: int) -> KeyGroupLoad:
 
 # What functions return; nobody makes one by hand, and making one checks nothing.
 RECORDS = {
+    "Change",
     "DeletedKeys",
     "EditReport",
     "EditedOperator",
     "EditedState",
+    "EntryDifference",
     "HotKey",
     "HotKeyGroup",
     "HotSubtask",
@@ -279,6 +286,7 @@ RECORDS = {
     "FileSplit",
     "KafkaSplit",
     "Operator",
+    "OperatorComparison",
     "OperatorEditor",
     "OperatorReport",
     "OperatorStateElement",
@@ -288,6 +296,7 @@ RECORDS = {
     "PointwiseEdge",
     "Recommendation",
     "Recommendations",
+    "Progress",
     "RescalePiece",
     "RewriteReport",
     "RewrittenOperator",
@@ -297,12 +306,14 @@ RECORDS = {
     "SavepointEditor",
     "Row",  # this and TimeWindow are checked where they are written
     "Savepoint",
+    "SavepointComparison",
     "Serializer",
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
     "SqlOperatorDescription",
     "SqlStateDescription",
+    "StateComparison",
     "StateDescriptor",
     "StateEntry",
     "StateKey",
@@ -415,6 +426,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "path": [savepoint_folder()],
     "plan": [RescalePlan(8, 3, 4)],
     "prefix": ["", "a"],
+    "progress": [None],
     "record": ["a", 5],
     "savepoint": [read_savepoint(savepoint_folder())],
     "scramble": [abs],
@@ -777,6 +789,17 @@ REGISTRY: dict[str, Registered] = {
     ),
     "Savepoint.operator": Registered(
         lambda n: read_savepoint(savepoint_folder(1, n)).operator("by-int")
+    ),
+    "Savepoint.compare": Registered(
+        lambda n: str(compared(savepoint_folder(n))),
+        more={"of operators": lambda n: str(compared(savepoint_folder(1, n)))},
+        arguments={"other": [read_savepoint(savepoint_folder())]},
+    ),
+    "Savepoint.differences": Registered(
+        lambda n: list(
+            read_savepoint(savepoint_folder()).differences(read_savepoint(savepoint_folder(n)))
+        ),
+        arguments={"other": [read_savepoint(savepoint_folder())]},
     ),
     "Savepoint.__str__": Registered(lambda n: str(read_savepoint(savepoint_folder(1, n)))),
     "routing_inference.infer_routing": Registered(

@@ -14,7 +14,7 @@ from keygroups import arrays, errors, job, load, savepoint, state_keys, testing,
 
 def what_a_savepoint_has(path: str) -> None:
     found: savepoint.Savepoint = savepoint.read_savepoint(path, moved={"s3://old": path})
-    savepoint.read_savepoint(path, allow=["s3://bucket/shared"])
+    savepoint.read_savepoint(path, allow=["s3://bucket/shared"], progress=True)
     operator: savepoint.Operator = found.operator("by-user")
     assert_type((operator.label, operator.uid), tuple[str, str | None])
     assert_type((operator.parallelism, operator.max_parallelism), tuple[int, int])
@@ -42,6 +42,17 @@ def what_a_savepoint_has(path: str) -> None:
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())
     assert_type(states[0].mode, str)
+    compared: savepoint.SavepointComparison = found.compare(savepoint.read_savepoint(path))
+    of_operator: savepoint.OperatorComparison = compared.operators[0]
+    of_state: savepoint.StateComparison = of_operator.states[0]
+    assert_type((compared.has_differences, of_operator.only), tuple[bool, str | None])
+    assert_type(of_state.equal + of_state.touched, int)
+    changes: tuple[savepoint.Change, ...] = of_state.changes
+    assert_type(changes[0].name, str)
+    for difference in found.differences(found, operators=["by-user"], states=["count"]):
+        assert_type(difference, savepoint.EntryDifference)
+        if isinstance(difference.here, savepoint.StateEntry):
+            assert_type((difference.kind, difference.here.key_group), tuple[str, int])
     report: savepoint.OperatorReport = next(savepoint.operator_reports(found))
     assert_type(report.rescale.moved_weight_share, float)
     sql: savepoint.SqlOperatorDescription = savepoint.describe_sql_state(operator, "a plan")

@@ -29,8 +29,8 @@ class Change(NamedTuple):
         here, there = map(_property_text, (self.here, self.there))
         name = self.name.replace("_", " ")
         if here == there:  # of a serializer, in what its name does not say
-            return f"{name}: {here}, with another snapshot"
-        return f"{name}: {here} -> {there}"
+            return printable(f"{name}: {here}, with another snapshot")
+        return printable(f"{name}: {here} -> {there}")
 
 
 def _property_text(value: Any) -> str:
