@@ -71,10 +71,7 @@ class Meter:
             self._tell(self._total)
 
     def _tell(self, done: int) -> None:
-        try:
-            self._progress(Progress(self._work, done, self._total, self._unit))
-        except Exception as error:
-            raise _CallbackError(error) from None
+        self._progress(Progress(self._work, done, self._total, self._unit))
 
 
 class _CallbackError(BaseException):
@@ -97,7 +94,14 @@ def measured(
     if progress is None:
         yield None
         return
-    meter = Meter(progress, work, total(), unit)
+
+    def tell(state: Progress) -> None:
+        try:
+            progress(state)
+        except Exception as error:
+            raise _CallbackError(error) from None
+
+    meter = Meter(tell, work, total(), unit)
     try:
         yield meter
         meter.finish()

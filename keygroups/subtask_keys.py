@@ -22,11 +22,13 @@ from typing import Any
 
 from keygroups import types
 from keygroups._checks import INT_MAX, check_class, check_int, check_parallelisms, check_str, show
+from keygroups._show.progress import checked_progress
 from keygroups._values.checks import expect
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.hashing import finalise, hasher_of
 from keygroups.logical_types import LogicalType
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.types import KeyType
 
 __all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
@@ -43,12 +45,15 @@ def keys_for_subtasks(
     *,
     prefix: str = "",
     template: tuple[object, ...] | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> list[Any]:
     """Return the first key that Flink sends to each subtask, from subtask 0.
 
     1 <= parallelism <= max_parallelism <= 32768. With n > 1 there is a list of the first `n`
     keys for each subtask. The order of the keys is in the module's docstring: `prefix` goes
-    before the number of a STRING, `template` is a tuple of a compound key's fields.
+    before the number of a STRING, `template` is a tuple of a compound key's fields. `progress` is
+    a function that is told how many keys are found, as `keygroups.progress` has it, or True for a
+    bar.
 
     The search ends with an InvalidValueError where the type has no more values (BOOLEAN has
     2, BYTE 256), and after (2n + 50) * max_parallelism / (max_parallelism // parallelism)
@@ -69,7 +74,10 @@ def keys_for_subtasks(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     n = check_int("n", n, 1, INT_MAX)
     candidates = _candidates(key_type, prefix, template)
-    keys = _find(candidates, range(parallelism), max_parallelism, parallelism, key_type, n)
+    subtasks = range(parallelism)
+    told = checked_progress(progress)
+    with measured(told, "find keys", lambda: n * parallelism, "keys") as meter:
+        keys = _find(candidates, subtasks, max_parallelism, parallelism, key_type, n, meter)
     return keys if n > 1 else [key for (key,) in keys]
 
 
@@ -169,6 +177,7 @@ def _find(
     parallelism: int,
     key_type: KeyType,
     n: int,
+    meter: Meter | None = None,
 ) -> list[list[Any]]:
     """Return for each subtask at most n candidates, and the first n for the wanted ones."""
     per_subtask: list[list[Any]] = [[] for _ in range(parallelism)]
@@ -184,6 +193,8 @@ def _find(
         if len(keys) < n:
             keys.append(key)
             missing -= subtask in wanted
+            if meter is not None:
+                meter.add(1)
             if not missing:
                 return per_subtask
     short = [subtask for subtask in wanted if len(per_subtask[subtask]) < n]

@@ -7,6 +7,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
+    keygroups savepoint PATH --key KEY [--operator UID]             what keyed state has for a key
+    keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table
     keygroups savepoint PATH --set-max-parallelism 4096 --output NEW    the same state, moved
     keygroups savepoint PATH --delete-keys FILE --operator UID --output NEW    without these keys
     keygroups diff OLD NEW                           in what two savepoints differ
@@ -15,7 +17,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
 `trace -` reads keys from standard input, one a line, and answers each with a line of subtask, key
 group and key, between tabs. What cannot be printed of a key, a name or a path is escaped as Python
 does, a tab as \t. With `--json` an answer is one JSON value on one line, for each key of `trace -`
-too, with all text as it is; `--help` of a command has its members.
+too, with all text as it is; `--help` of a command has its members. Work of more than two seconds
+shows how far it has come on standard error, if that is a terminal and `--quiet` is not given.
 
 The status is 0, 2 for a wrong argument and 1 where a file, an answer of Flink or standard output
 is at fault; then standard error has one line. After SIGINT, SIGTERM or SIGHUP, which leave nothing
@@ -34,6 +37,7 @@ from typing import Any
 from keygroups._checks import check_str, show
 from keygroups.cli import _diff, _job, _key_groups, _savepoint
 from keygroups.cli._parser import FAULT, WRONG_ARGUMENT, build_parser
+from keygroups.cli._progress import LINE
 from keygroups.cli._streams import OutputError, catch_signals, complain, discard, print_lines
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 
@@ -66,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         catch_signals(handlers)
         return _run(arguments)
     except KeyboardInterrupt as stop:
+        LINE.clear()
         for number in handlers:  # here, where another one does not raise
             signal.signal(number, signal.SIG_IGN)
         if arguments is None:
@@ -74,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             discard(sys.stdout)
         return 128 + getattr(stop, "number", signal.SIGINT)
     finally:
+        LINE.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
 

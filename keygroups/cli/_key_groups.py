@@ -11,6 +11,7 @@ from keygroups._checks import check_int, check_parallelisms
 from keygroups.assignment import KeyTrace, trace_key
 from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
 from keygroups.cli._parser import HELP, AddCommand, to_int
+from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import json_line, lines_of, of_each_line
 from keygroups.errors import printable
 from keygroups.key_group_range import (
@@ -195,6 +196,7 @@ def _keys(options: argparse.Namespace) -> Iterator[str]:
         _key_type(options.type) or types.INT,
         options.n,
         prefix=check_text("prefix", options.prefix),
+        progress=progress_of(options),
     )
     lists = by_subtask if options.n > 1 else [[key] for key in by_subtask]
     if options.json:

@@ -60,6 +60,8 @@ def build_parser(*add_commands: Callable[[AddCommand], None]) -> argparse.Argume
         for name in numbers:
             added.add_argument(name, type=to_int, metavar=name.upper(), help=HELP[name])
         added.add_argument("--json", action="store_true", help="print JSON")
+        quiet = "show no progress on a terminal"
+        added.add_argument("--quiet", action="store_true", help=quiet)
         return added.add_argument
 
     for add in add_commands:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
+from keygroups.cli import _state
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
+from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
@@ -58,6 +60,7 @@ def add_commands(command: AddCommand) -> None:
     add("--allow", action="append", default=[], metavar="PREFIX", help=more)
     left = "remove what killed commands left beside --output, untouched for an hour"
     add("--clean", action="store_true", help=left)
+    _state.add_options(add)
 
 
 def _savepoint(options: argparse.Namespace) -> Iterator[str]:
@@ -89,6 +92,13 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     is the old one or the copy, and --moved says where the files are of which the copy's place
     does not. JSON: path to operators, as above.
 
+    With --export the entries of one state become a table in FILE, which is there when all of it
+    is: those of Operator.to_arrow_batch_reader. JSON: path, operator_id, state, entries. With
+    --key it prints what the states of an operator have for a key, as text that `keygroups trace`
+    takes. JSON: operator_id, key, key_group, subtask, and states, by name, of those that have
+    something: what JSON has as that, any other value as Python shows it. Both read the only
+    operator with keyed state if there is no --operator.
+
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
     and the checkpoints beside it, where --moved leads, and in what --allow names. OLD=NEW is
     parted at its =; if it has more of them, at the only one before a / or a URL.
@@ -96,9 +106,15 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     from keygroups.savepoint import operator_reports, read_savepoint
 
     moved = _moved(options.moved)
+    progress = progress_of(options)
     uids = None if options.uids is None else _uids(options.uids)
-    savepoint = read_savepoint(options.path, moved, uids=uids, allow=options.allow)
+    savepoint = read_savepoint(
+        options.path, moved, uids=uids, allow=options.allow, progress=progress
+    )
     _check_options(options)
+    if _state.is_asked(options):
+        yield from _state.state_lines(savepoint, options)
+        return
     if options.output is not None:
         if options.clean:
             _clean(options.output)
@@ -128,6 +144,7 @@ def _is_edit(options: argparse.Namespace) -> bool:
 
 def _check_options(options: argparse.Namespace) -> None:
     """Refuse options that say nothing together, and places that are gone with the process."""
+    _state.check_options(options)
     edits = "--remove-operator, --delete-keys and --rename-operator"
     if _is_edit(options):
         if options.output is None:

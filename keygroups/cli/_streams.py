@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from keygroups._checks import show
+from keygroups.cli._progress import LINE
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ def print_lines(lines: Iterable[str]) -> None:
     _reconfigure(sys.stdout, "backslashreplace")  # whatever the terminal cannot show
     for line in chain(lines, [None]):
         try:
+            LINE.clear()
             if line is None:
                 sys.stdout.flush()
             else:
@@ -52,6 +54,7 @@ def json_line(value: Any) -> str:
 def complain(line: str) -> None:
     """Print a line to standard error, if it is there."""
     if sys.stderr is not None:  # or print would take standard output
+        LINE.clear()
         try:
             print(printable(line), file=sys.stderr, flush=True)
         except OSError:

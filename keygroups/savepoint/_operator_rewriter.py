@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
 from keygroups.savepoint._savepoint import Operator
@@ -53,33 +52,32 @@ class OperatorRewriter(OperatorFiles):
             folder, new.operator_id, header.data, header.states, groups, new.parallelism
         )
 
-    def write(self, scratch: Path | None) -> None:
+    @property
+    def work(self) -> int:
+        """About how many bytes a meter counts: those that are sorted twice."""
+        return self.bytes * (2 if self.is_moved else 1)
+
+    def write(self, scratch: Path | None, meter: Meter | None = None) -> None:
         """Write all of it, on this machine; what is sorted is meanwhile in a folder.
 
         Raises SavepointError where the state is damaged, or the files cannot be written.
         """
         try:
-            self._write(scratch)
+            self._write(scratch, meter)
         except InvalidValueError as error:  # of key groups or keys that are there twice
             raise SavepointError(f"{self._base}: {error}") from None
 
-    def _write(self, scratch: Path | None) -> None:
-        groups, parallelism = self.max_parallelism, self.parallelism
-        subtasks = [
-            compute_operator_index_for_key_group(groups, parallelism, key_group)
-            for key_group in range(groups)
-        ]
-        tasks = ahead([rewrite.task for rewrite in self.read_tasks])
+    def _write(self, scratch: Path | None, meter: Meter | None) -> None:
+        tasks = ahead([rewrite.task for rewrite in self.read_tasks], meter=meter)
         entries = (
             entry
             for rewrite, task in zip(self.read_tasks, tasks)
             for entry in replace(rewrite, task=task).entries()
         )
         if self.is_moved:
-            entries = sorted_entries(entries, groups, self.bytes, scratch)
+            entries = sorted_entries(entries, scratch, self.bytes, meter)
         with closing(entries):
-            for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
-                self.add(self.task(subtask).write(of_subtask))
+            self._write_sorted(entries)
 
 
 class MergedHeader(NamedTuple):

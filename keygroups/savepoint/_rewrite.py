@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from keygroups._checks import check_bounds
+from keygroups.progress import ProgressCallback
 from keygroups.savepoint._rewriter import RewriteReport, SavepointRewriter
 from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 
@@ -16,6 +17,8 @@ def change_max_parallelism(
     output: str | os.PathLike[str],
     parallelism: int | None = None,
     operators: Iterable[str] | None = None,
+    *,
+    progress: ProgressCallback | bool | None = None,
 ) -> RewriteReport:
     """Write a savepoint anew with another max parallelism, which Flink itself cannot change.
 
@@ -24,7 +27,7 @@ def change_max_parallelism(
     uid, name or id; None is all but those with a max parallelism of 1, which cannot be parallel.
     `parallelism`, 1..new_max_parallelism, is the new one of those without operator state, and
     so how many files the keyed state of each becomes; None leaves it. The job may run with any
-    other.
+    other. `progress` is that of `read_savepoint`, for a path.
 
     Every entry, timer and window goes to the key group of its key, which is computed for the old
     max parallelism too and compared. Keys whose hash is not known here move only where the new
@@ -54,13 +57,15 @@ def change_max_parallelism(
     [('ann', 612)]
     """
     groups = check_bounds("new_max_parallelism", new_max_parallelism)
-    return _rewritten(savepoint, output, groups, parallelism, operators)
+    return _rewritten(savepoint, output, groups, parallelism, operators, progress)
 
 
 def convert_to_canonical(
     savepoint: Savepoint | str | os.PathLike[str],
     output: str | os.PathLike[str],
     parallelism: int | None = None,
+    *,
+    progress: ProgressCallback | bool | None = None,
 ) -> RewriteReport:
     """Write a savepoint or checkpoint of any format anew as a canonical savepoint.
 
@@ -69,7 +74,7 @@ def convert_to_canonical(
     most every max parallelism in the savepoint. At its own parallelism a canonical savepoint
     keeps the bytes of its keyed state.
     """
-    return _rewritten(savepoint, output, None, parallelism, None)
+    return _rewritten(savepoint, output, None, parallelism, None, progress)
 
 
 def _rewritten(
@@ -78,9 +83,9 @@ def _rewritten(
     max_parallelism: int | None,
     parallelism: int | None,
     operators: Iterable[str] | None,
+    progress: ProgressCallback | bool | None,
 ) -> RewriteReport:
-    source = savepoint_of(savepoint)
-    with SavepointRewriter(source, output, max_parallelism, parallelism, operators) as rewriter:
-        for operator in rewriter.operators:
-            operator.write(rewriter.scratch)
+    source = savepoint_of(savepoint, progress=progress)
+    rewriter = SavepointRewriter(source, output, max_parallelism, parallelism, operators)
+    rewriter.write()
     return rewriter.report()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from keygroups._checks import check_bounds, check_str, iterate, show
 from keygroups.errors import InvalidValueError, ParallelismError, SavepointError, printable
+from keygroups.progress import Meter, measured
 from keygroups.rescale import restore_advice
 from keygroups.savepoint._files.copied_files import CopiedFiles
 from keygroups.savepoint._files.output_folder import FolderWriter, OutputFolder
@@ -135,11 +135,21 @@ class SavepointRewriter(FolderWriter):
                 keyed = OperatorRewriter(self._folder, operator, new)
             self._plans.append(_Plan(operator, new, keyed))
         self.operators = [plan.keyed for plan in self._plans if plan.keyed is not None]
+        self._meter: Meter | None = None
 
-    @property
-    def scratch(self) -> Path | None:
-        """The folder for files that go before the end, None for the machine's own."""
-        return self._folder.scratch
+    def write(self) -> None:
+        """Write all of it, on this machine, and tell the savepoint's `progress` of it."""
+        work = f"write {self._folder.path}"
+        with measured(self._savepoint._progress, work, self._work) as self._meter, self:
+            for operator in self.operators:
+                operator.write(self._folder.scratch, self._meter)
+
+    def _work(self) -> int:
+        """Return about how many bytes are read or sorted."""
+        copied = [plan.operator for plan in self._plans if plan.keyed is None]
+        return sum(keyed.work for keyed in self.operators) + sum(
+            subtask.bytes for operator in copied for subtask in operator.subtasks
+        )
 
     def report(self) -> RewriteReport:
         """Return how much of each state was written."""
@@ -148,7 +158,7 @@ class SavepointRewriter(FolderWriter):
     def _finish(self) -> tuple[Collection[str], bytes]:
         metadata = self._savepoint.metadata
         copies = CopiedFiles(self._folder)
-        copied = copied_to(copies.of(self._savepoint.files))
+        copied = copied_to(copies.of(self._savepoint.files.metered(self._meter)))
         written = [
             write_operator(
                 with_keyed_state(new, {} if keyed is None else keyed.written),

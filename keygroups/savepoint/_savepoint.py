@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
 from itertools import compress, groupby, islice, pairwise
 from operator import add
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
+from keygroups._show.progress import checked_progress
 from keygroups._show.tables import text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
@@ -40,6 +42,11 @@ from keygroups.savepoint._state.formats import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
@@ -91,11 +98,13 @@ class Operator:
         files: Files,
         context: ReadingContext,
         uid: str | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self._subtasks = sorted(metadata.subtasks, key=lambda subtask: subtask.index)
         self._coordinator = metadata.coordinator
         self._files = files
         self._context = context
+        self._progress = progress
         self._states: tuple[StateDescriptor, ...] | None = None  # until they are asked for
         self.subtasks = tuple(_subtask(subtask, files, context) for subtask in self._subtasks)
         self.operator_id = metadata.operator_id
@@ -104,6 +113,9 @@ class Operator:
         self.parallelism = metadata.parallelism
         self.max_parallelism = metadata.max_parallelism
         self.is_fully_finished = metadata.is_fully_finished
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_progress(self)
 
     def __repr__(self) -> str:
         return f"<Operator {printable(self.label)}>"
@@ -146,10 +158,16 @@ class Operator:
         Raises SavepointError.
         """
         weights = [0] * self.max_parallelism
-        for task in ahead(self.tasks(), ReadTask.size_plan):
-            for start, sizes in task.key_group_sizes():
-                end = start + len(sizes)
-                weights[start:end] = map(add, weights[start:end], sizes)
+        tasks = self.tasks()
+        with measured(
+            self._progress,
+            f"weigh the key groups of {self.label}",
+            lambda: sum(task.bytes_to_read for task in tasks if not task.has_offsets),
+        ) as meter:
+            for task in ahead(tasks, ReadTask.size_plan, meter):
+                for start, sizes in task.key_group_sizes():
+                    end = start + len(sizes)
+                    weights[start:end] = map(add, weights[start:end], sizes)
         return KeyGroupLoad(self.max_parallelism, weights)
 
     def entries(
@@ -161,8 +179,123 @@ class Operator:
         Nothing is held but what is being read. Raises InvalidValueError or InvalidTypeError for
         an argument, SavepointError where the state is damaged or takes what is not read here.
         """
-        tasks = self.tasks(states, key_groups)
-        return (entry for task in ahead(tasks) for entry in task.entries())
+        return self._entries(self.tasks(states, key_groups))
+
+    def _entries(self, tasks: Sequence[ReadTask]) -> Iterator[StateEntry]:
+        with self._measured("read", tasks) as meter:
+            for task in ahead(tasks, meter=meter):
+                yield from task.entries()
+
+    def _measured(
+        self, work: str, tasks: Sequence[ReadTask]
+    ) -> AbstractContextManager[Meter | None]:
+        """Return what counts the bytes of tasks that are read."""
+        return measured(
+            self._progress,
+            f"{work} {self.label}",
+            lambda: sum(task.bytes_to_read for task in tasks),
+        )
+
+    def to_arrow_batch_reader(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the entries of one state as a stream of Arrow's record batches.
+
+        `state` is one of `states`, or its name; None is the only one there is besides timers.
+        `key_groups` are some of 0..max_parallelism-1; None is all. A row is an entry, of a MAP a
+        user key. The columns are those of `StateEntry` that are not null in all of the state,
+        without `state` and `kind`, of the types that `keygroups.spark.read_keyed_state` lists,
+        which has Spark's in place of Arrow's: `key_group`, `subtask`, `key`, `value` and `bytes`;
+        `namespace` of windows; `user_key` of a MAP; `last_access` of state with a time to live,
+        which elements of a LIST have in them; `timestamp` of timers; and `key_bytes` where keys
+        may be ones that only the job reads. Rows are in no order.
+
+        What is held is a batch, of some 16,384 entries or 4 MiB. The extra `arrays` has what this
+        takes. `Operator.entries` reads what no column holds, which raises InvalidValueError when
+        its batch is read: half of a surrogate pair, a date beyond the year 9999, the nanoseconds
+        of an Instant, a map with a null key.
+
+        Raises InvalidValueError or InvalidTypeError for an argument, ModuleNotFoundError without
+        the extra; SavepointError, here or when a batch is read, where the state is damaged.
+        """
+        described = self._one_state(state)
+        tasks = self.tasks([described.name], key_groups)
+        from keygroups.savepoint._columns.tables import batch_reader
+
+        return batch_reader(tasks, described)
+
+    def to_arrow(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> pa.Table:
+        """Return the entries of one state as a table of Arrow, all of it in memory.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`.
+        """
+        return self.to_arrow_batch_reader(state, key_groups).read_all()
+
+    def to_pandas(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> PandasFrame:
+        """Return the entries of one state as a DataFrame of pandas.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`. The
+        types are `pandas.ArrowDtype`, in which a null is one and changes no number. Raises
+        KeyGroupsError without pandas.
+        """
+        table = self.to_arrow(state, key_groups)
+        from keygroups.savepoint._columns.tables import pandas_frame
+
+        return pandas_frame(table)
+
+    def to_polars(
+        self,
+        state: str | StateDescriptor | None = None,
+        key_groups: Iterable[int] | None = None,
+    ) -> PolarsFrame:
+        """Return the entries of one state as a DataFrame of Polars.
+
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`; a map
+        is a list of structs of `key` and `value`. Raises KeyGroupsError without Polars.
+        """
+        table = self.to_arrow(state, key_groups)
+        from keygroups.savepoint._columns.tables import polars_frame
+
+        return polars_frame(table)
+
+    def get(self, key: Any, state: str | StateDescriptor | None = None) -> Any:
+        """Return what keyed state has for a key; None where it has nothing.
+
+        `key` is of the operator's key type, as `StateEntry` has it: an int is a Long where keys
+        are of LONG. `state` is one of `states`, or its name. Of VALUE, REDUCING and AGGREGATING
+        that is the value or the accumulator, of LIST the list of all elements, of MAP a dict, of
+        timers a sorted list of their times in epoch milliseconds. A value of state with a time to
+        live is a `TtlValue`, with its last access: whether it has expired is for the job to say.
+        Of state with namespaces, as that of windows, it is a dict of these by namespace. A dict is
+        a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
+        it is a dict by the names of the states that have something for the key.
+
+        Only the key's key group is read, of RocksDB only the blocks that may have the key.
+
+        Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
+        the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
+        or that have a map or a set in them; SavepointError where the state is damaged, or it is
+        not known what is of the namespace.
+        """
+        from keygroups.savepoint._lookup import Lookup
+
+        states = self.states if state is None and self.states else (self._one_state(state),)
+        lookup = Lookup(states[0], key, self.max_parallelism)
+        tasks = self.tasks([described.name for described in states], [lookup.key_group])
+        of_states = lookup.look_up(tasks)
+        if state is not None:
+            return of_states.get(states[0].name)
+        return {one.name: of_states[one.name] for one in states if one.name in of_states}
 
     def tasks(
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
@@ -200,28 +333,13 @@ class Operator:
         where the bytes do not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
-        return nlargest(top, self._key_sizes(), key=lambda key: key.bytes)
+        tasks = self.tasks()
+        with self._measured("weigh the keys of", tasks) as meter:
+            return nlargest(top, self._key_sizes(tasks, meter), key=lambda key: key.bytes)
 
-    def _key_sizes(self) -> Iterator[KeySize]:
-        for task in ahead(self.tasks()):
-            for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
-                sizes: dict[str, list[Any]] = {}
-                for entry in entries:
-                    if entry.key_bytes is not None and entry.key is None:
-                        raise self._unknown_keys(entry.state)
-                    # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-                    size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
-                    size[1] += 1
-                    size[2] += entry.bytes
-                for key, count, total in sizes.values():
-                    yield KeySize(key, key_group, task.subtask, count, total)
-
-    def _unknown_keys(self, name: str) -> UnknownKeysError:
-        (state,) = (state for state in self.states if state.name == name)
-        return UnknownKeysError(
-            f"{self._files.base}: which keys are how heavy in operator {self.label} is not known: "
-            f"of {state} the bytes do not say where a key ends"
-        )
+    def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
+        for task in ahead(tasks, meter=meter):
+            yield from key_sizes_of(task, self.label)
 
     def operator_state(self) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
@@ -230,7 +348,13 @@ class Operator:
         """
         handles = self._operator_state_handles()
         plan = ((handle.stream, [(0, handle.stream.size)]) for _, handle, _ in handles)
-        with self._files.ahead(plan) as files:
+        work = f"read the operator state of {self.label}"
+        with (
+            measured(
+                self._progress, work, lambda: sum(handle.stream.size for _, handle, _ in handles)
+            ) as meter,
+            self._files.metered(meter).ahead(plan) as files,
+        ):
             for index, handle, is_raw in handles:
                 yield from read_operator_state(files, handle, index, is_raw, self._context)
 
@@ -285,6 +409,26 @@ class Operator:
         name = f"{self._files.base}: operator {self.label}"
         return read_source_splits(elements, self.coordinator_state(), name, ends)
 
+    def _one_state(self, state: str | StateDescriptor | None) -> StateDescriptor:
+        """Return a state of the operator, by itself or by its name, or its only one."""
+        states = self.states
+        if state is None:
+            states = tuple(one for one in states if one.kind != "PRIORITY_QUEUE")
+            if len(states) == 1:
+                return states[0]
+        elif isinstance(state, StateDescriptor):
+            if state in states:
+                return state
+        else:
+            name = check_str("state", state)
+            for described in states:
+                if described.name == name:
+                    return described
+        names = ", ".join(described.name for described in states) or "none"
+        raise InvalidValueError(
+            f"state must be one of {self.label}, which has {names}, got {show(state)}"
+        )
+
     def _check_states(self, states: Iterable[str]) -> frozenset[str]:
         known = {state.name: None for state in self.states}  # in their order
         names = set()
@@ -310,6 +454,28 @@ class Operator:
                 )
             checked.add(check_int("key group", key_group, 0, last))
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
+
+
+def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
+    """Yield how much state each key has that a task reads, of an operator with that label.
+
+    Raises UnknownKeysError where the bytes do not say what is of the key.
+    """
+    for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
+        sizes: dict[str, list[Any]] = {}
+        for entry in entries:
+            if entry.key_bytes is not None and entry.key is None:
+                [state] = {state for state in task.descriptors() if state.name == entry.state}
+                raise UnknownKeysError(
+                    f"{task.files.base}: which keys are how heavy in operator {label} is not "
+                    f"known: of {state} the bytes do not say where a key ends"
+                )
+            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+            size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
+            size[1] += 1
+            size[2] += entry.bytes
+        for key, count, total in sizes.values():
+            yield KeySize(key, key_group, task.subtask, count, total)
 
 
 def find_operator(operators: Collection[Operator], name: str) -> Operator:
@@ -341,7 +507,12 @@ class Savepoint:
     `_metadata` says, `files` is what opens the files it names, `serializers` are the job's own.
     """
 
-    def __init__(self, files: Files, serializers: Mapping[str, type[Serializer]]) -> None:
+    def __init__(
+        self,
+        files: Files,
+        serializers: Mapping[str, type[Serializer]],
+        progress: ProgressCallback | None = None,
+    ) -> None:
         metadata = read_metadata(*files.metadata())
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
@@ -353,8 +524,13 @@ class Savepoint:
         self.checkpoint_id = metadata.checkpoint_id
         self.kind = metadata.kind
         self.operators = tuple(
-            Operator(operator, files, context) for operator in metadata.operators
+            Operator(operator, files, context, progress=progress)
+            for operator in metadata.operators
         )
+        self._progress = progress
+
+    def __getstate__(self) -> dict[str, Any]:
+        return _without_progress(self)
 
     def operator(self, name: str) -> Operator:
         """Return an operator by its uid, its name or its id in hex.
@@ -446,9 +622,7 @@ class Savepoint:
         ids: Iterable[str] = {**here, **there}
         if operators is not None:
             named = iterate("operators", "names", operators)
-            ids = dict.fromkeys(
-                _id_in_either(sides, check_str("operator", name)) for name in named
-            )
+            ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
         names = None
         if states is not None:
             given = iterate("states", "names", states)
@@ -484,6 +658,7 @@ def read_savepoint(
     uids: Iterable[str] | None = None,
     allow: Collection[str | os.PathLike[str]] = (),
     serializers: Mapping[str, type[Serializer]] | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Read the `_metadata` of a savepoint or checkpoint; state is read when it is asked for.
 
@@ -507,6 +682,9 @@ def read_savepoint(
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
     Without one the state is bytes, where its format says how many.
 
+    `progress` is a function that is told how far the work on this savepoint has come, as
+    `keygroups.progress` has it, or True for a bar. It is not pickled with the savepoint.
+
     Raises SavepointError, naming file and offset, where there is no such file, where it is
     damaged or of a kind that is not read, and for a file that may not be opened; InvalidTypeError
     for what is no path, InvalidValueError for one in `moved` or `allow` that names no folder, and
@@ -517,7 +695,8 @@ def read_savepoint(
     if not isinstance(allow, (list, tuple, set, frozenset)):
         raise InvalidTypeError(f"allow must be a list of paths, got {show(allow)}")
     allowed = [check_place("path in allow", place) for place in allow]
-    savepoint = Savepoint(Files(text, prefixes, allowed), checked_serializers(serializers))
+    files = Files(text, prefixes, allowed)
+    savepoint = Savepoint(files, checked_serializers(serializers), checked_progress(progress))
     if uids is not None:
         _label(savepoint, iterate("uids", "str", uids))
     return savepoint
@@ -529,19 +708,34 @@ def savepoint_of(
     allow: Collection[str | os.PathLike[str]] = _NONE,
     serializers: Mapping[str, type[Serializer]] | None = None,
     uids: Iterable[str] | None = None,
+    progress: ProgressCallback | bool | None = None,
 ) -> Savepoint:
     """Return a savepoint as it was read, or read that of a path as `read_savepoint` does."""
     if not isinstance(savepoint, Savepoint):
-        return read_savepoint(savepoint, moved, uids=uids, allow=allow, serializers=serializers)
-    if any(given is not None for given in (moved, uids, serializers)) or allow is not _NONE:
+        return read_savepoint(
+            savepoint, moved, uids=uids, allow=allow, serializers=serializers, progress=progress
+        )
+    given = {
+        "moved": moved is not None,
+        "uids": uids is not None,
+        "allow": allow is not _NONE,
+        "serializers": serializers is not None,
+        "progress": progress is not None,
+    }
+    if any(given.values()):
         raise InvalidValueError(
-            "moved, uids, allow and serializers must be left out for a Savepoint, which "
-            "read_savepoint has read with its own"
+            f"{' and '.join(compress(given, given.values()))} must be left out for a Savepoint, "
+            "which read_savepoint has read with its own"
         )
     return savepoint
 
 
-def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
+def _without_progress(whose: Operator | Savepoint) -> dict[str, Any]:
+    """Return the attributes that may be pickled: another process has nobody to tell."""
+    return vars(whose) | {"_progress": None}
+
+
+def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
     """Return the id of an operator of one savepoint or another, which then has the uid in both."""
     errors: list[InvalidValueError] = []
     ids = set()

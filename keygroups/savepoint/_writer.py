@@ -14,7 +14,9 @@ from keygroups._checks import (
     show,
 )
 from keygroups._serializers.base import Serializer
+from keygroups._show.progress import checked_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operators import CopiedOperators
 from keygroups.savepoint._edits.report import EditedOperator, EditReport
@@ -78,6 +80,9 @@ class SavepointWriter(FolderWriter):
     and starts as a new one. That is how state of Flink SQL is written, whose operators have no
     uid, and types that only Flink writes, such as ARRAY and MAP, or a job's own classes.
 
+    `progress` is a function that is told how far it has come, as `keygroups.progress` has it, or
+    True for a bar: for each operator, which of its key groups are written.
+
     A local one is written in a folder `.NAME.<32 hexadecimal digits>.writing` beside it, and
     renamed. One that a killed writer left is a LeftoverWarning, which names it.
 
@@ -91,8 +96,8 @@ class SavepointWriter(FolderWriter):
     >>> path = mkdtemp() + "/savepoint"
     >>> counts = [ValueStateDescriptor("count", LONG)]
     >>> with SavepointWriter(path) as writer:
-    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
-    ...     for user in sorted(["ann", "bob"], key=by_user.key_group):
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3, sort=True)
+    ...     for user in ("ann", "bob"):
     ...         by_user.write("count", user, 7)
     >>> [(entry.key, entry.value) for entry in read_savepoint(path).operator("by-user").entries()]
     [('bob', 7), ('ann', 7)]
@@ -103,9 +108,11 @@ class SavepointWriter(FolderWriter):
         path: str | os.PathLike[str],
         *,
         template: Savepoint | str | os.PathLike[str] | None = None,
+        progress: ProgressCallback | bool | None = None,
     ) -> None:
         super().__init__("path", path)
         self._template = None if template is None else savepoint_of(template)
+        self._progress = checked_progress(progress)
         self._operators: list[OperatorWriter] = []
         self._uids: dict[str, str] = {}  # of those, by their ids
 
@@ -118,12 +125,13 @@ class SavepointWriter(FolderWriter):
         uids: Iterable[str] | None = None,
         allow: Collection[str | os.PathLike[str]] = (),
         serializers: Mapping[str, type[Serializer]] | None = None,
+        progress: ProgressCallback | bool | None = None,
     ) -> SavepointEditor:
         """Return what writes a savepoint from another, with the changes that it is told.
 
         `savepoint` is what `read_savepoint` returns, or its path, for which `moved`, `uids`,
-        `allow` and `serializers` are those of `read_savepoint`. `path` is as here, and outside of
-        it.
+        `allow`, `serializers` and `progress` are those of `read_savepoint`. `path` is as here, and
+        outside of it.
 
         Operators that are not changed are copied as they are, whatever the format of their state;
         files from outside of the savepoint's folder come into the new one. Raises what those
@@ -146,7 +154,8 @@ class SavepointWriter(FolderWriter):
         >>> [(entry.key, entry.value) for entry in by_customer.entries()]
         [('ann', 7)]
         """
-        return SavepointEditor(savepoint_of(savepoint, moved, allow, serializers, uids), path)
+        old = savepoint_of(savepoint, moved, allow, serializers, uids, progress)
+        return SavepointEditor(old, path)
 
     def add_operator(
         self,
@@ -160,6 +169,7 @@ class SavepointWriter(FolderWriter):
         union_list_states: Iterable[ListStateDescriptor] = (),
         broadcast_states: Iterable[MapStateDescriptor] = (),
         allow_any_last_access: bool = False,
+        sort: bool = False,
     ) -> OperatorWriter:
         """Add an operator with keyed state, operator state or both; return what writes them.
 
@@ -175,6 +185,10 @@ class SavepointWriter(FolderWriter):
 
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
+
+        `sort` takes keyed state in any order: about 64 MiB of entries are held, and more are
+        sorted files until the end, in the new folder, at a URL in the machine's for temporary
+        files. Without it entries have to come in the order of key groups.
 
         With a template `uid` may also be a name or an id in hex, and all but it may be left out:
         then it is as there, with all keyed states, timers too. What is given is compared with the
@@ -222,6 +236,7 @@ class SavepointWriter(FolderWriter):
             groups, subtasks = template.parallelisms(max_parallelism, parallelism)
             keyed_states = template.keyed_states
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        is_sorted = check_class("sort", sort, bool, "a bool")
         header, descriptors = keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(
             self._folder,
@@ -232,6 +247,7 @@ class SavepointWriter(FolderWriter):
             subtasks,
             allow,
             operator_states,
+            sort=is_sorted,
         )
         self._add(uid, operator)
         return operator
@@ -367,6 +383,8 @@ class SavepointWriter(FolderWriter):
         return self._uids
 
     def _add(self, uid: str, operator: OperatorWriter) -> None:
+        if self._progress is not None:
+            operator._tell(self._progress, f"write {uid}")
         self._operators.append(operator)
         self._uids[operator.operator_id] = uid
 
@@ -430,7 +448,7 @@ class SavepointEditor(SavepointWriter):
     """
 
     def __init__(self, savepoint: Savepoint, path: str | os.PathLike[str]) -> None:
-        super().__init__(path)
+        super().__init__(path, progress=savepoint._progress)
         check_version(savepoint)
         check_outside("path", savepoint, self._folder)
         self._copied = CopiedOperators(savepoint)
@@ -524,7 +542,9 @@ class SavepointEditor(SavepointWriter):
         for rewriter in rewriters:
             self._rewrite(rewriter)
         version = self._copied.version
-        written = [*self._copied.written(self._folder)]
+        work = f"copy to {self._folder.path}"
+        with measured(self._progress, work, lambda: self._copied.copied_bytes) as meter:
+            written = [*self._copied.written(self._folder, meter)]
         metadata = replace(self._copied.savepoint.metadata, version=version)
         written += [
             write_operator(replace(operator, uid=self._uids[operator.operator_id]), version)
@@ -534,7 +554,7 @@ class SavepointEditor(SavepointWriter):
 
     def _rewrite(self, rewriter: EditingRewriter) -> None:
         """Write the edited keyed state of an operator."""
-        rewriter.write(self._folder.scratch)
+        rewriter.write(self._folder.scratch, self._progress)
 
     def _abandon(self) -> None:
         self._copied.close()

@@ -23,7 +23,7 @@ from keygroups.spark._columns.arguments import (
 )
 from keygroups.spark._columns.backend import PORTABLE, build
 from keygroups.spark._columns.binary_row import SQL_TYPES
-from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type
+from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type, single
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
@@ -248,6 +248,11 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
     )
     tree: KeyTree = map_key(key, lambda _: next(named))
     return tree
+
+
+def named_column(df: DataFrame, name: str, column: KF.ColumnOrName) -> KeyColumn:
+    """Return a column with its name and type in `df`, or raise with `name`."""
+    return single(key_tree(df, check_column(name, column), name), name)
 
 
 def check_deterministic(df: DataFrame, key: KeyTree) -> None:

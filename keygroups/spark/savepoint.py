@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import NamedTuple, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from keygroups._checks import (
     check_bounds,
     check_choice,
     check_class,
+    check_int,
     check_parallelisms,
     check_str,
     show,
@@ -37,7 +38,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.batches import Layout, layout_of
+from keygroups.spark._savepoint.comparing import compared, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
@@ -49,8 +50,11 @@ from keygroups.spark._savepoint.new_states import (
 )
 from keygroups.spark._savepoint.results import described
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
-from keygroups.spark._savepoint.state_columns import named_column, rows_of
 from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
+from keygroups.spark.dataframe import named_column
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._columns.batches import Layout
 
 __all__ = [
     "KeyedState",
@@ -59,8 +63,10 @@ __all__ = [
     "ReducingState",
     "ValueState",
     "change_max_parallelism",
+    "compare_savepoints",
     "edit_savepoint",
     "kafka_offsets",
+    "key_sizes",
     "read_keyed_state",
     "register_data_source",
     "write_savepoint",
@@ -143,14 +149,22 @@ def read_keyed_state(
             f"serializers must be None over Spark Connect, which sends no classes, got "
             f"{show(serializers)}"
         )
+    from keygroups.savepoint._columns.batches import layout_of  # which needs PyArrow
+
     keyed = savepoint.operator(operator)
     states = None if state is None else [check_str("state", state)]
     layout = layout_of(wanted_states(keyed, state))
     groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
         return _read_classic(spark, groups, layout)
+    from keygroups.spark._savepoint.spark_types import spark_schema
+
     register_data_source(spark)
-    reader = spark.read.format("flink-state").schema(layout.schema).option("operator", operator)
+    reader = (
+        spark.read.format("flink-state")
+        .schema(spark_schema(layout.schema))
+        .option("operator", operator)
+    )
     if state is not None:
         reader = reader.option("state", state)
     if key_groups is not None:
@@ -196,11 +210,13 @@ def _read_classic(
     spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
     """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
+    from keygroups.spark._savepoint.spark_types import spark_schema  # which needs PyArrow
+
     # Serializers may be of the user's script.
     rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
     sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
-    return map_in_arrow(sent, KeyedStateReader(layout), layout.schema)
+    return map_in_arrow(sent, KeyedStateReader(layout), spark_schema(layout.schema))
 
 
 @overload
@@ -446,6 +462,76 @@ def change_max_parallelism(
     return rewriter.report()
 
 
+def compare_savepoints(
+    spark: SparkSession,
+    old: Savepoint | str | os.PathLike[str],
+    new: Savepoint | str | os.PathLike[str],
+    operator: str,
+    states: Iterable[str] | None = None,
+) -> DataFrame:
+    """Return the entries of keyed state that two savepoints do not have in common.
+
+    `old` and `new` are what `read_savepoint` returns, or their paths; `operator` is a uid, a name
+    or an id in hex in either, `states` names of its keyed states and timers, None for all. What is
+    the same is that of `Savepoint.compare`: entries are found by the bytes of key, namespace and
+    user key, so that 0.0 is not -0.0, whatever the formats, parallelisms and max parallelisms.
+
+    A row has key_group, that of `old` if it has the entry, state, key, namespace, user_key,
+    timestamp, of timers, and kind: "only_here" for an entry of `old` alone, "only_there" for one
+    of `new` alone, "changed" for another value, "touched" for another time of last access alone.
+    Then come old_value, new_value, old_last_access, new_last_access and key_bytes. The types are
+    those of `read_keyed_state`.
+
+    Each task reads some key groups of both, and sorts them in bounded memory. Under two max
+    parallelisms there are as many tasks at most as their greatest common divisor. The executors
+    reach both savepoints, as for `read_keyed_state`, and the driver too, of Spark Connect the
+    client.
+
+    Raises InvalidValueError or InvalidTypeError for an argument, and where a state has keys of
+    other types in the two; SavepointError where the header of state is damaged. The query fails
+    on damaged state, as that of `read_keyed_state` does.
+
+    >>> from tempfile import mkdtemp
+    >>> with edit_savepoint(spark, savepoint, mkdtemp() + "/new") as writer:
+    ...     writer.operator("by-string").delete_keys(["user-89019"])
+    >>> compared = compare_savepoints(spark, savepoint, writer.savepoint(), "by-string", ["count"])
+    >>> compared.select("key_group", "key", "kind", "old_value", "new_value").collect()
+    [Row(key_group=97, key='user-89019', kind='only_here', old_value=5, new_value=None)]
+    """
+    check_session(spark)
+    _check_arrow("compare_savepoints")
+    return compared(spark, savepoint_of(old), savepoint_of(new), operator, states)
+
+
+def key_sizes(
+    spark: SparkSession,
+    savepoint: Savepoint | str | os.PathLike[str],
+    operator: str,
+    top: int = 10,
+) -> DataFrame:
+    """Return the keys with the most bytes of keyed state, the heaviest first.
+
+    `savepoint` is what `read_savepoint` returns, or its path; `operator` is a uid, a name or an id
+    in hex, `top` how many keys, at least 1. The columns are those of
+    `keygroups.savepoint.KeySize`: key, of the type that `read_keyed_state` gives it, key_group,
+    subtask, entries, bytes. The executors read all entries, and hold the keys of one key group at
+    a time. Two keys are one if Java's are: 0.0 and -0.0 are two.
+
+    Raises InvalidValueError or InvalidTypeError for an argument, SavepointError where a header is
+    damaged. The query fails where state is damaged, and where the bytes do not say what is of the
+    key, as for `keygroups.savepoint.Operator.key_sizes`.
+
+    >>> heaviest = key_sizes(spark, savepoint, "by-string", top=1)
+    >>> heaviest.select("key", "key_group", "subtask", "entries").collect()
+    [Row(key='user-89019', key_group=97, subtask=2, entries=32)]
+    """
+    check_session(spark)
+    check_int("top", top, 1, 2**31 - 1)
+    _check_arrow("key_sizes")
+    keyed = savepoint_of(savepoint).operator(operator)
+    return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(top)
+
+
 def _write_rows(
     df: DataFrame | None,
     path: str | os.PathLike[str],
@@ -496,7 +582,9 @@ def _plan(
         *(uid, keyed.key_type, states, max_parallelism, parallelism),
         allow_any_last_access=keyed.allow_any_last_access,
     )
-    from keygroups.spark._savepoint.row_encoder import RowEncoder  # which needs NumPy
+    # Both need NumPy and PyArrow.
+    from keygroups.spark._savepoint.row_encoder import RowEncoder
+    from keygroups.spark._savepoint.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)

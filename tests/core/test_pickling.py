@@ -53,6 +53,7 @@ from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.job import Job
 from keygroups.logical_types import parse_logical_type
+from keygroups.progress import Progress
 from keygroups.routing_inference import infer_routing
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files.files import Files, OpenStream
@@ -144,6 +145,7 @@ MADE: list[Callable[[], object]] = [
     lambda: COUNTS.recommend(2, 3),
     lambda: load.Recommendations(),
     lambda: COUNTS.recommend(2, 3)[0],
+    lambda: Progress("read by-user", 5, 7, "bytes"),
     lambda: PLAN,
     lambda: next(iter(PLAN)),
     lambda: PLAN.compare_with_modulo(["a", "b"]),

@@ -205,7 +205,7 @@ def test_a_serializer(tmp_path: Path) -> None:
 def test_the_recipe_of_a_serializer_names_what_there_is() -> None:
     recipe = recipe_of("Add a serializer")
     paths = re.findall(r"`((?:keygroups|tests)/[\w/.]+)`", recipe)
-    assert len(paths) == 8
+    assert len(paths) == 9
     for path in paths:
         assert (ROOT / path).exists(), path
     base = (ROOT / "keygroups" / "_serializers" / "base.py").read_text("utf-8")
@@ -215,5 +215,7 @@ def test_the_recipe_of_a_serializer_names_what_there_is() -> None:
     for name in ("snapshot", "versions", "size", "takes_null", "key_type", "read", "write"):
         assert f"`{name}`" in recipe
         assert f"    {name}: " in base
-    columns = (ROOT / "keygroups" / "spark" / "_savepoint" / "column_types.py").read_text("utf-8")
+    columns = (ROOT / "keygroups" / "savepoint" / "_columns" / "column_types.py").read_text(
+        "utf-8"
+    )
     assert "\nCOLUMNS: " in columns

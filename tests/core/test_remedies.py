@@ -50,6 +50,7 @@ from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
 from keygroups.savepoint import (
+    Operator,
     Savepoint,
     SavepointWriter,
     Serializer,
@@ -635,7 +636,25 @@ def relocated(moved: dict[str, str] | None) -> str:
         return state.stream.path
 
 
+def in_any_order(sort: bool) -> list[str]:
+    """Write keys of falling key groups, and return those that are read."""
+    with TemporaryDirectory() as folder:
+        with SavepointWriter(f"{folder}/new") as writer:
+            states = [ValueStateDescriptor("count", LONG)]
+            operator = writer.add_operator("a", STRING, states, 128, 1, sort=sort)
+            for key in ("A", "B"):  # of the key groups 104 and 17
+                operator.write("count", key, 5)
+        return [entry.key for entry in read_savepoint(f"{folder}/new").operators[0].entries()]
+
+
 OF_STATE = [
+    Remedy(
+        "savepoint/_operator_writer",
+        ": pass sort=True to add_operator, which takes any order",
+        lambda: in_any_order(False),
+        lambda: in_any_order(True),
+        ["B", "A"],
+    ),
     Remedy(
         "savepoint/_edits/operators",
         "it has in-flight data of an unaligned checkpoint: take a savepoint instead",
@@ -645,7 +664,7 @@ OF_STATE = [
     ),
     Remedy(
         "savepoint/_savepoint",
-        "moved, uids, allow and serializers must be left out for a Savepoint",
+        "{} must be left out for a Savepoint, ",
         lambda: copied(moved={}),
         copied,
         len(point("2.3.0-heap-canonical").read().operators),
@@ -808,7 +827,99 @@ OF_ARRAYS = [
     ),
 ]
 
+STRINGS, LONGS = sb.simple("String"), sb.simple("Long")
+# Key group 3 of the first subtask and 100 of the second, String "a", VoidNamespace.
+PLACES = [(3, b"\x03\x02a\0"), (100, b"\x64\x02a\0")]
+MIXED = [(LONGS, sb.i64(5)), (STRINGS, b"\x02x")]
+HALF_A_PAIR = (STRINGS, b"\x02\x80\xb0\x03")  # of UTF-16, U+D800 in seven bits each
+ZEROS = (
+    sb.map_of(sb.simple("Double"), sb.simple("Int")),
+    sb.i32(2) + bytes(8) + b"\0" + sb.i32(1) + b"\x80" + bytes(7) + b"\0" + sb.i32(2),
+)
+
+
+def values_of(read: Callable[[Operator], list[Any]], *states: tuple[bytes, bytes]) -> list[Any]:
+    """Read a savepoint in which each subtask has a value of a type of its own."""
+    tasks = []
+    for index, ((key_group, key), (serializer, value)) in enumerate(zip(PLACES, states)):
+        header = sb.keyed_header(STRINGS, [sb.state("v", "VALUE", serializer)])
+        stream = sb.inline(header + sb.canonical_key_group([(0, [(key, value)])]))
+        tasks.append(
+            sb.subtask(index, managed_keyed=sb.canonical(key_group, [len(header)], stream))
+        )
+    with TemporaryDirectory() as folder:
+        path = sb.write(Path(folder), [sb.operator(tasks, parallelism=2)])
+        return read(read_savepoint(path).operators[0])
+
+
+def by_entry(operator: Operator) -> list[Any]:
+    return [entry.value for entry in operator.entries()]
+
+
+def by_column(operator: Operator) -> list[Any]:
+    values: list[Any] = operator.to_arrow("v")["value"].to_pylist()
+    return values
+
+
+def by_pandas(operator: Operator) -> list[Any]:
+    values: list[Any] = operator.to_pandas("v")["value"].tolist()
+    return values
+
+
+def by_polars(operator: Operator) -> list[Any]:
+    values: list[Any] = operator.to_polars("v")["value"].to_list()
+    return values
+
+
 OF_EXTRAS = [
+    Remedy(
+        "savepoint/_columns/batches",
+        "has another type in some subtasks: read it with Operator.entries",
+        lambda: values_of(by_column, *MIXED),
+        lambda: values_of(by_entry, *MIXED),
+        [5, "x"],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/columns",
+        "is nothing that a column holds unchanged: read it with Operator.entries",
+        lambda: values_of(by_column, ZEROS),
+        lambda: repr(values_of(by_entry, ZEROS)),
+        "[[(0.0, 1), (-0.0, 2)]]",
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/columns",
+        "has half of a surrogate pair, which no text of a column holds: read it with",
+        lambda: values_of(by_column, HALF_A_PAIR),
+        lambda: values_of(by_entry, HALF_A_PAIR),
+        ["\ud800"],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/tables",
+        "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'",
+        lambda: imported("keygroups.savepoint._columns.tables", "pyarrow"),
+        lambda: values_of(by_column, MIXED[0]),
+        [5],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/tables",
+        "to_pandas needs pandas: pip install pandas",
+        lacking("pandas")(lambda: values_of(by_pandas, MIXED[0])),
+        lambda: values_of(by_pandas, MIXED[0]),
+        [5],
+        ("pandas", *ARRAYS),
+    ),
+    Remedy(
+        "savepoint/_columns/tables",
+        "to_polars needs Polars: pip install polars",
+        lacking("polars")(lambda: values_of(by_polars, MIXED[0])),
+        lambda: values_of(by_polars, MIXED[0]),
+        [5],
+        ("polars", *ARRAYS),
+    ),
     Remedy(
         "arrays",
         "pip install 'keygroups[arrays]'",

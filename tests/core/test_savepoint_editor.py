@@ -576,7 +576,7 @@ def test_arguments(tmp_path: Path) -> None:
     for path in (old, old / "new", f"{old}/../old/x"):
         with pytest.raises(InvalidValueError, match="path must be"):
             edit(old, path)  # type: ignore[arg-type]  # a text is a path as well
-    with pytest.raises(InvalidValueError, match="moved, uids, allow and serial"):
+    with pytest.raises(InvalidValueError, match="allow must be left out for a Sav"):
         SavepointWriter.from_existing_savepoint(read_savepoint(old), tmp_path / "new", allow=[old])
     with edit(old, tmp_path / "new") as writer:
         for call in (

@@ -20,7 +20,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from remedies import Remedy, imported, in_another_python, untried
 
-from keygroups.savepoint import read_savepoint
 from keygroups.spark import functions as KF
 from keygroups.spark import (
     key_group_load,
@@ -137,19 +136,6 @@ def in_columns(*states: tuple[bytes, bytes]) -> object:
         df = read_keyed_state(SESSIONS[0], state_of(folder, *states), "by-key", "v")
         return [row.value for row in df.collect()]
 
-
-def in_python(*states: tuple[bytes, bytes]) -> object:
-    with TemporaryDirectory() as folder:
-        operator = read_savepoint(state_of(folder, *states)).operator("by-key")
-        return [entry.value for entry in operator.entries()]
-
-
-MIXED = [(LONGS, sb.i64(5)), (STRINGS, b"\x02x")]
-HALF_A_PAIR = (STRINGS, b"\x02\x80\xb0\x03")  # of UTF-16, U+D800 in seven bits each
-ZEROS = (
-    sb.map_of(sb.simple("Double"), sb.simple("Int")),
-    sb.i32(2) + bytes(8) + b"\0" + sb.i32(1) + b"\x80" + bytes(7) + b"\0" + sb.i32(2),
-)
 
 EVERYWHERE = [
     Remedy(
@@ -276,32 +262,6 @@ BEFORE_4 = [
         [5],
     ),
 ]
-OF_STATE = [
-    Remedy(
-        "spark/_savepoint/batches",
-        "has another type in some subtasks: read it with keygroups.savepoint",
-        lambda: in_columns(*MIXED),
-        lambda: in_python(*MIXED),
-        [5, "x"],
-        error=QUERY_FAILS,
-    ),
-    Remedy(
-        "spark/_savepoint/columns",
-        "is nothing that a column of Spark holds unchanged: read it with keygroups.savepoint",
-        lambda: in_columns(ZEROS),
-        lambda: repr(in_python(ZEROS)),
-        "[[(0.0, 1), (-0.0, 2)]]",
-        error=QUERY_FAILS,
-    ),
-    Remedy(
-        "spark/_savepoint/columns",
-        "has half of a surrogate pair, which no text of Spark holds: read it with",
-        lambda: in_columns(HALF_A_PAIR),
-        lambda: in_python(HALF_A_PAIR),
-        ["\ud800"],
-        error=QUERY_FAILS,
-    ),
-]
 
 
 def deep() -> Column:
@@ -322,11 +282,10 @@ ON_CONNECT = [
     ),
 ]
 
-REMEDIES = [*EVERYWHERE, *OF_STATE, *FROM_4, *BEFORE_4, *ON_CLASSIC, *ON_CONNECT]
+REMEDIES = [*EVERYWHERE, *FROM_4, *BEFORE_4, *ON_CLASSIC, *ON_CONNECT]
 IS_BEFORE_4 = __version__.startswith("3.")
 TRIED = [
     *EVERYWHERE,
-    *OF_STATE,
     *(BEFORE_4 if IS_BEFORE_4 else FROM_4),
     *(ON_CONNECT if "KEYGROUPS_TEST_REMOTE" in os.environ else ON_CLASSIC),
 ]

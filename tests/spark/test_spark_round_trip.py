@@ -33,8 +33,8 @@ from keygroups.errors import (
 )
 from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
+from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches
 from keygroups.spark import read_keyed_state, write_savepoint
-from keygroups.spark._savepoint.batches import TYPED, layout_of, record_batches
 from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
 from keygroups.spark._savepoint.entry_rows import (
     Place,
@@ -154,7 +154,7 @@ def test_columns_of_jobs_are_the_bytes_that_were_there(name: str) -> None:
             assert ours == framed(operator, [state.name]), state
             written += ours.total()
     assert written > 20
-    reasons = ("is nothing that a column of Spark holds", "which Flink writes in two ways")
+    reasons = ("is nothing that a column holds", "which Flink writes in two ways")
     assert all(any(reason in text for reason in reasons) for text in refused)
 
 

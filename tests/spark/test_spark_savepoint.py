@@ -24,52 +24,32 @@ from selections import first_by_default
 from serializer_cases import cases
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, assign_to_key_group
-from keygroups._serializers.base import REGISTRY, Serializer
-from keygroups._serializers.big_numbers import BigIntSerializer
-from keygroups._serializers.collections import (
-    ListSerializer,
-    MapSerializer,
-    SetSerializer,
-)
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.compounds import (
     TupleSerializer,
 )
 from keygroups._serializers.jvm.avro import AvroSerializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.pojos import PojoSerializer
-from keygroups._serializers.jvm.scala import (
-    OptionSerializer,
-)
 from keygroups._serializers.jvm.time import (
     DateSerializer,
     InstantSerializer,
-    LocalDateSerializer,
-    LocalDateTimeSerializer,
     SqlDateSerializer,
     SqlTimeSerializer,
     SqlTimestampSerializer,
 )
 from keygroups._serializers.scalars import (
-    CHAR,
-    DOUBLE,
-    INT,
     LONG,
     STRING,
     VOID_NAMESPACE,
 )
 from keygroups._serializers.sql.rows import (
-    RawValueDataSerializer,
     RowDataSerializer,
 )
 from keygroups._serializers.streaming import (
     TimerSerializer,
 )
 from keygroups._values.java_values import (
-    Instant,
-    LocalDate,
-    LocalDateTime,
     Pojo,
-    Some,
 )
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
 from keygroups.logical_types import parse_logical_type
@@ -79,17 +59,17 @@ from keygroups.savepoint import (
     Row,
     StateDescriptor,
     StateEntry,
-    TimestampData,
     TimeWindow,
     TtlValue,
     read_savepoint,
 )
+from keygroups.savepoint._columns.batches import layout_of
+from keygroups.savepoint._columns.column_types import column_of
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._savepoint.batches import layout_of
-from keygroups.spark._savepoint.column_types import COLUMNS, column_of, key_column_of
+from keygroups.spark._savepoint.spark_types import spark_schema, spark_type_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 from keygroups.types import LONG as LONG_TYPE
 
@@ -299,19 +279,17 @@ INSTANTS = [
 WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer}
 
 
-def test_every_serializer_has_a_column() -> None:
-    assert {*REGISTRY.values()} - {*COLUMNS} == WITHOUT_COLUMN
-    assert {*COLUMNS} <= {*REGISTRY.values()}
-
-
 def test_values(spark: SparkSession) -> None:
     columns: list[tuple[T.DataType, Sequence[Any], list[Any]]] = []
     for serializer, spark_type, values in VALUES:
         column = column_of(serializer)
-        assert (column.data_type.simpleString() if column else "") == spark_type, serializer
-        if column is not None:
-            converted = column.convert([value for value, _ in values])
-            columns.append((column.data_type, converted, [expected for _, expected in values]))
+        if column is None:
+            assert spark_type == "", serializer
+            continue
+        of = spark_type_of(column.data_type)
+        assert of.simpleString() == spark_type, serializer
+        converted = column.convert([value for value, _ in values])
+        columns.append((of, converted, [expected for _, expected in values]))
     schema = T.StructType(
         [T.StructField(f"c{n}", T.ArrayType(of)) for n, (of, _, _) in enumerate(columns)]
     )
@@ -325,7 +303,7 @@ def test_instants_are_those_of_the_time_zone_of_none(spark: SparkSession) -> Non
     column = column_of(TupleSerializer(INSTANTS))
     assert column is not None
     instant = dt.datetime(2024, 7, 1, 12, 0, 0, 5, tzinfo=UTC)
-    schema = T.StructType([T.StructField("v", column.data_type)])
+    schema = T.StructType([T.StructField("v", spark_type_of(column.data_type))])
     rows = column.convert([(*(instant,) * 5, Row((instant,)))])
     df = spark.createDataFrame([(row,) for row in rows], schema)
     names = ["v.f0", "v.f1", "v.f2", "v.f3", "v.f4", "v.f5.f0"]
@@ -343,7 +321,7 @@ def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
         column = column_of(serializer)
         if type(serializer) in WITHOUT_COLUMN - {AvroSerializer, KryoSerializer} or not column:
             continue
-        check = T._make_type_verifier(column.data_type, nullable=True)
+        check = T._make_type_verifier(spark_type_of(column.data_type), nullable=True)
         for value in case.values:
             try:
                 decoded = serializer.decode(value.data)
@@ -362,74 +340,16 @@ def test_every_value_of_flink_has_its_type_or_is_refused() -> None:
     assert counts.keys() >= {case.group for case in cases()} - {"dataview", "ns", "timer"}
 
 
-@pytest.mark.parametrize(
-    ("serializer", "value", "message"),
-    [
-        (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
-        (CHAR, "\udfff", "half of a surrogate pair"),
-        (ListSerializer(STRING), ["\udc00"], "half of a surrogate pair"),
-        (
-            RowDataSerializer([parse_logical_type("DATE")]),
-            Row((2**31 - 1,)),
-            "2147483647 is nothing that",
-        ),
-        (
-            RowDataSerializer([parse_logical_type("TIMESTAMP(6)")]),
-            Row((TimestampData(2**62, 0),)),
-            "is nothing that a column of Spark holds unchanged",
-        ),
-        (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
-        (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
-        (PojoSerializer("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
-        (PojoSerializer("a.B", ["id"], [INT]), Pojo("a.C", {"id": 1}), "is nothing that"),
-        (INT, True, "True is nothing that"),
-        (LocalDateSerializer(), LocalDate(10_000, 1, 1), "is nothing that"),
-        (InstantSerializer(), Instant(0, 1), r"Instant\(epoch_second=0, nano=1\) is nothing that"),
-        (DateSerializer(), 2**62, "is nothing that"),
-        (LocalDateTimeSerializer(), LocalDateTime(1, 1, 1, 0, 0, 0, 1), "is nothing that"),
-        (OptionSerializer(STRING), Some(None), r"Some\(value=None\) is nothing that"),
-        (
-            MapSerializer(SetSerializer(INT), INT),
-            {frozenset({1}): 1},
-            r"\{frozenset\(\{1\}\): 1\} is nothing that",
-        ),
-        (
-            TupleSerializer([BigIntSerializer(), KryoSerializer("java.util.List")]),
-            (10**5_000, []),
-            "tuple that cannot be printed is nothing that",
-        ),
-        (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
-    ],
-)
-def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, message: str) -> None:
-    column = column_of(serializer)
-    assert column is not None
-    with pytest.raises(InvalidValueError, match=message):
-        column.convert([None, value])
-
-
-def test_keys_of_flink_sql_have_no_kind() -> None:
-    """Nor have rows in them: all are of kind +I, and another is refused."""
-    types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
-    column = key_column_of(RowDataSerializer(types))
-    assert column is not None
-    assert column.data_type.simpleString() == "struct<f0:bigint,f1:array<struct<f0:int>>>"
-    key = Row((1, [Row((2,)), None]))
-    assert column.convert([key, None]) == [(1, [(2,), None]), None]
-    for other in (Row((1, None), "-U"), Row((1, [Row((2,), "+U")]))):
-        with pytest.raises(InvalidValueError, match="is nothing that a column of Spark holds"):
-            column.convert([key, other])
-
-
 def test_what_only_the_job_can_read_is_bytes() -> None:
     kryo = KryoSerializer("a.B")
     timers = StateDescriptor("timers", "PRIORITY_QUEUE", STRING, kryo, None)
     count = StateDescriptor("count", "VALUE", STRING, VOID_NAMESPACE, LONG)
     layout = layout_of([timers, count])
-    assert layout.schema["key"].dataType == T.StringType()
-    assert layout.schema["namespace"].dataType == T.BinaryType()
+    schema = spark_schema(layout.schema)
+    assert schema["key"].dataType == T.StringType()
+    assert schema["namespace"].dataType == T.BinaryType()
     items = StateDescriptor("items", "LIST", STRING, kryo, kryo)
-    schema = layout_of([items]).schema
+    schema = spark_schema(layout_of([items]).schema)
     assert schema["namespace"].dataType == schema["value"].dataType == T.BinaryType()
 
 

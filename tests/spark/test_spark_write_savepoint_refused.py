@@ -21,21 +21,10 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups._serializers.arrays import (
-    CharPrimitiveArraySerializer,
-    IntPrimitiveArraySerializer,
-)
-from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
-from keygroups._serializers.compounds import EitherSerializer
-from keygroups._serializers.jvm.encoded import BitmapSerializer
+from keygroups._serializers.big_numbers import BigDecSerializer
 from keygroups._serializers.jvm.kryo import KryoSerializer
-from keygroups._serializers.jvm.scala import TrySerializer
-from keygroups._serializers.scalars import GLOBAL_WINDOW
-from keygroups._serializers.scalars import INT as INTS
-from keygroups._serializers.streaming import UnionSerializer
 from keygroups.savepoint import (
     SavepointWriter,
-    Serializer,
     ValueStateDescriptor,
 )
 from keygroups.spark import (
@@ -47,9 +36,8 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint.arrow_values import values
 from keygroups.spark._savepoint.row_encoder import RowEncoder
-from keygroups.spark._savepoint.state_columns import StateColumns, column_to_write
+from keygroups.spark._savepoint.state_columns import StateColumns
 from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
@@ -94,9 +82,6 @@ def one_task(df: DataFrame) -> DataFrame:
     return df.coalesce(1)
 
 
-EITHER, UNION = EitherSerializer(INTS, INTS), UnionSerializer(INTS, INTS)
-TRY = TrySerializer(INTS, KryoSerializer("java.lang.Throwable"))
-ROW_OF_INT = serializer_of(ROW(INT))
 COUNT = KeyedState(None, "user", STRING, {"count": ValueState("n", LONG)})
 
 
@@ -265,6 +250,12 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         "user key of state 'map' of type LONG takes a column of type bigint, but user is string",
         lambda: KeyedState(None, "user", STRING, {"map": MapState("user", "n", LONG, LONG)}),
     ),
+    "map of another type": (
+        InvalidTypeError,
+        "value of state 'map' of types STRING and LONG takes a column of type map<string,bigint>, "
+        "but n is bigint",
+        lambda: KeyedState(None, "user", STRING, {"map": MapState(None, "n", STRING, LONG)}),
+    ),
     "value that is no column": (
         InvalidTypeError,
         "value must be a column or a column name, got 5",
@@ -341,6 +332,18 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
         [("a", "x", 1), ("a", "y", 2), ("a", "x", 3)],
         lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
     ),
+    "user key twice in maps": (
+        "got key 'a' in state 'map' with the user key 'x' twice",
+        "k string, m map<string, bigint>",
+        [("a", {"x": 1, "y": 2}), ("b", {"x": 1}), ("a", {"x": 3})],
+        lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
+    ),
+    "null value in a map column": (
+        "key 'a': value of MAP state 'map' must not be None: a LONG writes no null",
+        "k string, m map<string, bigint>",
+        [("a", {"x": None})],
+        lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
+    ),
     "null of a user key": (
         "user key of state 'map' is null for key 'a', and its value is 3",
         "k string, u string, n bigint",
@@ -409,45 +412,6 @@ def test_a_date_that_python_has_not_is_refused(spark: SparkSession, tmp_path: Pa
     keyed = KeyedState(None, "k", STRING, {"d": ValueState("d", LOCAL_DATE)})
     message = refused(tmp_path, lambda: write_savepoint(df, tmp_path / "s", {"u": keyed}, 128, 1))
     assert message == "value of state 'd' must be of the years 1 to 9999, got another"
-
-
-def struct(**fields: Any) -> Any:
-    return pa.array([fields])
-
-
-@pytest.mark.parametrize(
-    ("serializer", "array", "message"),
-    [
-        (BigDecSerializer(), ["1.50", "+1"], r"text as its toString\(\) writes it, got '\+1'"),
-        (BigDecSerializer(), ["NaN"], "got 'NaN'"),
-        (BigDecSerializer(), ["x"], "got 'x'"),
-        (BigDecSerializer(), ["-0"], "got '-0'"),
-        (BigIntSerializer(), ["1.0"], "a BigInteger must be digits alone, got '1.0'"),
-        (BigIntSerializer(), ["1E+3"], "a BigInteger must be digits alone"),
-        (GLOBAL_WINDOW, ["all"], "a GlobalWindow must be its name, got 'all'"),
-        (IntPrimitiveArraySerializer(), [[1, None]], r"of type 'i', got \[1, None\]"),
-        (CharPrimitiveArraySerializer(), [[65_536]], r"of type 'H', got \[65536\]"),
-        (
-            EITHER,
-            struct(is_left=True, left=1, right=2),
-            "a left or a right value, as is_left",
-        ),
-        (EITHER, struct(is_left=None, left=1, right=None), r"got \(None, 1, None\)"),
-        (UNION, struct(input=3, value_1=1, value_2=None), "the value of its input, 1 or 2"),
-        (UNION, struct(input=2, value_1=1, value_2=None), r"got \(2, 1, None\)"),
-        (TRY, struct(value=1, java_class="a.B", data=b""), "a value, or both java_class and data"),
-        (TRY, struct(value=None, java_class="a.B", data=None), r"got \(None, 'a.B', None\)"),
-        (ROW_OF_INT, struct(f0=1, row_kind=None), "row_kind must be"),
-        (BitmapSerializer(), [b"x"], "data must be a bitmap"),
-    ],
-)
-def test_what_stands_for_no_value_is_refused(
-    serializer: Serializer, array: Any, message: str
-) -> None:
-    column = column_to_write(serializer)
-    sent = array if isinstance(array, pa.Array) else pa.array(array)
-    with pytest.raises(KeyGroupsError, match=f"^value.*{message}"):
-        values("value of state 'v'", sent, column)
 
 
 def test_a_query_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

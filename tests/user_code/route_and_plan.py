@@ -23,6 +23,7 @@ from keygroups import (
     logical_types,
     operator_state,
     partitioners,
+    progress,
     reports,
     rescale,
     routing_inference,
@@ -219,9 +220,17 @@ def operator_state_and_channels() -> None:
     assert_type(partitioners.subtask_state_mapping("RANGE", 3, 4), list[list[int]])
 
 
+def show_progress(now: progress.Progress) -> None:
+    assert_type(now.done / now.total, float)
+    print(f"{now.work}: {now.done} of {now.total} {now.unit}")
+
+
 def around_skew() -> None:
     keys: list[str] = subtask_keys.keys_for_subtasks(128, 3, types.STRING, prefix="bucket-")
     several: list[list[int]] = subtask_keys.keys_for_subtasks(128, 3, n=2)
+    subtask_keys.keys_for_subtasks(128, 3, progress=show_progress)
+    told: progress.ProgressCallback = show_progress
+    told(progress.Progress("find keys", 2, 3, "keys"))
     selector = subtask_keys.SubtaskKeySelector(128, 3, types.STRING)
     key: str = selector.key_for_value("page")
     salted: str = subtask_keys.salted_key("page", 2, 128, 3)

@@ -14,7 +14,7 @@ from keygroups import arrays, errors, job, load, savepoint, state_keys, testing,
 
 def what_a_savepoint_has(path: str) -> None:
     found: savepoint.Savepoint = savepoint.read_savepoint(path, moved={"s3://old": path})
-    savepoint.read_savepoint(path, allow=["s3://bucket/shared"])
+    savepoint.read_savepoint(path, allow=["s3://bucket/shared"], progress=True)
     operator: savepoint.Operator = found.operator("by-user")
     assert_type((operator.label, operator.uid), tuple[str, str | None])
     assert_type((operator.parallelism, operator.max_parallelism), tuple[int, int])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from keygroups.errors import SavepointError
+from keygroups.progress import Meter
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.operator_state import EditedOperatorState
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator
@@ -189,8 +190,18 @@ class CopiedOperators:
                 copied.traces = copied.editor.traces(others)
         return [copied.rewriter for copied in self.kept if copied.rewriter is not None]
 
-    def written(self, folder: OutputFolder) -> Iterator[bytes]:
-        """Copy their files, and yield what `_metadata` says of each."""
+    @property
+    def copied_bytes(self) -> int:
+        """About how many bytes `written` copies."""
+        return sum(
+            subtask.bytes
+            for copied in self.kept
+            if copied.rewriter is None
+            for subtask in copied.operator.subtasks
+        )
+
+    def written(self, folder: OutputFolder, meter: Meter | None) -> Iterator[bytes]:
+        """Copy their files, and yield what `_metadata` says of each; a meter counts the bytes."""
         copies, version = CopiedFiles(folder), self.version
         copied_by: dict[tuple[Files, int], Replace] = {}
         times: Counter[tuple[Files, str]] = Counter()
@@ -200,7 +211,7 @@ class CopiedOperators:
             key = files, times[files, copied.old.operator_id]
             times[files, copied.old.operator_id] += 1
             if key not in copied_by:
-                copied_by[key] = copied_to(copies.of(files))
+                copied_by[key] = copied_to(copies.of(files.metered(meter)))
             metadata = copied.metadata
             if copied.savepoint.version < FLINK_2:  # whose versions of _metadata have no uid
                 metadata = replace(metadata, uid=copied.operator.uid or "")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
@@ -116,13 +117,22 @@ class EditingRewriter(OperatorFiles):
             )
         return tasks
 
-    def write(self, scratch: Path | None) -> None:
+    def write(self, scratch: Path | None, progress: ProgressCallback | None = None) -> None:
         """Write all of it, on this machine; what is sorted is meanwhile in a folder.
 
         Raises what `EditTask.run` and `MergeTask.run` raise.
         """
-        for task in self.merges([task.run() for task in self.tasks]):
-            self.add(task.run(scratch))
+        with measured(
+            progress,
+            f"edit {self.label}",
+            lambda: sum(task.read.bytes_to_read for task in self.tasks),
+        ) as meter:
+            merges = self.merges([task.metered(meter).run() for task in self.tasks])
+        with measured(
+            progress, f"merge {self.label}", lambda: sum(task.bytes for task in merges)
+        ) as meter:
+            for task in merges:
+                self.add(task.metered(meter).run(scratch))
 
     def deleted_keys(self) -> tuple[int, tuple[Any, ...]]:
         """Return how many keys that were to be deleted had entries, and those that had none."""

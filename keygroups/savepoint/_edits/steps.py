@@ -25,14 +25,13 @@ from keygroups.errors import (
 from keygroups.hashing import hash_code
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.keys import ONE_FORM, key_finder
 from keygroups.savepoint._state.layouts import SEPARATOR, ValueLayout, layout_of
 from keygroups.savepoint._state.values import StoredValue, check_time
 from keygroups.state_keys import (
     ChangeKey,
     composite_key_changer,
-    composite_key_reader,
     timer_key_changer,
-    timer_key_reader,
 )
 
 Framed = tuple[int, bytes, bytes]
@@ -42,8 +41,6 @@ Apply = Callable[[int, bytes, bytes], "Iterable[Framed] | None"]
 
 _LAST_ACCESS_BYTES = 8
 _NULL = 1  # before a null in a MAP
-# Types whose values have one form as bytes, and which nobody changes in place.
-_ONE_FORM = frozenset(("BYTE", "SHORT", "INT", "LONG", "STRING", "CHAR"))
 _UNCHANGEABLE = frozenset((bool, int, float, str, bytes, type(None)))
 
 
@@ -137,7 +134,7 @@ class DeleteKeys(Step):
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what keeps all other keys; it decodes keys in their key groups only."""
-        read, deleted = _key_reader(state), place.deleted
+        read, deleted = key_finder(state), place.deleted
         by_key_group, anywhere = self.keys, self.keys.get(None)
 
         def apply(key_group: int, key: bytes, value: bytes) -> Iterable[Framed] | None:
@@ -154,54 +151,6 @@ class DeleteKeys(Step):
             return ()
 
         return apply
-
-
-ReadKey = Callable[[bytes, "set[bytes]"], "bytes | None"]
-
-
-def _key_reader(state: StateDescriptor) -> ReadKey:
-    """Return what finds the key of an entry among some, by its bytes as they are written here."""
-    start = layout_of(state).before_key
-    read = state.key_serializer.read
-    write = state.key_serializer.write_key or state.key_serializer.write
-    whole = _unreadable_key_reader(state, start)
-
-    def find(key: bytes, keys: set[bytes]) -> bytes | None:
-        if read is None:
-            encoded = whole(key)
-            return encoded if encoded in keys else None
-        try:
-            value, end = read(key, start)
-        except UnreadableError:
-            encoded = whole(key)
-            return encoded if encoded in keys else None
-        encoded = key[start:end]
-        if encoded in keys:
-            return encoded
-        if write is not None:
-            # Java may have written an equal key in other bytes, as it does with BigInteger.ZERO.
-            with suppress(KeyGroupsError):
-                encoded = write(value)
-        return encoded if encoded in keys else None
-
-    return find
-
-
-def _unreadable_key_reader(state: StateDescriptor, start: int) -> Callable[[bytes], bytes]:
-    """Return a reader of the bytes of a key that only the job can read."""
-    key, namespace = state.key_serializer, state.namespace_serializer
-    if start:
-        read = timer_key_reader(key, namespace)
-    else:
-        read = composite_key_reader(key, namespace, state.user_key_serializer)
-
-    def read_whole(data: bytes) -> bytes:
-        encoded, _, _, left, _ = read(data, start, len(data))
-        if left is not None or not isinstance(encoded, bytes):
-            raise ValueError("the bytes do not say where the key ends")
-        return encoded
-
-    return read_whole
 
 
 # --- map_keys ---------------------------------------------------------------------------------
@@ -415,7 +364,9 @@ class _Mapping:
         self._write_value = layout.value_writer(allow_any_last_access=True)
         self._encode = layout.encoder(allow_any_last_access=True)
         serializer = state.value_serializer
-        self._has_one_form = serializer is not None and serializer.name in _ONE_FORM
+        self._has_one_form = (
+            serializer is not None and serializer.name in ONE_FORM
+        )  # nobody changes such values in place
         key = state.key_serializer
         self._key_type, self._write_key = key.key_type, key.write_key or key.write
 

@@ -7,6 +7,7 @@ the caller said that files are.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import stat
@@ -26,6 +27,7 @@ from keygroups.errors import (
     SavepointError,
     printable,
 )
+from keygroups.progress import Meter
 from keygroups.savepoint._files.store_file import Requests, Span, StoreFile
 from keygroups.savepoint._metadata.handles import StreamHandle
 
@@ -53,6 +55,8 @@ class Files:
     and files, as paths or URLs, that may be opened besides.
     """
 
+    _meter: Meter | None = None
+
     def __init__(self, path: str, moved: Mapping[str, str], allow: Iterable[str] = ()) -> None:
         """Take the folder of `_metadata`, that file, or the URL of either."""
         folder, slash, name = path.rpartition("/")
@@ -70,6 +74,14 @@ class Files:
 
     def __hash__(self) -> int:
         return hash(self.base)
+
+    def metered(self, meter: Meter | None) -> Files:
+        """Return what opens the same streams, and counts what is read of them."""
+        if meter is None:
+            return self
+        files = copy.copy(self)
+        files._meter = meter
+        return files
 
     def metadata(self) -> tuple[bytes, str]:
         """Return the bytes of `_metadata`, and its path."""
@@ -99,7 +111,7 @@ class Files:
     def open(self, stream: StreamHandle) -> Iterator[OpenStream]:
         """Open a stream; SavepointError, before it is opened, for a file that may not be."""
         if stream.data is not None:
-            yield OpenStream(stream, None, self.name_of(stream))
+            yield OpenStream(stream, None, self.name_of(stream), self._meter)
             return
         root, rest = self._place(stream)
         name = _joined(root, rest)
@@ -117,7 +129,7 @@ class Files:
                 raise SavepointError(
                     f"{name}: the file has {size} bytes, its handle says {stream.file_size}{start}"
                 )
-            yield OpenStream(stream, file, name)
+            yield OpenStream(stream, file, name, self._meter)
 
     @property
     def has_plan(self) -> bool:
@@ -253,20 +265,30 @@ class _Reader(Files):
 class OpenStream:
     """A stream that is open."""
 
-    def __init__(self, stream: StreamHandle, file: BinaryIO | StoreFile | None, name: str) -> None:
+    def __init__(
+        self,
+        stream: StreamHandle,
+        file: BinaryIO | StoreFile | None,
+        name: str,
+        meter: Meter | None = None,
+    ) -> None:
         self.size = stream.file_size
         self.name = name
         self._stream = stream
         self._file = file
+        self._meter = meter
 
     def read(self, start: int, end: int) -> bytes:
         """Return the bytes from an offset to another; all of them, or SavepointError."""
         if not 0 <= start <= end <= self.size:
             raise self._error(start, f"{end - start} bytes were to follow, of {self.size} in all")
+        if end - start > CHUNK and self._file is not None:
+            # Room is made for what is there, not for what was said.
+            return b"".join(self.chunks(start, end))
+        if self._meter is not None:
+            self._meter.add(end - start)
         if self._file is None:
             return (self._stream.data or b"")[start:end]
-        if end - start > CHUNK:  # room is made for what is there, not for what was said
-            return b"".join(self.chunks(start, end))
         try:
             self._file.seek(self._stream.start + start)
             data = self._file.read(end - start)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter
 from keygroups.savepoint._edits.steps import Apply, Framed, FunctionError, Place, Step, applied
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
@@ -84,6 +85,10 @@ class EditTask:
     write: WriteTask
     parallelism: int
     plans: Mapping[str, StatePlan]
+
+    def metered(self, meter: Meter | None) -> EditTask:
+        """Return the same task, which counts the bytes that it reads."""
+        return replace(self, read=replace(self.read, files=self.read.files.metered(meter)))
 
     def run(self) -> EditedFile:
         """Write the file of the subtask, and one for entries that move if there are any.
@@ -213,14 +218,23 @@ class MergeTask:
     written: KeyGroupsHandle | None
     moved: tuple[MovedEntries, ...]
 
+    @property
+    def bytes(self) -> int:
+        """How many bytes there are to read."""
+        written = 0 if self.written is None else self.written.stream.size
+        return written + sum(moved.size for moved in self.moved)
+
+    def metered(self, meter: Meter | None) -> MergeTask:
+        """Return the same task, which counts the bytes that it reads."""
+        return replace(self, files=self.files.metered(meter))
+
     def run(self, scratch: Path | None = None) -> WrittenFile:
         """Write the file; what is sorted is meanwhile in files in a folder.
 
         Raises InvalidValueError where two entries have one key, SavepointError where a file
         cannot be read or written.
         """
-        size = sum(moved.size for moved in self.moved)
-        came = sorted_entries(self._moved_entries(), self.write.max_parallelism, size, scratch)
+        came = sorted_entries(self._moved_entries(), scratch)
         with closing(came):
             return self.write.write(_merged(self._written_entries(), came))
 

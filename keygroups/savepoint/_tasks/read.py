@@ -10,6 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from keygroups._serializers.data_input import ReadingContext
+from keygroups.progress import Meter
 from keygroups.savepoint._files.files import Files, Planned
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
@@ -99,7 +100,7 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights = self._weights()
+        weights = self.weights()
         run: list[tuple[int, int]] = []
         left = size
         for key_group in self.key_groups:
@@ -115,10 +116,19 @@ class ReadTask:
     @property
     def bytes(self) -> int:
         """About how many bytes there are to read, as `split` counts them."""
-        weights = self._weights()
+        weights = self.weights()
         return sum(weights[key_group] for key_group in self.key_groups)
 
-    def _weights(self) -> Counter[int]:
+    @property
+    def bytes_to_read(self) -> int:
+        """The same, with what is read for any key group: headers, the changes of a changelog."""
+        formats = self._formats()
+        return self.bytes + sum(
+            max(0, keyed.bytes - sum(keyed.weights().values())) for keyed in formats
+        )
+
+    def weights(self) -> Counter[int]:
+        """Return about how many bytes each key group of the subtask has."""
         weights: Counter[int] = Counter()
         for keyed in self._formats():
             weights.update(keyed.weights())
@@ -152,13 +162,15 @@ class ReadTask:
 
 
 def ahead(
-    tasks: Sequence[ReadTask], plan: Callable[[ReadTask], Iterator[Planned]] = ReadTask.plan
+    tasks: Sequence[ReadTask],
+    plan: Callable[[ReadTask], Iterator[Planned]] = ReadTask.plan,
+    meter: Meter | None = None,
 ) -> Iterator[ReadTask]:
     """Yield tasks of one savepoint, each to be read before the next, and to the end.
 
-    At a URL the bytes that they plan to read are asked for ahead.
+    At a URL the bytes that they plan to read are asked for ahead; a meter counts what is read.
     """
     if tasks:
-        with tasks[0].files.ahead(chain.from_iterable(map(plan, tasks))) as files:
+        with tasks[0].files.metered(meter).ahead(chain.from_iterable(map(plan, tasks))) as files:
             for task in tasks:
                 yield replace(task, files=files)

@@ -13,8 +13,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, read_savepoint
+from keygroups.savepoint._columns.batches import Layout, layout_of, record_batches
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.batches import Layout, layout_of, record_batches
+from keygroups.spark._savepoint.spark_types import spark_schema
 from keygroups.spark._savepoint.tasks import (
     encoded_keys,
     parse_key_groups,
@@ -76,7 +77,7 @@ class FlinkStateDataSource(DataSource):
 
     def schema(self) -> T.StructType:
         """Return the schema."""
-        return Options(self.options).layout().schema
+        return spark_schema(Options(self.options).layout().schema)
 
     def reader(self, schema: T.StructType) -> DataSourceReader:
         """Return the reader."""
@@ -96,9 +97,10 @@ class FlinkStateReader(DataSourceReader):
     def __init__(self, options: Options, schema: T.StructType) -> None:
         self._options = options
         self._layout = options.layout()
-        if schema != self._layout.schema:
+        of_state = spark_schema(self._layout.schema)
+        if schema != of_state:
             raise InvalidValueError(
-                f"schema must be that of the state, {self._layout.schema.simpleString()}, got "
+                f"schema must be that of the state, {of_state.simpleString()}, got "
                 f"{show(schema.simpleString())}"
             )
         self._tests: dict[str, list[Callable[[Any], bool]]] = {"state": [], "key_group": []}

@@ -18,10 +18,6 @@ from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
-from keygroups.spark._savepoint.entry_rows import (
-    check_states_of_rows,
-    entry_rows,
-)
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
 
@@ -83,9 +79,11 @@ class RowsEditor(SavepointEditor):
         )
         self._is_whole = states is None
         wanted = _chosen(old, header.states, states)
-        check_states_of_rows(old.label, wanted)
-        from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder  # needs NumPy
+        # Both need NumPy and PyArrow.
+        from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
+        from keygroups.spark._savepoint.entry_rows import check_states_of_rows, entry_rows
 
+        check_states_of_rows(old.label, wanted)
         rows = entry_rows(df, wanted)
         self._spark = df.sparkSession
         self._numbers = {state.name: number for number, state in enumerate(header.states)}

@@ -14,13 +14,13 @@ from keygroups._checks import show
 from keygroups._serializers.sql import rows as sql_rows
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Serializer, StateDescriptor
+from keygroups.savepoint._columns.arrow_values import values
+from keygroups.savepoint._columns.batches import TYPED, times_of, typed_columns
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.spark._savepoint.arrow_values import values
-from keygroups.spark._savepoint.batches import TYPED, typed_columns
 from keygroups.spark._savepoint.column_encoder import KeyColumn, StateEncoder
 from keygroups.spark._savepoint.column_writers import UnwrittenError
 from keygroups.spark._savepoint.entry_files import entry_batch
-from keygroups.spark._savepoint.entry_rows import Place, times_of
+from keygroups.spark._savepoint.entry_rows import Place
 from keygroups.spark._savepoint.state_columns import StateColumns
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -19,12 +18,13 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Serializer, StateDescriptor
-from keygroups.spark._savepoint.batches import TYPED, layout_of
-from keygroups.spark._savepoint.column_types import is_written
-from keygroups.spark._savepoint.state_columns import named_column, sent
+from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
+from keygroups.savepoint._columns.column_types import is_written
+from keygroups.spark._savepoint.spark_types import spark_type_of
+from keygroups.spark._savepoint.state_columns import sent
+from keygroups.spark.dataframe import named_column
 from keygroups.state_keys import VOID_NAMESPACE
 
-_TIMES = ("last_access", "timestamp")
 _NEEDED = "state"
 
 
@@ -109,8 +109,11 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
     columns: list[str] = []
     places: dict[str, dict[str, Place]] = {state.name: {} for state in states}
     sent_columns = []
-    for role in (_NEEDED, *TYPED, *_TIMES):
-        types = layout.types[TYPED.index(role)] if role in TYPED else {}
+    for role in (_NEEDED, *TYPED, *TIMES):
+        types = {}
+        if role in TYPED:
+            of_states = layout.types[TYPED.index(role)]
+            types = {name: spark_type_of(taken) for name, taken in of_states.items()}
         if role not in there:
             if types or role in needed:
                 raise InvalidValueError(
@@ -129,12 +132,6 @@ def entry_rows(df: DataFrame, states: Sequence[StateDescriptor]) -> EntryRows:
         columns.append(role)
         sent_columns.append(sent(column).alias(role))
     return EntryRows(df.select(*sent_columns), tuple(columns), places)
-
-
-def times_of(state: StateDescriptor) -> list[str]:
-    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
-    has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
-    return [*compress(_TIMES, has)]
 
 
 def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) -> int | None:

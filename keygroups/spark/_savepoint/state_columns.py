@@ -12,7 +12,12 @@ from pyspark.sql import types as T
 from keygroups import types
 from keygroups.errors import InvalidTypeError, UnsupportedKeyTypeError
 from keygroups.savepoint import Serializer
-from keygroups.spark._columns.arguments import check_column
+from keygroups.savepoint._columns.column_types import (
+    column_of,
+    column_of_key_type,
+    is_written,
+)
+from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
@@ -22,14 +27,14 @@ from keygroups.spark._columns.key_columns import (
     single,
 )
 from keygroups.spark._columns.key_hash import key_fields
-from keygroups.spark._savepoint.column_types import (
-    column_of,
-    column_of_key_type,
-    is_written,
-)
-from keygroups.spark._savepoint.columns import SparkColumn
 from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
-from keygroups.spark.dataframe import check_deterministic, key_group_column, key_tree
+from keygroups.spark._savepoint.spark_types import spark_type_of
+from keygroups.spark.dataframe import (
+    check_deterministic,
+    key_group_column,
+    key_tree,
+    named_column,
+)
 from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
 
@@ -40,7 +45,8 @@ KEY_GROUP, KEY, LAST_ACCESS = range(3)
 class StateColumns(NamedTuple):
     """Where the columns of a state are, and their types; it may be pickled.
 
-    `is_array` says that a value is a whole list, `is_element` that it is an element of one.
+    `is_array` says that a value is a whole list, `is_element` that it is an element of one,
+    `is_map` that it is a whole map, whose keys have the user key's type.
     """
 
     name: str
@@ -50,6 +56,7 @@ class StateColumns(NamedTuple):
     user_key_type: KeyType | Serializer | None = None
     is_array: bool = False
     is_element: bool = False
+    is_map: bool = False
 
 
 class Rows(NamedTuple):
@@ -119,7 +126,8 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
     """Add the columns of a state, and return where they are."""
     value = named_column(df, f"value of state {name!r}", state.value)
     array = value.spark_type
-    taken = column_to_write(state.value_type).data_type
+    taken = _taken(state.value_type)
+    types = f"type {state.value_type!r}"
     is_list = isinstance(state, ListState)
     is_array = (
         is_list
@@ -127,21 +135,34 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
         and not _holds(array, taken)
         and _holds(array.elementType, taken)
     )
+    is_map = False
+    if isinstance(state, MapState) and state.user_key is None:
+        is_map = True
+        taken = T.MapType(_taken(state.user_key_type), taken)
+        types = f"types {state.user_key_type!r} and {state.value_type!r}"
     if not is_array:
-        _check(value, taken, f"value of state {name!r} of type {state.value_type!r}", is_list)
+        _check(value, taken, f"value of state {name!r} of {types}", is_list)
     columns.append(sent(value))
     places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
         return places._replace(is_element=is_list and not is_array)
+    places = places._replace(user_key_type=state.user_key_type, is_map=is_map)
+    if state.user_key is None:
+        return places
     label = f"user key of state {name!r}"
     user_key = named_column(df, label, state.user_key)
-    taken = column_to_write(state.user_key_type).data_type
+    taken = _taken(state.user_key_type)
     _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
     columns.append(sent(user_key))
-    return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
+    return places._replace(user_key=len(columns) - 1)
 
 
-def column_to_write(given: KeyType | Serializer) -> SparkColumn:
+def _taken(given: KeyType | Serializer) -> T.DataType:
+    """Return the type of the column that state of a type is written from."""
+    return spark_type_of(column_to_write(given).data_type)
+
+
+def column_to_write(given: KeyType | Serializer) -> ArrowColumn:
     """Return the column that state of a type is written from, or refuse the type."""
     if not isinstance(given, Serializer):
         return column_of_key_type(given)
@@ -149,11 +170,6 @@ def column_to_write(given: KeyType | Serializer) -> SparkColumn:
     if column is None or not is_written(given):
         raise UnsupportedKeyTypeError(f"no column here holds values of type {given!r}")
     return column
-
-
-def named_column(df: DataFrame, name: str, column: ColumnOrName) -> KeyColumn:
-    """Return a column with its name and type in `df`, or raise with `name`."""
-    return single(key_tree(df, check_column(name, column), name), name)
 
 
 def _type(column: KeyColumn) -> T.DataType:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Operator, StateDescriptor
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.batches import Layout, record_batches
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import BYTE, INT, LONG, SHORT, STRING
+
+if TYPE_CHECKING:
+    from keygroups.savepoint._columns.batches import Layout
 
 TASK_BYTES = 16 << 20
 """About how many bytes of state a task reads."""
@@ -94,6 +96,8 @@ class KeyedStateReader:
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Yield the entries; raises SavepointError where the state is damaged."""
+        from keygroups.savepoint._columns.batches import record_batches  # needs PyArrow
+
         for batch in batches:
             for tasks in batch.column(0).to_pylist():
                 for task in pickle.loads(tasks):

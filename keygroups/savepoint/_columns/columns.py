@@ -1,8 +1,9 @@
-"""Columns of Spark: their types, and how values become Spark's and come back.
+"""Columns: their types of Arrow, and how values become what these hold and come back.
 
-A converter takes all values of a column at once and returns them as Spark takes them. It looks at
-each: what Spark would change, or hold as something else, is refused. What restores the values
-takes an array of Arrow, as Spark sends it, and leaves to the serializer whether it writes them.
+A converter takes all values of a column at once and returns them as Arrow takes them, with dicts
+for maps. It looks at each: what Arrow, or Spark behind it, would change or hold as something else
+is refused. What restores the values takes an array of Arrow, and leaves to the serializer whether
+it writes them.
 """
 
 from __future__ import annotations
@@ -14,32 +15,27 @@ from decimal import Context, Decimal, InvalidOperation
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple
 
-from pyspark.sql import types as T
+import pyarrow as pa
 
 from keygroups._checks import show
 from keygroups._serializers import big_numbers, collections
+from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
 from keygroups._values.java_time import nano_of_day
-from keygroups.errors import InvalidValueError
-from keygroups.savepoint import (
-    GlobalWindow,
-    Pojo,
-    Row,
-    TimestampData,
-    TimeWindow,
-    TtlValue,
-)
-from keygroups.savepoint.values import (
-    Bitmap,
+from keygroups._values.java_values import (
     Failure,
     Left,
     LocalTime,
+    Pojo,
     Right,
     Some,
     Success,
-    TaggedUnion,
     Variant,
 )
+from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
+from keygroups._values.sql import TimestampData
+from keygroups._values.streaming import TaggedUnion
+from keygroups.errors import InvalidValueError
 
 Convert = Callable[[Sequence[Any]], Sequence[Any]]
 Restore = Callable[[Any], list[Any]]
@@ -50,15 +46,19 @@ def _python_values(array: Any) -> list[Any]:
     return values
 
 
-class SparkColumn(NamedTuple):
-    """A type of Spark, what makes its values, and what makes ours of an array of them."""
+class ArrowColumn(NamedTuple):
+    """A type of Arrow, what makes its values, and what makes ours of an array of them."""
 
-    data_type: T.DataType
+    data_type: pa.DataType
     convert: Convert
     restore: Restore = _python_values
 
 
-def array_of(element: SparkColumn) -> SparkColumn:
+def _list_of(element_type: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.field("element", element_type))  # as Spark calls it
+
+
+def array_of(element: ArrowColumn) -> ArrowColumn:
     """Return the column of arrays."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -75,15 +75,15 @@ def array_of(element: SparkColumn) -> SparkColumn:
         lengths = array.value_lengths().to_pylist()
         return [None if length is None else list(islice(elements, length)) for length in lengths]
 
-    return SparkColumn(T.ArrayType(element.data_type), convert, restore)
+    return ArrowColumn(_list_of(element.data_type), convert, restore)
 
 
-def ttl_of(value: SparkColumn) -> SparkColumn:
+def ttl_of(value: ArrowColumn) -> ArrowColumn:
     """Return the column of values with their last access."""
     return struct_of(["last_access", "value"], [LONG, value], TtlValue)
 
 
-def set_of(element: SparkColumn) -> SparkColumn:
+def set_of(element: ArrowColumn) -> ArrowColumn:
     """Return the column of sets: arrays in an order that does not change from run to run."""
     lists = array_of(element)
 
@@ -97,7 +97,7 @@ def set_of(element: SparkColumn) -> SparkColumn:
             for elements in lists.restore(array)
         ]
 
-    return SparkColumn(lists.data_type, convert, restore)
+    return ArrowColumn(lists.data_type, convert, restore)
 
 
 def _in_order(elements: list[Any]) -> list[Any]:
@@ -107,7 +107,7 @@ def _in_order(elements: list[Any]) -> list[Any]:
         return sorted(elements, key=repr)
 
 
-def option_of(value: SparkColumn) -> SparkColumn:
+def option_of(value: ArrowColumn) -> ArrowColumn:
     """Return the column of Options: that of what they hold, null for an empty one."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -121,16 +121,16 @@ def option_of(value: SparkColumn) -> SparkColumn:
     def restore(array: Any) -> list[Any]:
         return [None if of is None else Some(of) for of in value.restore(array)]
 
-    return SparkColumn(value.data_type, convert, restore)
+    return ArrowColumn(value.data_type, convert, restore)
 
 
 def _branches_of(
     names: Collection[str],
-    parts: Sequence[SparkColumn],
+    parts: Sequence[ArrowColumn],
     fields_of: Callable[[Any], tuple[Any, ...]],
     value_of: Callable[..., Any],
     *classes: type,
-) -> SparkColumn:
+) -> ArrowColumn:
     """Return the column of what is of several types: structs with a field for each."""
     fields = struct_of(names, parts)
 
@@ -141,10 +141,10 @@ def _branches_of(
     def restore(array: Any) -> list[Any]:
         return [None if of is None else value_of(*of) for of in fields.restore(array)]
 
-    return SparkColumn(fields.data_type, convert, restore)
+    return ArrowColumn(fields.data_type, convert, restore)
 
 
-def either_of(left: SparkColumn, right: SparkColumn) -> SparkColumn:
+def either_of(left: ArrowColumn, right: ArrowColumn) -> ArrowColumn:
     """Return the column of Eithers; of two nulls it is told which one is meant."""
     return _branches_of(
         ["is_left", "left", "right"],
@@ -173,7 +173,7 @@ def _either(is_left: bool | None, left: Any, right: Any) -> Left | Right:
     return Left(left) if is_left else Right(right)
 
 
-def union_of(first: SparkColumn, second: SparkColumn) -> SparkColumn:
+def union_of(first: ArrowColumn, second: ArrowColumn) -> ArrowColumn:
     """Return the column of elements of two inputs."""
     return _branches_of(
         ["input", "value_1", "value_2"],
@@ -193,7 +193,7 @@ def _tagged(number: int | None, first: Any, second: Any) -> TaggedUnion:
     return TaggedUnion(number, first if number == 1 else second)
 
 
-def try_of(value: SparkColumn) -> SparkColumn:
+def try_of(value: ArrowColumn) -> ArrowColumn:
     """Return the column of Trys: the value, or of the exception the class and its bytes."""
     return _branches_of(
         ["value", "java_class", "data"],
@@ -226,8 +226,8 @@ def numbered(parts: Sequence[object]) -> list[str]:
 
 
 def struct_of(
-    names: Collection[str], parts: Sequence[SparkColumn], cls: type = tuple
-) -> SparkColumn:
+    names: Collection[str], parts: Sequence[ArrowColumn], cls: type = tuple
+) -> ArrowColumn:
     """Return the column of what is a tuple, or of a class of tuples."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
@@ -242,11 +242,11 @@ def struct_of(
         make = tuple if cls is tuple else getattr(cls, "_make", cls)
         return [make(row) if valid else None for row, valid in zip(rows, is_valid)]
 
-    fields = [T.StructField(name, part.data_type) for name, part in zip(names, parts)]
-    return SparkColumn(T.StructType(fields), convert, restore)
+    fields = [pa.field(name, part.data_type) for name, part in zip(names, parts)]
+    return ArrowColumn(pa.struct(fields), convert, restore)
 
 
-def row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
+def row_of(parts: Sequence[ArrowColumn]) -> ArrowColumn:
     """Return the column of Rows, which have a kind beside their fields."""
     fields = struct_of([*numbered(parts), "row_kind"], [*parts, STRING])
 
@@ -257,10 +257,10 @@ def row_of(parts: Sequence[SparkColumn]) -> SparkColumn:
     def restore(array: Any) -> list[Any]:
         return [None if row is None else Row(row[:-1], row[-1]) for row in fields.restore(array)]
 
-    return SparkColumn(fields.data_type, convert, restore)
+    return ArrowColumn(fields.data_type, convert, restore)
 
 
-def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[SparkColumn]) -> SparkColumn:
+def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[ArrowColumn]) -> ArrowColumn:
     """Return the column of POJOs of the very class."""
     fields = struct_of(names, parts)
 
@@ -278,11 +278,11 @@ def pojo_of(java_class: str, names: Sequence[str], parts: Sequence[SparkColumn])
             for row in fields.restore(array)
         ]
 
-    return SparkColumn(fields.data_type, convert, restore)
+    return ArrowColumn(fields.data_type, convert, restore)
 
 
-def map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
-    """Return the column of maps, which have no order in Spark."""
+def map_of(key: ArrowColumn, value: ArrowColumn) -> ArrowColumn:
+    """Return the column of maps, which have no order."""
 
     def convert(values: Sequence[Any]) -> Sequence[Any]:
         # A map is a list of pairs where Python takes two keys of Java for one.
@@ -293,22 +293,23 @@ def map_of(key: SparkColumn, value: SparkColumn) -> SparkColumn:
         for one in maps:
             try:
                 converted.append(dict(zip(islice(keys, len(one)), islice(items, len(one)))))
-            except TypeError:  # a key is a set, which is an array in Spark
+            except TypeError:  # a key is a set, which is a list in Arrow
                 raise unfit(one) from None
         if any(None in one for one in converted):
-            raise InvalidValueError("a map has the key null, which no map of Spark has")
+            raise InvalidValueError("a map has the key null, which no map of a column has")
         return _refilled(values, converted)
 
     def restore(array: Any) -> list[Any]:
-        import pyarrow as pa
-
         of = array.type
         item = pa.struct([pa.field("key", of.key_type), pa.field("value", of.item_type)])
         pairs = pairs_of.restore(array.cast(pa.list_(item)))
         return [None if items is None else collections.as_dict(items) for items in pairs]
 
     pairs_of = array_of(struct_of(["key", "value"], [key, value]))
-    return SparkColumn(T.MapType(key.data_type, value.data_type), convert, restore)
+    # As Spark has them, down to the names of the fields.
+    keys = pa.field("key", key.data_type, nullable=False)
+    data_type = pa.map_(keys, pa.field("value", value.data_type))
+    return ArrowColumn(data_type, convert, restore)
 
 
 def _present(values: Iterable[Any], *classes: type) -> list[Any]:
@@ -336,8 +337,7 @@ def _check_classes(values: Sequence[Any], *classes: type) -> None:
 def unfit(value: object) -> InvalidValueError:
     """Build the error for a value that a column would change."""
     return InvalidValueError(
-        f"{show(value)} is nothing that a column of Spark holds unchanged: read it with "
-        "keygroups.savepoint"
+        f"{show(value)} is nothing that a column holds unchanged: read it with Operator.entries"
     )
 
 
@@ -372,8 +372,8 @@ def _check_text(values: Sequence[Any]) -> Sequence[Any]:
     except UnicodeEncodeError:
         text = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
         raise InvalidValueError(
-            f"{show(text)} has half of a surrogate pair, which no text of Spark holds: read it "
-            "with keygroups.savepoint"
+            f"{show(text)} has half of a surrogate pair, which no text of a column holds: read it "
+            "with Operator.entries"
         ) from None
     return values
 
@@ -453,47 +453,47 @@ def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     return millis, rest * 1_000
 
 
-LONG = SparkColumn(T.LongType(), checked(int))
-INT = SparkColumn(T.IntegerType(), checked(int))
-STRING = SparkColumn(T.StringType(), _check_text)
-TEXT = SparkColumn(
-    T.StringType(),
+LONG = ArrowColumn(pa.int64(), checked(int))
+INT = ArrowColumn(pa.int32(), checked(int))
+STRING = ArrowColumn(pa.string(), _check_text)
+TEXT = ArrowColumn(
+    pa.string(),
     lambda values: [None if value is None else _printed(value) for value in values],
 )
-BINARY = SparkColumn(T.BinaryType(), checked(bytes))
+BINARY = ArrowColumn(pa.binary(), checked(bytes))
 """What takes the job's classes to read."""
-BOOLEAN = SparkColumn(T.BooleanType(), checked(bool))
-BYTE = SparkColumn(T.ByteType(), checked(int))
-SHORT = SparkColumn(T.ShortType(), checked(int))
-FLOAT = SparkColumn(T.FloatType(), checked(float))
-DOUBLE = SparkColumn(T.DoubleType(), checked(float))
+BOOLEAN = ArrowColumn(pa.bool_(), checked(bool))
+BYTE = ArrowColumn(pa.int8(), checked(int))
+SHORT = ArrowColumn(pa.int16(), checked(int))
+FLOAT = ArrowColumn(pa.float32(), checked(float))
+DOUBLE = ArrowColumn(pa.float64(), checked(float))
 _NUMBER_TEXT = Context(capitals=1).to_sci_string  # as BigDecimal.toString has it
-BIG_DEC = SparkColumn(T.StringType(), mapped(_NUMBER_TEXT, Decimal), restored(_big_dec))
-BIG_INT = SparkColumn(
-    T.StringType(),
+BIG_DEC = ArrowColumn(pa.string(), mapped(_NUMBER_TEXT, Decimal), restored(_big_dec))
+BIG_INT = ArrowColumn(
+    pa.string(),
     mapped(lambda number: _NUMBER_TEXT(big_numbers.to_decimal(number)), int),
     restored(_big_int),
 )
-DECIMAL = SparkColumn(T.DecimalType(), checked(Decimal))
-DATE = SparkColumn(T.DateType(), checked(date))
-TIMESTAMP = SparkColumn(T.TimestampType(), checked(datetime))
-TIMESTAMP_NTZ = SparkColumn(T.TimestampNTZType(), checked(datetime))
-DAY_MILLIS = SparkColumn(T.IntegerType(), mapped(_day_millis, time, int), restored(_of_day(1_000)))
-DAY_NANOS = SparkColumn(
-    T.LongType(), mapped(_nano_of_day, time, LocalTime), restored(_of_day(1_000_000_000))
+DECIMAL = ArrowColumn(pa.decimal128(10, 0), checked(Decimal))
+DATE = ArrowColumn(pa.date32(), checked(date))
+TIMESTAMP = ArrowColumn(pa.timestamp("us", tz="UTC"), checked(datetime))
+TIMESTAMP_NTZ = ArrowColumn(pa.timestamp("us"), checked(datetime))
+DAY_MILLIS = ArrowColumn(pa.int32(), mapped(_day_millis, time, int), restored(_of_day(1_000)))
+DAY_NANOS = ArrowColumn(
+    pa.int64(), mapped(_nano_of_day, time, LocalTime), restored(_of_day(1_000_000_000))
 )
 VARIANT = struct_of(Variant._fields, [BINARY, BINARY], Variant)
-BITMAP = SparkColumn(T.BinaryType(), mapped(lambda bitmap: bitmap.data, Bitmap), restored(Bitmap))
+BITMAP = ArrowColumn(pa.binary(), mapped(lambda bitmap: bitmap.data, Bitmap), restored(Bitmap))
 TIME_WINDOW = struct_of(TimeWindow._fields, [LONG, LONG], TimeWindow)
-GLOBAL_WINDOW = SparkColumn(
-    T.StringType(),
+GLOBAL_WINDOW = ArrowColumn(
+    pa.string(),
     mapped(lambda _: "GlobalWindow", GlobalWindow),
     restored(_global_window),
 )
 EMPTY = struct_of([], [])
 
 
-def numbers_of(typecode: str, element_type: T.DataType) -> SparkColumn:
+def numbers_of(typecode: str, element_type: pa.DataType) -> ArrowColumn:
     """Return the column of arrays of numbers; `typecode` is that of `array`."""
 
     def numbers(elements: list[Any]) -> array[Any]:
@@ -505,16 +505,11 @@ def numbers_of(typecode: str, element_type: T.DataType) -> SparkColumn:
                 f"{show(elements)}"
             ) from None
 
-    return SparkColumn(T.ArrayType(element_type), mapped(array.tolist, array), restored(numbers))
+    return ArrowColumn(_list_of(element_type), mapped(array.tolist, array), restored(numbers))
 
 
-FINE_TIMESTAMP = SparkColumn(
-    T.StructType(
-        [
-            T.StructField("millisecond", T.LongType()),
-            T.StructField("nano_of_millisecond", T.IntegerType()),
-        ]
-    ),
+FINE_TIMESTAMP = ArrowColumn(
+    pa.struct([("millisecond", pa.int64()), ("nano_of_millisecond", pa.int32())]),
     mapped(_timestamp_data, datetime, TimestampData),
     restored(lambda fields: TimestampData(*fields.values())),
 )

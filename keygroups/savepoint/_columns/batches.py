@@ -1,40 +1,40 @@
-"""From the entries that a task reads to batches of Arrow with the columns of a DataFrame."""
+"""From the entries that a task reads to batches of Arrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import types as T
+import pyarrow as pa
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint._columns.arrow_values import arrow_array
+from keygroups.savepoint._columns.column_types import column_of, key_column_of
+from keygroups.savepoint._columns.columns import BINARY, ArrowColumn, array_of, ttl_of
+from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.arrow_values import arrow_array, arrow_schema
-from keygroups.spark._savepoint.column_types import column_of, key_column_of
-from keygroups.spark._savepoint.columns import BINARY, SparkColumn, array_of, ttl_of
 
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns
 
 _SAME = {
-    "key_group": T.IntegerType(),
-    "subtask": T.IntegerType(),
-    "state": T.StringType(),
-    "kind": T.StringType(),
+    "key_group": pa.int32(),
+    "subtask": pa.int32(),
+    "state": pa.string(),
+    "kind": pa.string(),
 }
 TYPED = ("key", "namespace", "user_key", "value")
-_NUMBERS = ("last_access", "timestamp", "bytes")
+TIMES = ("last_access", "timestamp")
 
 
 @dataclass(frozen=True)
 class Layout:
     """Which type each of key, namespace, user key and value has, by state."""
 
-    types: tuple[Mapping[str, T.DataType], ...]
+    types: tuple[Mapping[str, pa.DataType], ...]
 
     @property
     def states(self) -> list[str]:
@@ -42,11 +42,11 @@ class Layout:
         return list(self.types[0])
 
     @property
-    def schema(self) -> T.StructType:
-        """The DataFrame's schema."""
-        types: dict[str, T.DataType] = {**_SAME, **dict(zip(TYPED, map(_joined, self.types)))}
-        types.update(dict.fromkeys(_NUMBERS, T.LongType()), key_bytes=BINARY.data_type)
-        return T.StructType([T.StructField(*field) for field in types.items()])
+    def schema(self) -> pa.Schema:
+        """The schema of batches."""
+        types: dict[str, pa.DataType] = {**_SAME, **dict(zip(TYPED, map(_joined, self.types)))}
+        types.update(dict.fromkeys((*TIMES, "bytes"), pa.int64()), key_bytes=BINARY.data_type)
+        return pa.schema([*types.items()])
 
 
 def layout_of(states: Sequence[StateDescriptor]) -> Layout:
@@ -64,12 +64,16 @@ def layout_of(states: Sequence[StateDescriptor]) -> Layout:
     )
 
 
+def times_of(state: StateDescriptor) -> list[str]:
+    """Return the times that each row of a state has; elements of a LIST have theirs in them."""
+    has = (state.has_ttl and state.kind != "LIST", state.value_serializer is None)
+    return [*compress(TIMES, has)]
+
+
 def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
     """Yield what a task reads, as batches of Arrow that each have entries of one state."""
-    import pyarrow as pa
-
-    schema = arrow_schema(layout.schema)
-    columns: dict[StateDescriptor, dict[str, SparkColumn]] = {}
+    schema = layout.schema
+    columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     for entries in task.columns():
         state = entries.state
         if state not in columns:
@@ -82,14 +86,14 @@ def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
                 arrays.append(pa.repeat(value, entries.count))
             elif field.name in TYPED:
                 column = columns[state].get(field.name)
-                array = None if column is None else _typed_array(entries, field.name, column)
-                arrays.append(_placed(array, field.type, entries.count, state, layout, field.name))
+                array = None if column is None else typed_array(entries, field.name, column)
+                arrays.append(placed(array, field.type, entries.count, state, layout, field.name))
             else:
                 arrays.append(_plain_array(entries, field))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, SparkColumn]:
+def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn]:
     """Return the columns of a state that are not always null."""
     columns = {}
     for role, column, types in zip(TYPED, typed_columns(state), layout.types):
@@ -98,26 +102,22 @@ def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, SparkColumn
         if types.get(state.name) != column.data_type:
             raise SavepointError(
                 f"state {state.name!r} has another type in some subtasks: read it with "
-                "keygroups.savepoint"
+                "Operator.entries"
             )
         columns[role] = column
     return columns
 
 
 def _plain_array(entries: EntryColumns, field: Any) -> Any:
-    """Return an array of numbers, or of the bytes of keys, that Spark has as they are."""
-    import pyarrow as pa
-
+    """Return an array of numbers, or of the bytes of keys, that are in a column as they are."""
     values = entries.columns.get(field.name)
     if values is None:
         return pa.nulls(entries.count, field.type)
     return values if isinstance(values, pa.Array) else pa.array(values, field.type)
 
 
-def _typed_array(entries: EntryColumns, role: str, column: SparkColumn) -> Any:
+def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
     """Return an array of keys, namespaces, user keys or values, None where all are null."""
-    import pyarrow as pa
-
     values = entries.columns.get(role)
     if values is None or isinstance(values, pa.Array):
         return values
@@ -135,12 +135,10 @@ def _typed_array(entries: EntryColumns, role: str, column: SparkColumn) -> Any:
         raise
 
 
-def _placed(
+def placed(
     array: Any, arrow_type: Any, count: int, state: StateDescriptor, layout: Layout, role: str
 ) -> Any:
     """Return the array of a column, in the field of its state where it is a struct of them."""
-    import pyarrow as pa
-
     types = layout.types[TYPED.index(role)]
     if array is None or not _differ(types):
         return pa.nulls(count, arrow_type) if array is None else array
@@ -150,7 +148,7 @@ def _placed(
     return pa.StructArray.from_arrays(fields, fields=list(arrow_type))
 
 
-def typed_columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
+def typed_columns(state: StateDescriptor) -> tuple[ArrowColumn | None, ...]:
     """Return the columns of key, namespace, user key and value, None for what is always None."""
     key, namespace = key_column_of(state.key_serializer), column_of(state.namespace_serializer)
     if state.value_serializer is None:
@@ -164,17 +162,17 @@ def typed_columns(state: StateDescriptor) -> tuple[SparkColumn | None, ...]:
     return key, namespace, user_key, value
 
 
-def _joined(types: Mapping[str, T.DataType]) -> T.DataType:
+def _joined(types: Mapping[str, pa.DataType]) -> pa.DataType:
     """Return the type of a column: that of all states, or a struct with a field for each.
 
     Where no state has one, all are null: strings, which every format can store.
     """
     if _differ(types):
-        return T.StructType([T.StructField(name, data_type) for name, data_type in types.items()])
-    return next(iter(types.values()), T.StringType())
+        return pa.struct([*types.items()])
+    return next(iter(types.values()), pa.string())
 
 
-def _differ(types: Mapping[str, T.DataType]) -> bool:
+def _differ(types: Mapping[str, pa.DataType]) -> bool:
     """Return whether states have columns of several types."""
     data_types = list(types.values())
     return any(data_type != data_types[0] for data_type in data_types)

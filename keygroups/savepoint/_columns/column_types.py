@@ -1,4 +1,4 @@
-"""Spark's types for Flink's serializers."""
+"""The columns of Flink's serializers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
-from pyspark.sql import types as T
+import pyarrow as pa
 
 from keygroups import types
 from keygroups._serializers import (
@@ -19,6 +19,7 @@ from keygroups._serializers import (
     streaming,
     value_types,
 )
+from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import (
     avro,
     encoded,
@@ -39,31 +40,22 @@ from keygroups._serializers.sql import (
 from keygroups._serializers.sql import (
     rows as sql_rows,
 )
-from keygroups.binary_row import items_of
-from keygroups.logical_types import LogicalType
-from keygroups.savepoint import (
-    Row,
-    Serializer,
-)
-from keygroups.savepoint.values import (
-    BufferEntry,
+from keygroups._values.cep import (
     ComputationState,
-    CountWindow,
     DeweyNumber,
     EventId,
     Lockable,
-    MetaSqnInfo,
     NFAState,
-    Node,
     NodeId,
-    RowSqnInfo,
     SharedBufferEdge,
     SharedBufferNode,
-    TransactionHolder,
-    TwoPhaseCommitState,
-    WindowKey,
 )
-from keygroups.spark._savepoint.columns import (
+from keygroups._values.rows import Row
+from keygroups._values.sql import CountWindow, MetaSqnInfo, Node, RowSqnInfo, WindowKey
+from keygroups._values.streaming import BufferEntry, TransactionHolder, TwoPhaseCommitState
+from keygroups.binary_row import items_of
+from keygroups.logical_types import LogicalType
+from keygroups.savepoint._columns.columns import (
     BIG_DEC,
     BIG_INT,
     BINARY,
@@ -88,7 +80,7 @@ from keygroups.spark._savepoint.columns import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VARIANT,
-    SparkColumn,
+    ArrowColumn,
     array_of,
     checked,
     either_of,
@@ -113,7 +105,7 @@ from keygroups.types import KeyType
 _MICROSECOND_DIGITS = 6
 
 
-def column_of(serializer: Serializer) -> SparkColumn | None:
+def column_of(serializer: Serializer) -> ArrowColumn | None:
     """Return the column for the values of a serializer; None where all of them are None."""
     if serializer.read is None:
         return BINARY
@@ -125,14 +117,14 @@ def column_of(serializer: Serializer) -> SparkColumn | None:
     return column(serializer) if callable(column) else column
 
 
-def key_column_of(serializer: Serializer) -> SparkColumn | None:
+def key_column_of(serializer: Serializer) -> ArrowColumn | None:
     """Return the column for keys; it leaves out the kind of Flink SQL's, which is always "+I"."""
     if isinstance(serializer, sql_rows.RowDataSerializer):
         return _sql_row_of(serializer.fields, is_key=True)
     return column_of(serializer)
 
 
-def column_of_key_type(key_type: KeyType) -> SparkColumn:
+def column_of_key_type(key_type: KeyType) -> ArrowColumn:
     """Return the column that state of a key type is written from; its rows are all +I.
 
     Raises UnsupportedKeyTypeError for one whose serializer is not known.
@@ -159,36 +151,27 @@ def is_written(serializer: Serializer) -> bool:
     return is_known and not is_text and all(map(is_written, serializer.parts))
 
 
-def is_of_the_job(serializer: Serializer) -> bool:
-    """Return whether there may be values that take the job's classes to read."""
-    if serializer.read is None or isinstance(
-        serializer, (kryo.KryoSerializer, pojos.PojoSerializer)
-    ):
-        return True  # a POJO may be of a subclass
-    return any(map(is_of_the_job, serializer.parts))
-
-
 def _is_open(serializer: Serializer) -> bool:
-    """Return whether there are values of which the serializer does not tell Spark's type."""
+    """Return whether there are values of which the serializer does not tell the type."""
     is_open = serializer.read is None or isinstance(serializer, _OPEN)
     if isinstance(serializer, pojos.PojoSerializer):
         is_open = bool(serializer.registered or serializer.met)  # subclasses, of other fields
     return is_open or any(map(_is_open, serializer.parts))
 
 
-def _list_of(serializer: Serializer) -> SparkColumn:
+def _list_of(serializer: Serializer) -> ArrowColumn:
     [element] = serializer.parts
     return array_of(_part(element))
 
 
-def _two_phase_of(serializer: Serializer) -> SparkColumn:
+def _two_phase_of(serializer: Serializer) -> ArrowColumn:
     transaction, context = serializer.parts
     holder = struct_of(TransactionHolder._fields, [_part(transaction), LONG], TransactionHolder)
     parts = [holder, array_of(holder), option_of(_part(context))]
     return struct_of(TwoPhaseCommitState._fields, parts, TwoPhaseCommitState)
 
 
-def _matches_of(serializer: Serializer) -> SparkColumn:
+def _matches_of(serializer: Serializer) -> ArrowColumn:
     version, node_id, event_id = map(_part, serializer.parts)
     match = struct_of(
         ComputationState._fields,
@@ -198,36 +181,36 @@ def _matches_of(serializer: Serializer) -> SparkColumn:
     return struct_of(NFAState._fields, [array_of(match)] * 2, NFAState)
 
 
-def _lockable_of(element: SparkColumn) -> SparkColumn:
+def _lockable_of(element: ArrowColumn) -> ArrowColumn:
     return struct_of(Lockable._fields, [INT, element], Lockable)
 
 
-def _tuple_of(serializer: Serializer) -> SparkColumn:
+def _tuple_of(serializer: Serializer) -> ArrowColumn:
     return struct_of(numbered(serializer.parts), [*map(_part, serializer.parts)])
 
 
-def _field_of(serializer: Serializer) -> SparkColumn:
+def _field_of(serializer: Serializer) -> ArrowColumn:
     """Return the column of a serializer that is of one type of Flink SQL."""
     return _logical(serializer.fields[0], is_key=False)
 
 
-def _part(serializer: Serializer) -> SparkColumn:
+def _part(serializer: Serializer) -> ArrowColumn:
     """Return the column of what is inside another; strings where all of it is None."""
     return column_of(serializer) or STRING
 
 
-def _only_part(serializer: Serializer) -> SparkColumn | None:
+def _only_part(serializer: Serializer) -> ArrowColumn | None:
     """Return the column of what writes as the one within."""
     return column_of(serializer.parts[0])
 
 
-def _typed(serializer: Serializer) -> SparkColumn:
+def _typed(serializer: Serializer) -> ArrowColumn:
     """Return the column of a TypedSerializer; what is nested has one of its own."""
     [field], [part] = serializer.fields, serializer.parts
     return _part(part) if field.fields else _logical(field, is_key=False)
 
 
-def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> SparkColumn:
+def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> ArrowColumn:
     parts = [_logical(field, is_key) for field in fields]
     if not is_key:
         return row_of(parts)
@@ -239,10 +222,10 @@ def _sql_row_of(fields: Sequence[LogicalType], is_key: bool) -> SparkColumn:
                 raise unfit(value)
         return row.convert(values)
 
-    return SparkColumn(row.data_type, convert, row.restore)
+    return ArrowColumn(row.data_type, convert, row.restore)
 
 
-def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
+def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
     """Return the column of a type of Flink SQL."""
     name = field.name
     if name == "ROW":
@@ -250,8 +233,8 @@ def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
     if name == "ARRAY":
         return array_of(_logical(field.fields[0], is_key))
     if name == "DECIMAL":
-        decimal = T.DecimalType(field.precision or 10, field.scale or 0)
-        return SparkColumn(decimal, checked(Decimal))
+        decimal = pa.decimal128(field.precision or 10, field.scale or 0)
+        return ArrowColumn(decimal, checked(Decimal))
     if name in _TIMESTAMPS:
         is_fine = (field.precision or 0) > _MICROSECOND_DIGITS
         return FINE_TIMESTAMP if is_fine else _TIMESTAMPS[name]
@@ -262,7 +245,7 @@ def _logical(field: LogicalType, is_key: bool) -> SparkColumn:
 
 _OPEN = (avro.AvroSerializer, kryo.KryoSerializer)
 COLUMNS: dict[
-    type[Serializer], SparkColumn | Callable[[Serializer], SparkColumn | None] | None
+    type[Serializer], ArrowColumn | Callable[[Serializer], ArrowColumn | None] | None
 ] = {
     # keygroups._serializers.scalars, value_types, big_numbers
     scalars.BooleanSerializer: BOOLEAN,
@@ -305,12 +288,12 @@ COLUMNS: dict[
     big_numbers.BigDecSerializer: BIG_DEC,
     # arrays, java_time, encoded
     arrays.BooleanPrimitiveArraySerializer: array_of(BOOLEAN),
-    arrays.CharPrimitiveArraySerializer: numbers_of("H", T.IntegerType()),
-    arrays.ShortPrimitiveArraySerializer: numbers_of("h", T.ShortType()),
-    arrays.IntPrimitiveArraySerializer: numbers_of("i", T.IntegerType()),
-    arrays.LongPrimitiveArraySerializer: numbers_of("q", T.LongType()),
-    arrays.FloatPrimitiveArraySerializer: numbers_of("f", T.FloatType()),
-    arrays.DoublePrimitiveArraySerializer: numbers_of("d", T.DoubleType()),
+    arrays.CharPrimitiveArraySerializer: numbers_of("H", pa.int32()),
+    arrays.ShortPrimitiveArraySerializer: numbers_of("h", pa.int16()),
+    arrays.IntPrimitiveArraySerializer: numbers_of("i", pa.int32()),
+    arrays.LongPrimitiveArraySerializer: numbers_of("q", pa.int64()),
+    arrays.FloatPrimitiveArraySerializer: numbers_of("f", pa.float32()),
+    arrays.DoublePrimitiveArraySerializer: numbers_of("d", pa.float64()),
     arrays.StringArraySerializer: array_of(STRING),
     java_time.LocalDateSerializer: DATE,
     java_time.LocalTimeSerializer: DAY_NANOS,
@@ -371,8 +354,8 @@ COLUMNS: dict[
     streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG] * 2, MetaSqnInfo),
     streaming.RowSqnInfoSerializer: struct_of(RowSqnInfo._fields, [LONG] * 2, RowSqnInfo),
     cep.EventIdSerializer: struct_of(EventId._fields, [INT, LONG], EventId),
-    cep.DeweyNumberSerializer: SparkColumn(
-        T.ArrayType(T.IntegerType()),
+    cep.DeweyNumberSerializer: ArrowColumn(
+        array_of(INT).data_type,
         mapped(lambda version: list(version.digits), DeweyNumber),
         restored(lambda digits: DeweyNumber(tuple(digits))),
     ),

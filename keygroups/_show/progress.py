@@ -1,0 +1,215 @@
+"""How far work has come, for whoever is watching: a line of a terminal, or a bar."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Any, TextIO
+from unicodedata import combining, east_asian_width
+
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, printable
+from keygroups.progress import Progress, ProgressCallback
+
+_QUIET = 2.0  # seconds of a piece of work in which nothing is shown
+_LEAST_NAME = 10  # columns of what the work is, before the rest is cut
+_CTRL_C = len("^C")  # which a terminal writes behind the line
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def checked_progress(progress: ProgressCallback | bool | None) -> ProgressCallback | None:
+    """Return a function that is told of progress, for True one that shows it, or None.
+
+    Raises InvalidTypeError for what is none of these.
+    """
+    if progress is True:
+        return default_progress()
+    if progress is False or progress is None:
+        return None
+    if not callable(progress):
+        raise InvalidTypeError(
+            f"progress must be a function of a Progress, True or None, got {show(progress)}"
+        )
+    return progress
+
+
+def default_progress() -> ProgressCallback:
+    """Return what shows a bar where tqdm is installed, else a line."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return ProgressLine()
+    return _Bars(tqdm)
+
+
+class _Since:
+    """When pieces of work were first heard of, by their names, and how far they were then."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, tuple[float, int, int]] = {}
+
+    def forget(self) -> None:
+        """Forget what nobody will hear of any more."""
+        self._begun.clear()
+
+    def of(self, progress: Progress) -> tuple[float, int]:
+        """Return for how many seconds a piece of work was heard of, and what was done in them."""
+        now = monotonic()
+        begun, first, last = self._begun.get(progress.work, (now, progress.done, 0))
+        if progress.done < last:  # another one of that name
+            begun, first = now, progress.done
+        self._begun[progress.work] = begun, first, progress.done
+        if progress.done == progress.total:
+            del self._begun[progress.work]
+        return now - begun, progress.done - first
+
+
+class ProgressLine:
+    """Shows progress in a line of standard error that is written over, and goes in the end.
+
+    It shows nothing in the first seconds of a piece of work, nor where standard error is no
+    terminal, or one that cannot write over a line, nor while the process is in the background.
+    """
+
+    def __init__(self) -> None:
+        self._since = _Since()
+        self._width = 0  # columns that are written
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far a piece of work has come."""
+        seconds, done = self._since.of(progress)
+        if progress.done == progress.total:
+            self.clear()
+        elif seconds >= _QUIET and _is_watched(stream := sys.stderr):
+            line = _fitting(
+                progress, done / seconds, _columns(stream) - _CTRL_C - 1, stream.encoding
+            )
+            width = _width(line)
+            left = self._width
+            self._width = max(left, width)  # until it is written, which a signal may end
+            self._write(stream, f"\r{line}{' ' * (left - width)}")
+            self._width = width
+
+    def clear(self) -> None:
+        """Remove the line, as before another one is written."""
+        if self._width:
+            self._write(sys.stderr, f"\r{' ' * (self._width + _CTRL_C)}\r")
+            self._width = 0
+
+    def close(self) -> None:
+        """Remove the line, and forget what did not come to its end."""
+        self.clear()
+        self._since.forget()
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        with suppress(OSError, ValueError):  # of a terminal that is gone
+            stream.write(text)
+            stream.flush()
+
+
+class _Bars:
+    """Shows a bar of tqdm for each piece of work that takes a while."""
+
+    def __init__(self, tqdm: Callable[..., Any]) -> None:
+        self._tqdm = tqdm
+        self._since = _Since()
+        self._bars: dict[str, Any] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far a piece of work has come."""
+        seconds, _ = self._since.of(progress)
+        bar = self._bars.get(progress.work)
+        if bar is None:
+            if progress.done == progress.total or seconds < _QUIET:
+                return
+            bar = self._bars[progress.work] = self._tqdm(
+                desc=printable(progress.work),
+                total=progress.total,
+                initial=progress.done,
+                unit="B" if progress.unit == "bytes" else f" {progress.unit}",
+                unit_scale=progress.unit == "bytes",
+                leave=False,
+                disable=None,  # where it would go to standard error and that is no terminal
+            )
+        bar.update(progress.done - bar.n)
+        if progress.done == progress.total:
+            self._bars.pop(progress.work).close()
+
+
+def _is_watched(stream: TextIO | None) -> bool:
+    """Tell whether a stream is a terminal that this process may write over."""
+    if stream is None or os.environ.get("TERM") == "dumb":
+        return False
+    try:
+        if not stream.isatty():
+            return False
+        group = getattr(os, "tcgetpgrp", None)
+        return group is None or group(stream.fileno()) == os.getpgrp()
+    except (OSError, ValueError):  # of a stream that is closed, or of no file
+        return False
+
+
+def _columns(stream: TextIO) -> int:
+    """Return how many columns a terminal has; standard output may be another, or none."""
+    from shutil import get_terminal_size  # which brings much that nothing else needs
+
+    with suppress(OSError):
+        if columns := os.get_terminal_size(stream.fileno()).columns:
+            return columns
+    return get_terminal_size().columns
+
+
+def _fitting(progress: Progress, rate: float, columns: int, encoding: str) -> str:
+    """Return the line for a piece of work of which so much is done a second, cut to fit."""
+    done, total = progress.done, progress.total
+    line = f": {100 * done // total} %, {_amounts(done, total, progress.unit)}"
+    if rate > 0:
+        of_unit = f"{rate:,.0f} {progress.unit}"
+        line += f", {_size(rate) if progress.unit == 'bytes' else of_unit}/s"
+        line += f", {_time((total - done) / rate)} left"
+    # As the terminal has it, where it takes no such character.
+    name = printable(progress.work).encode(encoding, "backslashreplace").decode(encoding)
+    room = max(columns - len(line), min(_LEAST_NAME, columns))
+    if _width(name) > room:
+        name = f"{_cut(name, room - 3)}..."
+    return _cut(name + line, columns)
+
+
+def _width(text: str) -> int:
+    return sum(map(_columns_of, text))
+
+
+def _columns_of(char: str) -> int:
+    return 0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1
+
+
+def _cut(text: str, columns: int) -> str:
+    for number, char in enumerate(text):
+        columns -= _columns_of(char)
+        if columns < 0:
+            return text[:number]
+    return text
+
+
+def _amounts(done: int, total: int, unit: str) -> str:
+    if unit == "bytes":
+        return f"{_size(done)} of {_size(total)}"
+    return f"{done:,} of {total:,} {unit}"
+
+
+def _size(count: float) -> str:
+    """Return a number of bytes as it is told in one word."""
+    unit = 0
+    while count >= 1000 and unit < len(_UNITS) - 1:
+        count /= 1000
+        unit += 1
+    return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} {_UNITS[0]}"
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

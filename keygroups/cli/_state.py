@@ -1,0 +1,228 @@
+"""What keyed state holds: a state as a file of another kind, and what there is of a key."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from errno import EEXIST
+from math import isfinite
+from pathlib import Path
+from secrets import token_hex
+from typing import IO, TYPE_CHECKING, Any
+
+from keygroups._checks import show
+from keygroups._values.rows import TtlValue
+from keygroups.assignment import trace_key
+from keygroups.cli._key_text import check_text, parse_key, parse_key_type
+from keygroups.cli._streams import json_line
+from keygroups.errors import InvalidValueError, KeyGroupsError, printable
+
+if TYPE_CHECKING:
+    from keygroups.savepoint import Operator, Savepoint
+
+_ROW_GROUP = 64 << 20
+"""About how many bytes of Arrow a row group of Parquet is made of, which are held."""
+
+
+def add_options(add: Callable[..., Any]) -> None:
+    """Add the options of the command `savepoint`."""
+    file = "write the entries of --state to a new file: .parquet, .arrow, .feather or .csv"
+    add("--export", metavar="FILE", help=file)
+    add("--state", metavar="NAME", help="the state of --export, or the only one that --key reads")
+    add("--key", metavar="KEY", help="what keyed state has for this key")
+    add("--type", metavar="TYPE", help="the type of --key (default: what the savepoint says)")
+
+
+def is_asked(options: argparse.Namespace) -> bool:
+    """Return whether a state or a key is asked for."""
+    return options.export is not None or options.key is not None
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse options that say nothing together."""
+    if options.export is not None and options.key is not None:
+        raise InvalidValueError("--export goes without --key")
+    if options.state is not None and not is_asked(options):
+        raise InvalidValueError("--state goes with --export or --key")
+    if options.type is not None and options.key is None:
+        raise InvalidValueError("--type goes with --key")
+    if is_asked(options) and (options.output is not None or options.relocate is not None):
+        raise InvalidValueError("--export and --key go without --output and --relocate")
+
+
+def state_lines(savepoint: Savepoint, options: argparse.Namespace) -> Iterator[str]:
+    """Yield what an export has written, or what there is of a key."""
+    operator = _operator(savepoint, options.operator)
+    if options.key is not None:
+        yield from _look_up(operator, options)
+        return
+    count = _export(operator, options.state, options.export)
+    names = {"operator_id": operator.operator_id, "state": options.state}
+    if options.json:
+        yield json_line({"path": options.export, **names, "entries": count})
+        return
+    of_state = f"of {operator.label}" if options.state is None else options.state
+    yield printable(f"{count:,} entries of {of_state}: {options.export}")
+
+
+def _operator(savepoint: Savepoint, names: list[str] | None) -> Operator:
+    """Return the operator that is named, or the only one with keyed state."""
+    if names is not None:
+        if len(names) > 1:
+            raise InvalidValueError("--operator must be one with --export and --key")
+        return savepoint.operator(names[0])
+    keyed = [operator for operator in savepoint.operators if operator.tasks()]
+    if len(keyed) != 1:
+        labels = ", ".join(operator.label for operator in keyed) or "none"
+        raise InvalidValueError(
+            f"--operator must name the one to read, of those with keyed state: {labels}"
+        )
+    return keyed[0]
+
+
+# --- --key ------------------------------------------------------------------------------------
+
+
+def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
+    key_type = next((state.key_type for state in operator.states), None)
+    if options.type is not None:
+        given = parse_key_type(options.type)
+        if given != key_type:
+            raise InvalidValueError(
+                f"type must be that of the keys of {operator.label}, {key_type}, got {given}"
+            )
+    if key_type is None:
+        operator.get(options.key)  # says why no key can be looked up
+    key = parse_key(options.key, key_type)
+    states = operator.get(key)
+    if options.state is not None:
+        value = operator.get(key, options.state)
+        states = {} if value is None else {options.state: value}
+    trace = trace_key(key, operator.max_parallelism, operator.parallelism, key_type)
+    place = {"key_group": trace.key_group, "subtask": trace.subtask}
+    if options.json:
+        of = {"operator_id": operator.operator_id, "key": _data(key), **place}
+        yield json_line(of | {"states": {name: _data(value) for name, value in states.items()}})
+        return
+    head = f"key {key!r} of {operator.label}, key group {place['key_group']}, subtask"
+    yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
+    width = max(map(len, states), default=0)
+    for name, value in states.items():
+        yield printable(f"{name:{width}}  {value!r}")
+
+
+def _data(value: Any) -> Any:
+    """Return a value: what JSON has as that, any other as Python shows it."""
+    if isinstance(value, TtlValue):
+        return {"last_access": value.last_access, "value": _data(value.value)}
+    if type(value) is list:
+        return [*map(_data, value)]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _data(nested) for key, nested in value.items()}
+    if value is None or type(value) in (bool, int, str):
+        return value
+    return value if type(value) is float and isfinite(value) else repr(value)
+
+
+# --- --export ---------------------------------------------------------------------------------
+
+
+def _export(operator: Operator, state: str | None, text: str) -> int:
+    """Write the entries of a state to a file, which is there when all of it is.
+
+    Returns how many there are.
+    """
+    path = Path(check_text("export", text))
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise InvalidValueError(
+            f"export must be a file that ends in {', '.join(_WRITERS)}, got {show(text)}"
+        )
+    try:
+        reader = operator.to_arrow_batch_reader(state)
+    except ModuleNotFoundError as error:
+        raise KeyGroupsError(str(error)) from None
+    from pyarrow import ArrowException
+
+    beside = path.with_name(f".{path.name}.{token_hex(16)}.writing")
+    try:
+        if path.exists():
+            raise FileExistsError(EEXIST, os.strerror(EEXIST))
+        with beside.open("xb") as file:
+            count = write(file, reader)
+        _rename(beside, path)
+    except KeyGroupsError:
+        raise
+    except (ArrowException, OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise KeyGroupsError(f"export {show(text)} cannot be written: {why}") from None
+    finally:
+        with suppress(OSError, ValueError):
+            beside.unlink()
+    return count
+
+
+def _rename(beside: Path, path: Path) -> None:
+    """Give a file its name, unless another has it by now."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise
+    except OSError:  # where a file has one name only
+        beside.rename(path)
+
+
+def _write_parquet(file: IO[bytes], reader: Any) -> int:
+    from pyarrow import Table
+    from pyarrow.parquet import ParquetWriter
+
+    count = size = 0
+    held: list[Any] = []
+    with ParquetWriter(file, reader.schema) as writer:
+        for batch in reader:
+            held.append(batch)
+            count += batch.num_rows
+            size += batch.nbytes
+            if size >= _ROW_GROUP:
+                writer.write_table(Table.from_batches(held))
+                held, size = [], 0
+        if held:
+            writer.write_table(Table.from_batches(held))
+    return count
+
+
+def _write_batches(writer: Any, reader: Any) -> int:
+    count = 0
+    with writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            count += batch.num_rows
+    return count
+
+
+def _write_arrow(file: IO[bytes], reader: Any) -> int:
+    from pyarrow import ipc
+
+    return _write_batches(ipc.new_file(file, reader.schema), reader)
+
+
+def _write_csv(file: IO[bytes], reader: Any) -> int:
+    from pyarrow import csv, types
+
+    for field in reader.schema:
+        if types.is_nested(field.type) or types.is_binary(field.type):
+            raise InvalidValueError(
+                f"export must be .parquet, .arrow or .feather, as a .csv has no column of "
+                f"{field.type}, which {field.name} is"
+            )
+    return _write_batches(csv.CSVWriter(file, reader.schema), reader)
+
+
+_WRITERS: dict[str, Callable[[IO[bytes], Any], int]] = {
+    ".parquet": _write_parquet,
+    ".arrow": _write_arrow,
+    ".feather": _write_arrow,
+    ".csv": _write_csv,
+}

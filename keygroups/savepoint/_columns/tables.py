@@ -1,0 +1,92 @@
+"""One state as a table: of Arrow, in batches or whole, of pandas or of Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+try:
+    import numpy  # noqa: F401  # only to say which extra is missing
+    import pyarrow as pa
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'", name=error.name
+    ) from None
+
+from keygroups._serializers.base import Serializer
+from keygroups._serializers.jvm import avro, kryo, pojos, scala
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint._columns.batches import (
+    TYPED,
+    layout_of,
+    record_batches,
+    times_of,
+    typed_columns,
+)
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._tasks.read import ReadTask, ahead
+
+if TYPE_CHECKING:
+    from pandas import DataFrame as PandasFrame
+    from polars import DataFrame as PolarsFrame
+
+
+def batch_reader(tasks: Sequence[ReadTask], state: StateDescriptor) -> pa.RecordBatchReader:
+    """Return the entries of a state that tasks read, batch by batch."""
+    layout = layout_of([state])
+    names = _names(state)
+
+    def batches() -> Iterator[Any]:
+        for task in ahead(tasks):
+            for batch in record_batches(task, layout):
+                yield batch.select(names)
+
+    schema = pa.schema([layout.schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def pandas_frame(table: pa.Table) -> PandasFrame:
+    """Return a DataFrame of pandas, whose types are Arrow's, as NumPy has none with nulls."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise KeyGroupsError("to_pandas needs pandas: pip install pandas") from None
+    frame: PandasFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame
+
+
+def polars_frame(table: pa.Table) -> PolarsFrame:
+    """Return a DataFrame of Polars."""
+    try:
+        import polars as pl
+    except ImportError:
+        raise KeyGroupsError("to_polars needs Polars: pip install polars") from None
+    frame = pl.from_arrow(table)
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _names(state: StateDescriptor) -> list[str]:
+    """Return the columns in which not all is null."""
+    typed = [name for name, column in zip(TYPED, typed_columns(state)) if column is not None]
+    names = ["key_group", "subtask", *typed, *times_of(state), "bytes"]
+    of_key = (state.key_serializer, state.namespace_serializer, state.user_key_serializer)
+    if any(_is_of_the_job(serializer) for serializer in of_key if serializer is not None):
+        names.append("key_bytes")
+    return names
+
+
+def _is_of_the_job(serializer: Serializer) -> bool:
+    """Return whether there may be values that take the job's classes to read."""
+    if serializer.read is None or isinstance(serializer, _OF_THE_JOB):
+        return True  # a POJO may be of a subclass
+    return any(map(_is_of_the_job, serializer.parts))
+
+
+_OF_THE_JOB = (
+    avro.AvroSerializer,
+    kryo.KryoSerializer,
+    pojos.PojoSerializer,
+    scala.TrySerializer,
+    scala.TrySerializer2,
+)

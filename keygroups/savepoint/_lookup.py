@@ -1,0 +1,116 @@
+"""What keyed state has for one key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from keygroups._checks import show
+from keygroups._serializers.base import TRUNCATED, checked_write
+from keygroups._serializers.collections import as_dict, is_in_order
+from keygroups._serializers.scalars import NullSerializer
+from keygroups._values.rows import TtlValue
+from keygroups.assignment import assign_to_key_group
+from keygroups.errors import SavepointError, UnsupportedKeyTypeError
+from keygroups.savepoint._state.entries import StateEntry, not_an_entry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.keys import has_one_form, key_finder
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.state_keys import key_group_prefix
+
+
+class Lookup:
+    """Looks up a key of an operator; raises what `Operator.get` raises for the key.
+
+    `state` is any of the states, which have the same keys.
+    """
+
+    def __init__(self, state: StateDescriptor, key: Any, max_parallelism: int) -> None:
+        serializer = state.key_serializer
+        if serializer.key_type is None:
+            raise UnsupportedKeyTypeError(
+                f"keys of {serializer} cannot be looked up, as their hash is not known"
+            )
+        if not is_in_order(serializer):
+            raise UnsupportedKeyTypeError(
+                f"keys of {serializer} cannot be looked up: the bytes of a map or a set are in an "
+                "order that only Java has"
+            )
+        self._key = key
+        self._encoded = checked_write("key", serializer, key, is_key=True)
+        self._has_one_form = has_one_form(serializer)
+        self.key_group = assign_to_key_group(key, max_parallelism, serializer.key_type)
+        self._prefix = key_group_prefix(self.key_group, max_parallelism)
+
+    def look_up(self, tasks: Sequence[ReadTask]) -> dict[str, Any]:
+        """Return what tasks find, by the names of the states that have something for the key."""
+        # RocksDB seeks by bytes, of which there are others where a key has several forms.
+        keys = frozenset([self._prefix + self._encoded]) if self._has_one_form else None
+        entries: dict[str, list[StateEntry]] = {}
+        states: dict[str, StateDescriptor] = {}
+        for task in ahead([replace(task, keys=keys) for task in tasks]):
+            of_task = {state.name: state for state in task.descriptors()}
+            states.update(of_task)
+            for entry in self._entries(task, of_task):
+                entries.setdefault(entry.state, []).append(entry)
+        return {name: self._of_state(states[name], of) for name, of in entries.items()}
+
+    def _entries(
+        self, task: ReadTask, states: Mapping[str, StateDescriptor]
+    ) -> Iterator[StateEntry]:
+        """Yield the entries of the key; those of other keys are not decoded."""
+        base = task.files.base
+        is_sought = {name: self._test(state) for name, state in states.items()}
+        reads = {
+            name: layout_of(state).decoding(task.subtask).framed for name, state in states.items()
+        }
+        for name, key_group, _, key, value in task.framed_entries(has_keys=False):
+            try:
+                if not is_sought[name](key):
+                    continue
+                entry = reads[name](key_group, key, value)
+            except (*TRUNCATED, ValueError) as error:
+                raise not_an_entry(f"{base}, {states[name]}", key, error) from None
+            if entry.key_bytes is not None:
+                raise SavepointError(
+                    f"{base}: of {states[name]} the bytes do not say what is of key "
+                    f"{show(self._key)} and what is behind it"
+                )
+            yield entry
+
+    def _test(self, state: StateDescriptor) -> Callable[[bytes], bool]:
+        """Return what tells whether the key of an entry, as bytes, starts with the key."""
+        encoded = self._encoded
+        if self._has_one_form:
+            start = layout_of(state).before_key
+            return lambda data: data.startswith(encoded, start)
+        find, keys = key_finder(state), (encoded,)
+        return lambda data: find(data, keys) is not None
+
+    def _of_state(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
+        """Return what a state has for the key, whose entries there are."""
+        if isinstance(state.namespace_serializer, NullSerializer):
+            return self._of_namespace(state, entries)
+        # Two namespaces of Java may be one in Python.
+        groups: dict[str, list[StateEntry]] = {}
+        for entry in entries:
+            groups.setdefault(repr(entry.namespace), []).append(entry)
+        return as_dict(
+            [(group[0].namespace, self._of_namespace(state, group)) for group in groups.values()]
+        )
+
+    def _of_namespace(self, state: StateDescriptor, entries: list[StateEntry]) -> Any:
+        if state.value_serializer is None:
+            return sorted(entry.timestamp or 0 for entry in entries)
+        if state.user_key_serializer is not None:
+            return as_dict([(entry.user_key, _value(entry)) for entry in entries])
+        if len(entries) > 1:
+            raise SavepointError(f"of {state} key {show(self._key)} has {len(entries)} entries")
+        return _value(entries[0])
+
+
+def _value(entry: StateEntry) -> Any:
+    """Return a value, with its last access if it has one; elements of a LIST have theirs."""
+    return entry.value if entry.last_access is None else TtlValue(entry.last_access, entry.value)

@@ -1,0 +1,232 @@
+"""Columns of Arrow for serializers: values to them and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from column_values import VALUES
+
+from keygroups import types
+from keygroups._serializers.arrays import (
+    CharPrimitiveArraySerializer,
+    IntPrimitiveArraySerializer,
+)
+from keygroups._serializers.base import REGISTRY, Serializer
+from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
+from keygroups._serializers.collections import ListSerializer, MapSerializer, SetSerializer
+from keygroups._serializers.compounds import EitherSerializer, TupleSerializer
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.encoded import BitmapSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
+from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.jvm.scala import OptionSerializer, TrySerializer
+from keygroups._serializers.jvm.time import (
+    DateSerializer,
+    InstantSerializer,
+    LocalDateSerializer,
+    LocalDateTimeSerializer,
+)
+from keygroups._serializers.scalars import CHAR, DOUBLE, GLOBAL_WINDOW, INT, STRING
+from keygroups._serializers.sql.rows import RawValueDataSerializer, RowDataSerializer
+from keygroups._serializers.streaming import TimerSerializer, UnionSerializer
+from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, Pojo, Some
+from keygroups._values.rows import Row
+from keygroups._values.sql import TimestampData
+from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.logical_types import parse_logical_type
+from keygroups.state_keys import serializer_of
+
+pa: Any = pytest.importorskip("pyarrow")
+
+from keygroups.savepoint._columns.arrow_values import arrow_array, values  # noqa: E402
+from keygroups.savepoint._columns.column_types import (  # noqa: E402
+    COLUMNS,
+    column_of,
+    column_of_key_type,
+    is_written,
+    key_column_of,
+)
+from keygroups.savepoint._columns.columns import TEXT  # noqa: E402
+
+EITHER, UNION = EitherSerializer(INT, INT), UnionSerializer(INT, INT)
+TRY = TrySerializer(INT, KryoSerializer("java.lang.Throwable"))
+ROW_OF_INT = serializer_of(types.ROW(types.INT))
+# Texts or bytes; none is a state's.
+WITHOUT_COLUMN = {AvroSerializer, KryoSerializer, TimerSerializer}
+
+
+def test_every_serializer_has_a_column() -> None:
+    assert {*REGISTRY.values()} - {*COLUMNS} == WITHOUT_COLUMN
+    assert {*COLUMNS} <= {*REGISTRY.values()}
+
+
+def test_values_come_back() -> None:
+    """As bytes that are the same again, or equal; some are text that Python prints."""
+    texts = 0
+    for serializer, _, cases in VALUES:
+        column = column_of(serializer)
+        if column is None:
+            assert cases == []
+            continue
+        originals = [value for value, _ in cases]
+        array = arrow_array(column.convert(originals), column.data_type)
+        array.validate(full=True)
+        restored = values("values", array, column)
+        if column is TEXT:
+            assert not is_written(serializer)
+            texts += 1
+            originals = [None if value is None else repr(value) for value in originals]
+        for value, original in zip(restored, originals, strict=True):
+            if value != original:  # of two forms
+                value, original = map(serializer.encode, (value, original))
+            assert value == original, serializer
+    assert texts == 3
+
+
+@pytest.mark.parametrize(
+    ("key_type", "data_type"),
+    [
+        (types.TUPLE(types.STRING, types.INT), "struct<f0: string, f1: int32>"),
+        (types.ROW(types.LONG), "struct<f0: int64>"),
+        (types.LIST(types.SHORT), "list<element: int16>"),
+        (types.SET(types.STRING), "list<element: string>"),
+        (types.MAP(types.INT, types.BIG_DEC), "map<int32, decimal128(10, 0)>"),
+        (types.SQL_ROW("BIGINT", "DECIMAL(38, 10)"), "struct<f0: int64, f1: decimal128(38, 10)>"),
+        (types.INSTANT, "timestamp[us, tz=UTC]"),
+        (types.LOCAL_DATE_TIME, "timestamp[us]"),
+    ],
+)
+def test_columns_of_key_types(key_type: types.KeyType, data_type: str) -> None:
+    assert str(column_of_key_type(key_type).data_type).startswith(data_type)
+
+
+def test_what_is_written() -> None:
+    assert is_written(TupleSerializer([INT, STRING]))
+    assert not is_written(TupleSerializer([INT, KryoSerializer("java.util.List")]))
+
+
+def test_values_that_do_not_fit() -> None:
+    with pytest.raises(InvalidValueError, match="a value is none of int8: "):
+        arrow_array([300], pa.int8())
+    maps = pa.list_(pa.struct([("m", pa.map_(pa.int64(), pa.string()))]))
+    nested = [[({1: "a"},), (None,), ({},), None], None, []]
+    assert arrow_array(nested, maps).to_pylist() == [
+        [{"m": [(1, "a")]}, {"m": None}, {"m": []}, None],
+        None,
+        [],
+    ]
+
+
+def test_what_python_has_not_is_refused() -> None:
+    text = pa.array([b"\xff"]).view(pa.string())
+    column = column_of(STRING)
+    assert column is not None
+    with pytest.raises(InvalidValueError, match=r"^v must be UTF-8, got b'\\xff'$"):
+        values("v", text, column)
+    dates = column_of(LocalDateSerializer())
+    assert dates is not None
+    # The day after 9999-12-31, in days since 1970.
+    with pytest.raises(
+        InvalidValueError, match=r"^v must be of the years 1 to 9999, got another$"
+    ):
+        values("v", pa.array([2_932_897], pa.int32()).cast(pa.date32()), dates)
+
+
+@pytest.mark.parametrize(
+    ("serializer", "value", "message"),
+    [
+        (STRING, "a\ud800", r"'a\\ud800' has half of a surrogate pair"),
+        (CHAR, "\udfff", "half of a surrogate pair"),
+        (ListSerializer(STRING), ["\udc00"], "half of a surrogate pair"),
+        (
+            RowDataSerializer([parse_logical_type("DATE")]),
+            Row((2**31 - 1,)),
+            "2147483647 is nothing that",
+        ),
+        (
+            RowDataSerializer([parse_logical_type("TIMESTAMP(6)")]),
+            Row((TimestampData(2**62, 0),)),
+            "is nothing that a column holds unchanged",
+        ),
+        (MapSerializer(STRING, INT), {None: 1}, "a map has the key null"),
+        (MapSerializer(DOUBLE, INT), [(0.0, 1), (-0.0, 2)], "is nothing that"),
+        (PojoSerializer("a.B", ["id"], [INT]), b"\x04", "is nothing that"),
+        (PojoSerializer("a.B", ["id"], [INT]), Pojo("a.C", {"id": 1}), "is nothing that"),
+        (INT, True, "True is nothing that"),
+        (LocalDateSerializer(), LocalDate(10_000, 1, 1), "is nothing that"),
+        (InstantSerializer(), Instant(0, 1), r"Instant\(epoch_second=0, nano=1\) is nothing that"),
+        (DateSerializer(), 2**62, "is nothing that"),
+        (LocalDateTimeSerializer(), LocalDateTime(1, 1, 1, 0, 0, 0, 1), "is nothing that"),
+        (OptionSerializer(STRING), Some(None), r"Some\(value=None\) is nothing that"),
+        (
+            MapSerializer(SetSerializer(INT), INT),
+            {frozenset({1}): 1},
+            r"\{frozenset\(\{1\}\): 1\} is nothing that",
+        ),
+        (
+            TupleSerializer([BigIntSerializer(), KryoSerializer("java.util.List")]),
+            (10**5_000, []),
+            "tuple that cannot be printed is nothing that",
+        ),
+        (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
+    ],
+)
+def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, message: str) -> None:
+    column = column_of(serializer)
+    assert column is not None
+    with pytest.raises(InvalidValueError, match=message):
+        column.convert([None, value])
+
+
+def test_keys_of_flink_sql_have_no_kind() -> None:
+    """Nor have rows in them: all are of kind +I, and another is refused."""
+    types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]
+    column = key_column_of(RowDataSerializer(types))
+    assert column is not None
+    assert str(column.data_type) == "struct<f0: int64, f1: list<element: struct<f0: int32>>>"
+    key = Row((1, [Row((2,)), None]))
+    assert column.convert([key, None]) == [(1, [(2,), None]), None]
+    for other in (Row((1, None), "-U"), Row((1, [Row((2,), "+U")]))):
+        with pytest.raises(InvalidValueError, match="is nothing that a column holds"):
+            column.convert([key, other])
+
+
+def struct(**fields: Any) -> Any:
+    return pa.array([fields])
+
+
+@pytest.mark.parametrize(
+    ("serializer", "array", "message"),
+    [
+        (BigDecSerializer(), ["1.50", "+1"], r"text as its toString\(\) writes it, got '\+1'"),
+        (BigDecSerializer(), ["NaN"], "got 'NaN'"),
+        (BigDecSerializer(), ["x"], "got 'x'"),
+        (BigDecSerializer(), ["-0"], "got '-0'"),
+        (BigIntSerializer(), ["1.0"], "a BigInteger must be digits alone, got '1.0'"),
+        (BigIntSerializer(), ["1E+3"], "a BigInteger must be digits alone"),
+        (GLOBAL_WINDOW, ["all"], "a GlobalWindow must be its name, got 'all'"),
+        (IntPrimitiveArraySerializer(), [[1, None]], r"of type 'i', got \[1, None\]"),
+        (CharPrimitiveArraySerializer(), [[65_536]], r"of type 'H', got \[65536\]"),
+        (
+            EITHER,
+            struct(is_left=True, left=1, right=2),
+            "a left or a right value, as is_left",
+        ),
+        (EITHER, struct(is_left=None, left=1, right=None), r"got \(None, 1, None\)"),
+        (UNION, struct(input=3, value_1=1, value_2=None), "the value of its input, 1 or 2"),
+        (UNION, struct(input=2, value_1=1, value_2=None), r"got \(2, 1, None\)"),
+        (TRY, struct(value=1, java_class="a.B", data=b""), "a value, or both java_class and data"),
+        (TRY, struct(value=None, java_class="a.B", data=None), r"got \(None, 'a.B', None\)"),
+        (ROW_OF_INT, struct(f0=1, row_kind=None), "row_kind must be"),
+        (BitmapSerializer(), [b"x"], "data must be a bitmap"),
+    ],
+)
+def test_what_stands_for_no_value_is_refused(
+    serializer: Serializer, array: Any, message: str
+) -> None:
+    column = column_of(serializer)
+    assert column is not None
+    sent = array if isinstance(array, pa.Array) else pa.array(array)
+    with pytest.raises(KeyGroupsError, match=f"^value.*{message}"):
+        values("value of state 'v'", sent, column)

@@ -1,0 +1,206 @@
+"""What a key has in keyed state, against all entries of real savepoints, and what is refused."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from job_points import JOB_POINTS
+from real_savepoints import FORMATS, POINTS, Point, point
+from sst_bytes import VALUE, sst
+
+from keygroups import assign_to_key_group
+from keygroups._serializers.scalars import write_string
+from keygroups.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    SavepointError,
+    UnsupportedKeyTypeError,
+)
+from keygroups.savepoint import Operator, StateDescriptor, StateEntry, TtlValue, read_savepoint
+from keygroups.savepoint._files.sst import SstFile
+from keygroups.types import BIG_INT
+from keygroups.types import INT as INT_TYPE
+from keygroups.types import LONG as LONG_TYPE
+from keygroups.types import STRING as STRING_TYPE
+
+
+def expected(state: StateDescriptor, entries: list[StateEntry]) -> Any:
+    """Return what the entries of one key and state say, one by one."""
+    if state.namespace_serializer.name != "VOID_NAMESPACE":
+        by_namespace = defaultdict(list)
+        for entry in entries:
+            by_namespace[entry.namespace].append(entry._replace(namespace=None))
+        return {namespace: of_one(state, of) for namespace, of in by_namespace.items()}
+    return of_one(state, entries)
+
+
+def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
+    if state.kind == "PRIORITY_QUEUE":
+        return sorted(entry.timestamp for entry in entries if entry.timestamp is not None)
+    found: Any = {}
+    for entry in entries:
+        value = entry.value
+        if entry.last_access is not None:
+            value = TtlValue(entry.last_access, value)
+        if state.kind != "MAP":
+            (_,) = entries
+            return value
+        found[entry.user_key] = value
+    return found
+
+
+def assert_looked_up(saved: Point, most: int) -> int:
+    """Look up keys of each operator, at most so many; return how many there were."""
+    count = 0
+    for operator in saved.read().operators:
+        states = {state.name: state for state in operator.states}
+        if not states or next(iter(states.values())).key_type is None:
+            continue
+        by_key: dict[str, dict[str, list[StateEntry]]] = {}
+        keys = {}
+        for entry in operator.entries():
+            keys[repr(entry.key)] = entry.key
+            by_key.setdefault(repr(entry.key), {}).setdefault(entry.state, []).append(entry)
+        for name, key in [*keys.items()][:most]:
+            of_key = {state: expected(states[state], of) for state, of in by_key[name].items()}
+            assert operator.get(key) == of_key
+            for state in states.values():
+                assert operator.get(key, state) == of_key.get(state.name)
+                break
+            count += 1
+    return count
+
+
+def test_keys_of_savepoints() -> None:
+    assert assert_looked_up(point("2.3.0-heap-canonical"), 1) >= 7
+    assert assert_looked_up(point("2.3.0-rocksinc-checkpoint"), 1) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved", [*POINTS, *FORMATS, *JOB_POINTS], ids=str)
+def test_keys_of_every_point(saved: Point) -> None:
+    try:
+        assert_looked_up(saved, 20)
+    except SavepointError as error:
+        if "takes the job's own classes" not in str(error):
+            raise
+
+
+STRING, LONG = sb.simple("String"), sb.simple("Long")
+
+
+def operator_of(
+    folder: Path, key: bytes, states: list[bytes], content: bytes, key_group: int = 3
+) -> Operator:
+    """Return an operator with one key group."""
+    header = sb.keyed_header(key, states)
+    keyed = sb.canonical(key_group, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+def key_in(key_group: int, key_type: Any, *keys: Any) -> list[Any]:
+    return [key for key in keys if assign_to_key_group(key, 128, key_type) == key_group]
+
+
+def test_a_long_that_is_negative(tmp_path: Path) -> None:
+    """As an Integer it would be of another key group: the savepoint says which one it is."""
+    minus = next(n for n in range(-1, -1000, -1) if assign_to_key_group(n, 128, LONG_TYPE) == 3)
+    assert assign_to_key_group(minus, 128, INT_TYPE) != 3
+    content = sb.canonical_key_group([(0, [(b"\3" + sb.i64(minus) + b"\0", sb.i64(5))])])
+    operator = operator_of(tmp_path, LONG, [sb.state("n", "VALUE", LONG)], content)
+    assert operator.get(minus) == {"n": 5}
+    assert operator.get(minus, "n") == 5
+    assert operator.get(minus - 1) == {}
+    assert operator.get(minus - 1, "n") is None
+    assert operator.get(2**63 - 1, operator.states[0]) is None
+
+
+def test_keys_of_another_type_are_refused() -> None:
+    operator = point("2.3.0-heap-canonical").read().operator("by-long")
+    for key in ("a", 1.0, True, None, b"", (1,)):
+        with pytest.raises((InvalidTypeError, InvalidValueError), match=r"^key"):
+            operator.get(key)
+    with pytest.raises(InvalidValueError, match=r"^key.*9223372036854775808"):
+        operator.get(2**63)
+    with pytest.raises(InvalidValueError, match=r"state must be one of by-long, .*got 'x'"):
+        operator.get(1, "x")
+    source = point("2.3.0-heap-canonical").read().operator("src-by-int")
+    with pytest.raises(InvalidValueError, match="which has none, got None"):
+        source.get(1)
+
+
+def test_keys_that_cannot_be_looked_up(tmp_path: Path) -> None:
+    unknown = sb.snapshot("org.example.KeySerializerSnapshot", 1)
+    for number, (key, message) in enumerate(
+        [(unknown, "their hash is not known"), (sb.map_of(STRING, LONG), "only Java has")]
+    ):
+        content = sb.canonical_key_group([])
+        operator = operator_of(
+            tmp_path / str(number), key, [sb.state("n", "VALUE", LONG)], content
+        )
+        with pytest.raises(UnsupportedKeyTypeError, match=f"cannot be looked up.*{message}"):
+            operator.get({})
+
+
+def test_a_zero_in_other_bytes(tmp_path: Path) -> None:
+    """Flink writes the constant BigInteger.ZERO by a mark, and an equal number by its byte."""
+    key_group = assign_to_key_group(0, 128, BIG_INT)
+    for number, zero in enumerate((sb.i32(1), sb.i32(5) + b"\0")):
+        content = sb.canonical_key_group(
+            [(0, [(bytes([key_group]) + zero + b"\0", sb.i64(number))])]
+        )
+        states = [sb.state("n", "VALUE", LONG)]
+        folder = tmp_path / str(number)
+        operator = operator_of(folder, sb.simple("BigInt"), states, content, key_group)
+        assert operator.get(0, "n") == number
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    (key,) = key_in(3, STRING_TYPE, *map(str, range(200)))[:1]
+    prefix = b"\3" + write_string(key)
+    states = [sb.state("n", "VALUE", LONG)]
+    for number, (entries, message) in enumerate(
+        [
+            ([(prefix + b"\0", b"\0")], "is no entry"),
+            ([(prefix + b"\0", sb.i64(5))] * 2, f"of n: VALUE .* key '{key}' has 2 entries"),
+        ]
+    ):
+        content = sb.canonical_key_group([(0, entries)])
+        operator = operator_of(tmp_path / str(number), STRING, states, content)
+        with pytest.raises(SavepointError, match=message):
+            operator.get(key)
+        # What is of another key is not looked at.
+        other = key_in(3, STRING_TYPE, *map(str, range(200)))[1]
+        assert operator.get(other) == {}
+
+
+def test_blocks_of_rocksdb_without_the_key_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = sorted(write_string(key) for key in key_in(3, STRING_TYPE, *map(str, range(9_999))))
+    assert len(keys) > 60
+    members = [(b"\3" + key + b"\0", 5, VALUE, sb.i64(n)) for n, key in enumerate(keys)]
+    header = sb.keyed_header(STRING, [sb.state("n", "VALUE", LONG)])
+    table = sst(members, "n", per_block=1)
+    keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(tmp_path, [task])).operators
+    blocks: list[int] = []
+    entries_of = SstFile._entries
+
+    def counted(table: SstFile, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+        blocks.append(offset)
+        return entries_of(table, offset, size)
+
+    monkeypatch.setattr(SstFile, "_entries", counted)
+    assert sum(1 for _ in operator.entries()) == len(keys)
+    of_all, blocks[:] = len(blocks), []
+    assert operator.get(keys[30][1:].decode()) == {"n": 30}
+    assert len(blocks) <= of_all - len(keys) + 2

@@ -1,0 +1,196 @@
+"""The command's look at keyed state: what a key has, and a state as a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from real_savepoints import point
+
+from keygroups._serializers.scalars import write_string
+from keygroups.cli import main
+
+HEAP = str(point("2.3.0-heap-canonical").path)
+STRING, LONG = sb.simple("String"), sb.simple("Long")
+
+
+def savepoint(folder: Path, value: bytes = sb.i64(5)) -> str:
+    """Write keyed state of a key in key group 3 of 128."""
+    states = [sb.state("n", "VALUE", LONG), sb.state("by", "MAP", sb.map_of(STRING, LONG))]
+    header = sb.keyed_header(STRING, states)
+    key = b"\3" + write_string("157")
+    content = sb.canonical_key_group(
+        [(0, [(key + b"\0", value)]), (1, [(key + b"\0" + write_string("a"), b"\0" + sb.i64(7))])]
+    )
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-key")
+    return str(sb.write(folder, [task]))
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = main(["savepoint", *arguments])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_a_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = savepoint(tmp_path)
+    status, out, _ = run(capsys, path, "--key", "157")
+    assert (status, out) == (
+        0,
+        "key '157' of by-key, key group 3, subtask 0\nn   5\nby  {'a': 7}\n",
+    )
+    data = {"key": "157", "key_group": 3, "subtask": 0, "states": {"n": 5, "by": {"a": 7}}}
+    for more in ((), ("--type", "string"), ("--operator", "by-key")):
+        _, out, _ = run(capsys, path, "--key", "157", "--json", *more)
+        answer = json.loads(out)
+        del answer["operator_id"]
+        assert answer == data
+    _, out, _ = run(capsys, path, "--key", "157", "--state", "n")
+    assert out.endswith("subtask 0\nn  5\n")
+    _, out, _ = run(capsys, path, "--key", "nobody", "--state", "n")
+    assert out.startswith("key 'nobody' of by-key")
+    assert out.endswith(": nothing\n")
+
+
+def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
+    """As Flink read them: those of the first key of each state."""
+    read = point("2.3.0-heap-canonical").read()
+    operator = read.operator("by-string")
+    key = next(entry.key for entry in operator.entries(["ttlMap"]))
+    _, out, _ = run(capsys, HEAP, "--operator", "by-string", "--key", key, "--json")
+    data = json.loads(out)["states"]
+    of = operator.get(key)
+    assert data["count"] == of["count"]
+    assert data["avg"] == of["avg"]
+    assert data["pair"] == repr(of["pair"])
+    assert data["visits"] == [element._asdict() for element in of["visits"]]
+    assert data["label"] == of["label"]._asdict()
+    assert data["ttlMap"] == repr(of["ttlMap"])
+    assert data["history"] == of["history"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--key", "1", "--export", "a.csv"], 2, "--export goes without --key"),
+        (["--state", "n"], 2, "--state goes with --export or --key"),
+        (["--type", "INT"], 2, "--type goes with --key"),
+        (["--key", "1", "--output", "x"], 2, "--export and --key go without --output"),
+        (["--key", "1", "--type", "LONG"], 2, "type must be that of the keys of by-key, STRING"),
+        (["--key", "1", "--operator", "a", "--operator", "b"], 2, "--operator must be one"),
+        (["--key", "1", "--state", "x"], 2, "state must be one of by-key, which has n, by, got"),
+        (["--export", "a.xls", "--state", "n"], 2, "ends in .parquet, .arrow, .feather, .csv"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    status: int,
+    message: str,
+) -> None:
+    answer = run(capsys, savepoint(tmp_path), *arguments)
+    assert answer[:2] == (status, "")
+    assert message in answer[2]
+
+
+def test_one_of_several_operators_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = run(capsys, HEAP, "--key", "1")
+    assert status == 2
+    assert "--operator must name the one to read, of those with keyed state: " in err
+    status, _, err = run(capsys, HEAP, "--key", "1", "--operator", "src-by-int")
+    assert status == 2
+    assert "which has none" in err
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "feather", "csv"])
+def test_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str) -> None:
+    pa: Any = pytest.importorskip("pyarrow")
+    from pyarrow import csv, feather, parquet
+
+    source, target = savepoint(tmp_path / "s"), tmp_path / f"by.{ending}"
+    status, out, _ = run(capsys, source, "--export", str(target), "--state", "by")
+    assert (status, out) == (0, f"1 entries of by: {target}\n")
+    read = {"parquet": parquet.read_table, "csv": csv.read_csv}.get(ending, feather.read_table)
+    row = {"key_group": 3, "subtask": 0, "key": "157", "user_key": "a", "value": 7}
+    (seen,) = read(target).to_pylist()
+    assert seen.pop("bytes") > 0
+    assert {name: str(value) for name, value in seen.items()} == {
+        name: str(value) for name, value in row.items()
+    }
+    if ending != "csv":
+        assert read(target).schema.field("value").type == pa.int64()
+    assert [*tmp_path.glob(".*")] == []
+    status, _, err = run(capsys, source, "--export", str(target), "--state", "by")
+    assert (status, err.count("cannot be written: File exists")) == (1, 1)
+    _, out, _ = run(capsys, source, "--export", f"{target}.{ending}", "--state", "n", "--json")
+    answer = json.loads(out)
+    del answer["operator_id"]
+    assert answer == {"path": f"{target}.{ending}", "state": "n", "entries": 1}
+
+
+def test_row_groups_are_held_up_to_a_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    from keygroups.cli import _state
+
+    monkeypatch.setattr(_state, "_ROW_GROUP", 1)
+    target = tmp_path / "n.parquet"
+    run(capsys, HEAP, "--export", str(target), "--state", "count", "--operator", "by-string")
+    file = parquet.ParquetFile(target)
+    assert file.num_row_groups == 3  # a batch for each subtask
+    assert file.read().num_rows == 25
+
+
+def test_a_file_is_whole_or_absent(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyarrow")
+    damaged, out = savepoint(tmp_path / "s", b"\0"), tmp_path / "out"
+    out.mkdir()
+    for name, state, operator, message in [
+        ("n.parquet", "n", None, "no entry of n: VALUE"),
+        ("gone/n.parquet", "by", None, "cannot be written: No such file or directory"),
+        ("pair.csv", "pair", "by-string", "a .csv has no column of struct<"),
+    ]:
+        source = [damaged] if operator is None else [HEAP, "--operator", operator]
+        status, _, err = run(capsys, *source, "--export", str(out / name), "--state", state)
+        assert status in (1, 2)
+        assert message in err
+        assert [*out.iterdir()] == []
+
+    # Where a file has one name only it is renamed; what came in between stays.
+    def no_links(source: Any, target: Any) -> None:
+        raise PermissionError
+
+    def late(source: Any, target: Any) -> None:
+        raise FileExistsError(17, "File exists")
+
+    monkeypatch.setattr(os, "link", late)
+    status, _, err = run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")
+    assert (status, [*out.iterdir()]) == (1, [])
+    monkeypatch.setattr(os, "link", no_links)
+    assert run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")[0] == 0
+    assert [path.name for path in out.iterdir()] == ["by.csv"]
+
+
+def test_a_missing_pyarrow_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for name in [*sys.modules]:
+        if name.startswith("keygroups.savepoint._columns"):
+            monkeypatch.delitem(sys.modules, name)
+    target = tmp_path / "n.csv"
+    status, _, err = run(capsys, savepoint(tmp_path), "--export", str(target), "--state", "n")
+    assert (status, target.exists()) == (1, False)
+    assert "tables of state need NumPy and PyArrow: pip install 'keygroups[arrays]'" in err

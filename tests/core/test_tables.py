@@ -1,0 +1,227 @@
+"""A state as a table: the rows are what Flink read, and other arguments are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import savepoint_bytes as sb
+from job_points import JOB_POINTS
+from real_savepoints import POINTS, Point, point, seen_entry, true_entries
+
+from keygroups._serializers.scalars import write_string
+from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
+from keygroups.savepoint import Operator, StateDescriptor, StateEntry, read_savepoint
+from keygroups.savepoint._state.key_group_streams import NotFramedError
+
+pa: Any = pytest.importorskip("pyarrow")
+pytest.importorskip("numpy")
+
+from keygroups.savepoint._columns.arrow_values import values  # noqa: E402
+from keygroups.savepoint._columns.batches import TYPED, typed_columns  # noqa: E402
+from keygroups.savepoint._columns.columns import TEXT  # noqa: E402
+from keygroups.savepoint._state import entry_columns  # noqa: E402
+
+STRING, LONG = sb.simple("String"), sb.simple("Long")
+HEAP = point("2.3.0-heap-canonical")
+
+
+def rows_of(table: Any, state: StateDescriptor) -> list[StateEntry]:
+    """Return the entries that a table has; what it has no column for is None."""
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(StateEntry._fields, [None] * table.num_rows)
+    columns |= {"state": [state.name] * table.num_rows, "kind": [state.kind] * table.num_rows}
+    typed = dict(zip(TYPED, typed_columns(state)))
+    for name in table.column_names:
+        column = typed.get(name)
+        array = table[name].combine_chunks()
+        columns[name] = array.to_pylist() if column is None else values(name, array, column)
+    return [StateEntry(*row) for row in zip(*columns.values())]
+
+
+def is_text(state: StateDescriptor) -> bool:
+    return any(column is TEXT for column in typed_columns(state))
+
+
+def assert_true(saved: Point) -> int:
+    """Compare tables with what Flink read; return how many rows there are."""
+    truth = Counter(true_entries(saved.entries, saved.archive))
+    seen: Counter[Any] = Counter()
+    for operator in saved.read().operators:
+        for state in operator.states:
+            if not is_text(state):
+                table = operator.to_arrow(state)
+                table.validate(full=True)
+                entries = rows_of(table, state)
+                seen.update(seen_entry(operator, state, entry) for entry in entries)
+    missing = truth - seen
+    assert not seen - truth
+    assert {kind for *_, kind, _, _, _, _, _, _, _ in missing} == set()
+    return seen.total()
+
+
+def test_rows_are_what_flink_read() -> None:
+    assert assert_true(HEAP) > 1_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved", POINTS, ids=str)
+def test_rows_of_every_point(saved: Point) -> None:
+    assert assert_true(saved) >= 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("saved", [*POINTS, *JOB_POINTS], ids=str)
+def test_no_column_is_left_out_that_has_a_value(saved: Point) -> None:
+    for operator in saved.read().operators:
+        for state in operator.states:
+            names = operator.to_arrow_batch_reader(state).schema.names
+            left = set(StateEntry._fields) - {*names, "state", "kind"}
+            with suppress(NotFramedError):
+                for entry in operator.entries([state.name]):
+                    assert not any(getattr(entry, name) is not None for name in left)
+
+
+def operator_of(
+    folder: Path, states: list[bytes], groups: list[list[tuple[int, list[tuple[bytes, bytes]]]]]
+) -> Operator:
+    """Return an operator; each group of states is of a subtask with one key group, from 3 on."""
+    header = sb.keyed_header(STRING, states)
+    subtasks = []
+    for number, group in enumerate(groups):
+        stream = sb.inline(header + sb.canonical_key_group(group))
+        keyed = sb.canonical(3 + number, [len(header)], stream)
+        subtasks.append(sb.subtask(number, managed_keyed=keyed))
+    task = sb.operator(subtasks, parallelism=max(len(groups), 1))
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+def entry(key_group: int, key: str, value: bytes) -> tuple[bytes, bytes]:
+    return bytes([key_group]) + write_string(key) + b"\0", value
+
+
+def test_columns_by_kind() -> None:
+    operator = HEAP.read().operator("by-string")
+    schemas = {
+        state.name: operator.to_arrow_batch_reader(state).schema for state in operator.states
+    }
+    of_all = {"key_group": "int32", "subtask": "int32", "key": "string", "bytes": "int64"}
+    more = {
+        "count": {"value": "int64"},
+        "pair": {"value": "struct<f0: string, f1: int32>"},
+        "history": {"value": "list<element: int32>"},
+        "visits": {"value": "list<element: struct<last_access: int64, value: string>>"},
+        "label": {"value": "string", "last_access": "int64"},
+        "byCity": {"user_key": "string", "value": "int64"},
+        "_timer_state/event_user-timers": {"timestamp": "int64"},
+    }
+    for name, columns in more.items():
+        assert {field.name: str(field.type) for field in schemas[name]} == of_all | columns
+    windows = HEAP.read().operator("tumbling")
+    names = windows.to_arrow_batch_reader("window-contents").schema.names
+    assert names == ["key_group", "subtask", "key", "namespace", "value", "bytes"]
+
+
+def test_one_state_of_some_key_groups() -> None:
+    operator = HEAP.read().operator("by-string")
+    (count,) = (state for state in operator.states if state.name == "count")
+    truth = [
+        line
+        for line in true_entries(HEAP.entries)
+        if line[0] == operator.operator_id and line[2] == "count"
+    ]
+    wanted = sorted({line[4] for line in truth})[3:5]
+    table = operator.to_arrow(count, key_groups=wanted)
+    rows = zip(*(table[name].to_pylist() for name in ("key_group", "key", "value")))
+    there = [(line[4], line[5], line[8][1]) for line in truth if line[4] in wanted]
+    assert sorted(rows) == sorted(there)
+    assert len(there) >= 2
+    assert operator.to_arrow("count", []).num_rows == 0
+    assert operator.to_arrow("count", []).schema == table.schema
+
+
+def test_the_only_state_needs_no_name(tmp_path: Path) -> None:
+    groups = [[(0, [entry(3, "a", sb.i64(5))])]]
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], groups)
+    assert operator.to_arrow()["value"].to_pylist() == [5]
+    for state, error, message in [
+        ("m", InvalidValueError, f"state must be one of {operator.label}, which has n, got 'm'"),
+        (5, InvalidTypeError, "state must be a str, got 5"),
+        (HEAP.read().operator("by-string").states[0], InvalidValueError, "which has n, got "),
+    ]:
+        with pytest.raises(error, match=message):
+            operator.to_arrow(state)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match=r"^state must be one of by-string, .*, got None$"):
+        HEAP.read().operator("by-string").to_arrow()
+    with pytest.raises(InvalidValueError, match=r"key group must be .*got 128"):
+        operator.to_arrow("n", key_groups=[128])
+    (without,) = read_savepoint(sb.write(tmp_path / "o", [sb.operator([])])).operators
+    with pytest.raises(InvalidValueError, match="which has none, got None"):
+        without.to_arrow()
+
+
+def test_batches_come_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is behind a batch is not read with it; an error in it comes as it is."""
+    groups = [[(0, [entry(3 + n, "a", sb.i64(n))])] for n in range(3)]
+    groups[2] = [(0, [entry(5, "a", b"\0")])]
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], groups)
+    monkeypatch.setattr(entry_columns, "ROWS", 1)
+    reader = operator.to_arrow_batch_reader()
+    assert isinstance(reader, pa.RecordBatchReader)
+    for number in range(2):
+        batch = reader.read_next_batch()
+        batch.validate(full=True)
+        assert batch.column("value").to_pylist() == [number]
+    with pytest.raises(SavepointError, match="no entry of n: VALUE"):
+        reader.read_next_batch()
+
+
+def test_an_error_names_the_key_group(tmp_path: Path) -> None:
+    texts = [write_string("fine"), write_string("\udc00")]
+    groups = [[(0, [entry(3 + number, "a", value)])] for number, value in enumerate(texts)]
+    operator = operator_of(tmp_path, [sb.state("n", "VALUE", STRING)], groups)
+    assert operator.to_arrow(key_groups=[3]).num_rows == 1
+    message = "value in state 'n', key group 4: .* half of a surrogate pair"
+    with pytest.raises(InvalidValueError, match=message):
+        operator.to_arrow()
+
+
+def test_keys_that_only_the_job_tells_have_their_bytes(tmp_path: Path) -> None:
+    kryo = sb.snapshot("org.example.KeySerializerSnapshot", 1)
+    header = sb.keyed_header(kryo, [sb.state("n", "VALUE", LONG)])
+    content = sb.canonical_key_group([(0, [(b"\3xyz\0", sb.i64(5))])])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(tmp_path, [task])).operators
+    table = operator.to_arrow()
+    assert table.column_names == ["key_group", "subtask", "key", "value", "bytes", "key_bytes"]
+    (only,) = operator.entries()
+    assert table["key"].to_pylist() == [only.key]
+    assert table["key_bytes"].to_pylist() == [only.key_bytes]
+
+
+@pytest.mark.extras
+def test_pandas_and_polars() -> None:
+    """Numbers beside nulls stay whole, and nested values are there."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
+    operator = HEAP.read().operator("by-string")
+    for state in operator.states:
+        table = operator.to_arrow(state)
+        frame = operator.to_pandas(state)
+        assert [*frame.columns] == table.column_names
+        assert {str(of) for of in frame.dtypes} <= {f"{of}[pyarrow]" for of in table.schema.types}
+        assert (
+            pa.Table.from_pandas(frame, preserve_index=False)
+            .cast(table.schema)
+            .equals(table.combine_chunks())
+        )
+        polars = operator.to_polars(state)
+        assert polars.columns == table.column_names
+        assert polars["bytes"].to_list() == table["bytes"].to_pylist()
+        if "value" in table.column_names:
+            assert polars["value"].to_list() == table["value"].to_pylist()
