@@ -22,6 +22,7 @@ from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
 from keygroups.savepoint._comparison.report import (
     Change,
@@ -75,6 +76,7 @@ class ComparedOperator(Protocol):
     is_fully_finished: bool
     _files: Files
     _context: ReadingContext
+    _progress: ProgressCallback | None
 
     @property
     def _has_channel_state(self) -> bool:
@@ -113,6 +115,9 @@ class OperatorPair:
         # Flink 1.x tells neither, and the caller may have told it to one side alone.
         names = [*(side.uid for side in known), *(side.name for side in known)]
         self.label = next(filter(None, names), self.operator_id)
+        self._progress = next(
+            (side._progress for side in known if side._progress is not None), None
+        )
 
     @property
     def state_names(self) -> set[str]:
@@ -164,19 +169,29 @@ class OperatorPair:
             and here.max_parallelism != there.max_parallelism
         )
         place = _in_operator if has_other_key_groups else _in_key_group
-        yield from _compared(
-            self._keyed,
-            *(
-                _keyed_entries(number, side, _numbers(self._keyed, number), place)
-                for number, side in enumerate((here, there))
-            ),
-        )
+        with measured(self._progress, f"compare {self.label}", self._bytes_to_read) as meter:
+            yield from _compared(
+                self._keyed,
+                *(
+                    _keyed_entries(number, side, _numbers(self._keyed, number), place, meter)
+                    for number, side in enumerate((here, there))
+                ),
+            )
         yield from _compared(
             self._others,
             *(
                 _elements(number, side, _numbers(self._others, number))
                 for number, side in enumerate((here, there))
             ),
+        )
+
+    def _bytes_to_read(self) -> int:
+        """Return about how many bytes the keyed state of both has."""
+        return sum(
+            task.bytes_to_read
+            for number, side in enumerate((self._here, self._there))
+            if side is not None
+            for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
         )
 
     def _coordinator(self) -> str | None:
@@ -454,13 +469,14 @@ def _keyed_entries(
     operator: ComparedOperator | None,
     numbers: Mapping[tuple[str, str], int],
     place: Place,
+    meter: Meter | None,
 ) -> _Placed:
     """Yield the entries of keyed state, each of which is there once."""
     if operator is None or not numbers:
         return
     with _errors_of(number):
         last = None
-        for entry in _sorted_entries(operator, numbers, place):
+        for entry in _sorted_entries(operator, numbers, place, meter):
             at = place(entry)
             if at == last:
                 raise SavepointError(
@@ -472,14 +488,17 @@ def _keyed_entries(
 
 
 def _sorted_entries(
-    operator: ComparedOperator, numbers: Mapping[tuple[str, str], int], place: Place
+    operator: ComparedOperator,
+    numbers: Mapping[tuple[str, str], int],
+    place: Place,
+    meter: Meter | None,
 ) -> Iterator[EncodedEntry]:
     names = {name: number for (name, _), number in numbers.items()}
     # No two subtasks have a key group; which has the first one is for the savepoint to say.
     tasks = sorted(operator.tasks(names), key=_first_key_group)
     entries = (
         EncodedEntry(entry.key_group, names[entry.state], entry.encoded_key, entry.encoded_value)
-        for task in ahead(tasks)
+        for task in ahead(tasks, meter=meter)
         for entry in task.framed_entries(has_keys=False)
     )
     if place is not _in_key_group:
