@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
+from keygroups.cli._progress import progress_of
 from keygroups.cli._savepoint import _key_data, _moved, _uids
 from keygroups.cli._streams import json_line
 
@@ -68,8 +69,9 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
         options.fault = WRONG_ARGUMENT  # as _DIFFERENT is taken
     moved = _moved(options.moved)
     uids = None if options.uids is None else _uids(options.uids)
+    progress = progress_of(options)
     old, new = (
-        read_savepoint(path, moved, uids=uids, allow=options.allow)
+        read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
         for path in (options.old, options.new)
     )
     report = old.compare(new, options.operator, options.state)

@@ -22,6 +22,7 @@ from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
 from keygroups.savepoint._comparison.report import (
     Change,
@@ -30,7 +31,6 @@ from keygroups.savepoint._comparison.report import (
     SplitDifference,
     StateComparison,
 )
-from keygroups.savepoint._comparison.sorting import Place, in_order
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -46,6 +46,7 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
     read_encoded_operator_state,
 )
+from keygroups.savepoint._state.spill import Place, sorted_entries
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
@@ -81,6 +82,10 @@ class ComparedOperator(Protocol):
     _context: ReadingContext
 
     @property
+    def _progress(self) -> ProgressCallback | None:
+        """What is told how far the work has come."""
+
+    @property
     def _has_channel_state(self) -> bool:
         """Whether there is in-flight data."""
 
@@ -90,7 +95,7 @@ class ComparedOperator(Protocol):
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
 
-    def source_splits(self) -> SourceSplits:
+    def source_splits(self) -> SourceSplits | None:
         """Return the splits of a source."""
 
     def coordinator_state(self) -> bytes | None:
@@ -120,6 +125,9 @@ class OperatorPair:
         # Flink 1.x tells neither, and the caller may have told it to one side alone.
         names = [*(side.uid for side in known), *(side.name for side in known)]
         self.label = next(filter(None, names), self.operator_id)
+        self._progress = next(
+            (side._progress for side in known if side._progress is not None), None
+        )
 
     @property
     def state_names(self) -> set[str]:
@@ -172,13 +180,14 @@ class OperatorPair:
             and here.max_parallelism != there.max_parallelism
         )
         place = _in_operator if has_other_key_groups else _in_key_group
-        yield from _compared(
-            self._keyed,
-            *(
-                _keyed_entries(number, side, _numbers(self._keyed, number), place)
-                for number, side in enumerate((here, there))
-            ),
-        )
+        with measured(self._progress, f"compare {self.label}", self._bytes_to_read) as meter:
+            yield from _compared(
+                self._keyed,
+                *(
+                    _keyed_entries(number, side, _numbers(self._keyed, number), place, meter)
+                    for number, side in enumerate((here, there))
+                ),
+            )
         yield from _compared(
             self._others,
             *(
@@ -195,9 +204,10 @@ class OperatorPair:
         sides = []
         for operator in (here, there):
             try:
-                splits = operator.source_splits().splits
+                source = operator.source_splits()
             except (SavepointError, InvalidValueError):  # of another source, or none in this one
                 return
+            splits = source.splits if source is not None else ()
             sides.append({_split_id(split): split for split in splits})
         for split_id in {**sides[0], **sides[1]}:
             first, second = (side.get(split_id) for side in sides)
@@ -207,6 +217,15 @@ class OperatorPair:
                 yield SplitDifference(_ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
+
+    def _bytes_to_read(self) -> int:
+        """Return about how many bytes the keyed state of both has."""
+        return sum(
+            task.bytes_to_read
+            for number, side in enumerate((self._here, self._there))
+            if side is not None
+            for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
+        )
 
     def _coordinator(self) -> str | None:
         states = []
@@ -483,13 +502,14 @@ def _keyed_entries(
     operator: ComparedOperator | None,
     numbers: Mapping[tuple[str, str], int],
     place: Place,
+    meter: Meter | None,
 ) -> _Placed:
     """Yield the entries of keyed state, each of which is there once."""
     if operator is None or not numbers:
         return
     with _errors_of(number):
         last = None
-        for entry in _sorted_entries(operator, numbers, place):
+        for entry in _sorted_entries(operator, numbers, place, meter):
             at = place(entry)
             if at == last:
                 raise SavepointError(
@@ -501,21 +521,24 @@ def _keyed_entries(
 
 
 def _sorted_entries(
-    operator: ComparedOperator, numbers: Mapping[tuple[str, str], int], place: Place
+    operator: ComparedOperator,
+    numbers: Mapping[tuple[str, str], int],
+    place: Place,
+    meter: Meter | None,
 ) -> Iterator[EncodedEntry]:
     names = {name: number for (name, _), number in numbers.items()}
     # No two subtasks have a key group; which has the first one is for the savepoint to say.
     tasks = sorted(operator.tasks(names), key=_first_key_group)
     entries = (
         EncodedEntry(entry.key_group, names[entry.state], entry.encoded_key, entry.encoded_value)
-        for task in ahead(tasks)
+        for task in ahead(tasks, meter=meter)
         for entry in task.framed_entries(has_keys=False)
     )
     if place is not _in_key_group:
-        yield from in_order(entries, place)
+        yield from sorted_entries(entries, None, place=place)
         return
     for _, of_group in groupby(entries, _key_group):
-        yield from in_order(of_group, place)
+        yield from sorted_entries(of_group, None)
 
 
 def _first_key_group(task: ReadTask) -> int:
@@ -541,7 +564,7 @@ def _elements(
 
     with _errors_of(number):
         last = None
-        for entry in in_order(elements(), _with_value):
+        for entry in sorted_entries(elements(), None, place=_with_value):
             at = _with_value(entry)
             if at != last or entry.state not in broadcast:
                 yield at[:2], entry
