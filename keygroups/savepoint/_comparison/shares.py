@@ -17,7 +17,7 @@ from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._tasks.read import ReadTask
 
 
-@dataclass
+@dataclass(frozen=True)
 class OperatorShare:
     """Some key groups of an operator, without its other state; it may be pickled."""
 
