@@ -995,3 +995,46 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     assert str(operator).splitlines()[-1] == "  and 5 splits more"
     page = SavepointComparison("/a", "/b", (operator,))._repr_html_()
     assert page.count("split 1:") == 20
+
+
+def test_lists_of_maps_with_a_time_to_live(tmp_path: Path) -> None:
+    """Whose order says nothing, and whose times are told apart."""
+    states = [sb.state("s", "LIST", sb.list_of(sb.ttl_of(sb.map_of(INTS, INTS))))]
+    pairs_of_map = [sb.i32(1) + b"\0" + sb.i32(5), sb.i32(2) + b"\0" + sb.i32(6)]
+    values = [
+        sb.i64(time) + sb.i32(2) + b"".join(items)
+        for time, items in [(5, pairs_of_map), (5, pairs_of_map[::-1]), (6, pairs_of_map[::-1])]
+    ]
+    first, second, third = (
+        keyed(tmp_path / str(step), states, canonical([(ONE, value)]))
+        for step, value in enumerate(values)
+    )
+    assert counted(only_state(first, second)) == {"equal": 1}
+    assert counted(only_state(first, third)) == {"touched": 1}
+    assert str(only_state(first, third)).splitlines()[:2] == ["s: LIST", "  1 touched"]
+
+
+def test_other_operator_states(tmp_path: Path) -> None:
+    """Of two that have been chosen from; and of one name that is two states."""
+    serializers = {"VALUE_SERIALIZER": INTS}
+    infos = [sb.meta_info(name, 1, {}, serializers) for name in ("s", "t")]
+    start = sb.operator_header(infos, [])
+    handles = [
+        sb.operator_state(
+            [("s", mode, [len(start)]), ("t", 0, [len(start) + 4])],
+            sb.inline(start + sb.i32(1, 2)),
+        )
+        for mode in (SPLIT_DISTRIBUTE, UNION)
+    ]
+    one, other = (
+        read_savepoint(sb.write(tmp_path / str(len(chosen)), [sb.operator(chosen, parallelism=2)]))
+        for chosen in (
+            [sb.subtask(0, managed_operator=handles[0])],
+            [sb.subtask(index, managed_operator=handle) for index, handle in enumerate(handles)],
+        )
+    )
+    (operator,) = one.compare(one, states=["t"]).operators
+    assert [state.state for state in operator.operator_states] == ["t"]
+    assert counted(operator.operator_states[0]) == {"equal": 1}
+    with pytest.raises(SavepointError, match="another operator state 's' in subtask 1"):
+        one.compare(other)
