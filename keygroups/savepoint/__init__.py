@@ -107,6 +107,7 @@ from keygroups.savepoint._comparison.report import (
     EntryDifference,
     OperatorComparison,
     SavepointComparison,
+    SplitDifference,
     StateComparison,
 )
 from keygroups.savepoint._edits.editor import OperatorEditor
@@ -193,6 +194,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",

@@ -86,7 +86,7 @@ class OperatorWriter(OperatorFiles):
         self._is_broken = False
         self._meter: Meter | None = None
 
-    def tell(self, progress: ProgressCallback, work: str) -> None:
+    def _tell(self, progress: ProgressCallback, work: str) -> None:
         """Tell a function which of the key groups are written, if there is keyed state."""
         if self.states:
             self._meter = Meter(progress, work, self.max_parallelism, "key groups")

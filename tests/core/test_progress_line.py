@@ -288,9 +288,10 @@ def test_a_terminal_that_is_gone(
 # --- the command ------------------------------------------------------------------------
 
 WRITES = [
-    ("--set-max-parallelism", "64"),
-    ("--delete-keys", "-", "--operator", "by-string"),
+    ("--set-max-parallelism", "64", "--output"),
+    ("--delete-keys", "-", "--operator", "by-string", "--output"),
 ]
+EXPORTS = ("--operator", "by-string", "--state", "count", "--export")
 
 
 def test_the_command_shows_it(
@@ -338,6 +339,20 @@ def test_searching_keys(
     assert capsys.readouterr().out.count("\n") == 24
 
 
+def test_a_comparison_shows_it(
+    terminal: MakeTerminal, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock.step = 1
+    shown = terminal(80)
+    assert main(["diff", str(SAVEPOINT), str(SAVEPOINT)]) == 0
+    assert "compare by-string: " in shown.read()
+    assert shown.rows() == [""]
+    loud, before = capsys.readouterr().out, shown.written
+    assert main(["diff", str(SAVEPOINT), str(SAVEPOINT), "--quiet"]) == 0
+    assert capsys.readouterr().out == loud
+    assert shown.read() == before
+
+
 INTERRUPTED = """
 import fcntl, signal, sys, termios
 fcntl.ioctl(2, termios.TIOCSCTTY, 0)
@@ -360,11 +375,11 @@ sys.exit(main())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("what", [*WRITES, EXPORTS])
 def test_ctrl_c_on_a_terminal(what: tuple[str, ...], tmp_path: Path) -> None:
-    """While the line is there and a savepoint is half written."""
+    """While the line is there and a savepoint, or a table, is half written."""
     shown = Terminal(200)
-    arguments = ["savepoint", str(SAVEPOINT), *what, "--output", str(tmp_path / "new")]
+    arguments = ["savepoint", str(SAVEPOINT), *what, str(tmp_path / "new.csv")]
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, *arguments],
         stdin=subprocess.PIPE,
