@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,12 +62,12 @@ def skew_report(
     arguments, and InvalidValueError if a key is null.
 
     >>> import numpy as np
-    >>> letters = np.array(["A"] * 60 + ["B", "hello"] * 20)
-    >>> report = skew_report({"letter": letters}, "letter", 128, 3, top=1, batch_size=10)
+    >>> letters = np.array(["A"] * 80 + ["B", "hello"] * 10)
+    >>> report = skew_report({"letter": letters}, "letter", 128, 2, top=1, batch_size=10)
     >>> report.diagnosis, report.hot_subtasks[0].top_keys[0].key
     ('one hot key', 'A')
     >>> [(row.records, row.sent) for row in report.subtasks]
-    [(40, 8), (0, 0), (60, 6)]
+    [(20, 4), (80, 8)]
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     top = check_int("top", top, 1, MOST_TOP_KEYS)
@@ -141,7 +141,7 @@ def _column(df: Any, column: object, argument: str) -> Any:
     """Return the column of a name."""
     name = check_str(argument, column)
     table = df
-    if not isinstance(df, Mapping) and not hasattr(type(df), "iloc"):
+    if not isinstance(df, dict) and not hasattr(type(df), "iloc"):
         if not any(hasattr(type(df), f"__arrow_c_{kind}__") for kind in ("stream", "array")):
             raise InvalidTypeError(
                 "df must be a table of pandas, Polars or Arrow, or a dict of arrays, got "
