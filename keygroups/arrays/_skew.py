@@ -300,10 +300,17 @@ def _list_codes(array: pa.Array, key_type: types.KeyType | None, is_sql: bool) -
 
 
 def _shown(value: pa.Scalar) -> Any:
-    """Return a key as Python has it, structs as tuples."""
+    """Return a key as Python has it, structs as tuples; times that Python has not are text."""
     if isinstance(value, pa.StructScalar) and value.is_valid:
         return tuple(_shown(value[index]) for index in range(len(value)))
+    if isinstance(value, pa.ListScalar) and value.is_valid:
+        return [_shown(element) for element in value.values]
+    arrow_type = value.type
     try:
+        if getattr(arrow_type, "unit", "") == "ns":  # which pandas alone has
+            is_time = pa.types.is_time(arrow_type)
+            micros = pa.time64("us") if is_time else pa.timestamp("us", arrow_type.tz)
+            return value.cast(micros).as_py()
         return value.as_py()
-    except ValueError:  # of nanoseconds, which Python's times do not have
+    except (ValueError, OverflowError):  # of nanoseconds, and of years beyond 9999
         return value.cast(pa.string()).as_py()
