@@ -130,13 +130,12 @@ def check(report: SkewReport, keys: list[Any], key_type: types.KeyType, letters:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("at_once", [2, 1 << 20])
 def test_keys_that_are_the_same(case: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows are counted at a time."""
+    """However many rows are counted at a time, and if all are in one key group too."""
     monkeypatch.setattr(_skew, "_AT_ONCE", at_once)
     columns, key_type, keys, letters = CASES[case]
-    for subtask in range(2):
-        check(
-            skew_report(columns, None, 128, 2, key_type, subtask=subtask), keys, key_type, letters
-        )
+    for groups, parallelism, subtask in ((128, 2, 0), (128, 2, 1), (1, 1, 0)):
+        report = skew_report(columns, None, groups, parallelism, key_type, subtask=subtask)
+        check(report, keys, key_type, letters)
 
 
 def test_nans_of_sql_are_their_bytes() -> None:
@@ -200,6 +199,12 @@ def test_batches(size: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert report.sent.weights == tuple(sent[group] for group in range(128))
     assert sum(report.load.weights) == 999
     assert (report.null_keys, report.batch_size) == (1, size)
+
+
+def test_keys_of_as_many_records_stand_in_their_order() -> None:
+    report = skew_report(pa.array([*"cabb", "ab", "c"]), None, 1, 1, top=3, subtask=0)
+    assert report.detail is not None
+    assert [key.key for key in report.detail.top_keys] == ["b", "c", "a"]
 
 
 def test_weights() -> None:
