@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import parquet
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -511,6 +510,8 @@ def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
 @pytest.mark.parametrize(("key", "key_type"), BY, ids=str)
 def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: KeyType) -> None:
     """One of the same records, from the same file."""
+    from pyarrow import parquet
+
     table = parquet.read_table(FLIGHTS)
     for parallelism in (3, 24):
         on_spark = skew_report(flights, key, 128, parallelism, key_type, top=5, subtask=1)
