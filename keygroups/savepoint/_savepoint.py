@@ -11,7 +11,7 @@ from itertools import compress, groupby, pairwise
 from operator import add
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_int, check_path, check_str, iterate, show
+from keygroups._checks import check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._show.tables import text_table
@@ -19,7 +19,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.key_group_range import KeyGroupRange, compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.rescale import check_restore, restore_advice
-from keygroups.savepoint._files.files import Files, check_moved, check_place
+from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
     SubtaskState,
