@@ -11,7 +11,7 @@ from itertools import compress, groupby, islice, pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keygroups._checks import check_class, check_int, check_path, check_str, iterate, show
+from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers, exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
@@ -24,7 +24,7 @@ from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
-from keygroups.savepoint._files.files import Files, check_moved, check_place
+from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
-from keygroups._checks import check_path, check_str, show
+from keygroups._checks import check_str, show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -473,6 +473,14 @@ def check_moved(moved: Mapping[str, str] | None) -> dict[str, str]:
         check_str("path in moved", old): check_place("path in moved", new)
         for old, new in (moved or {}).items()
     }
+
+
+def check_path(name: str, path: object) -> str:
+    """Return a path as text, or raise InvalidTypeError with `name`."""
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    return text
 
 
 def local_path(path: str) -> Path | None:
