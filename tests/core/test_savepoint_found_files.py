@@ -119,6 +119,8 @@ def test_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for way in (".", "_metadata", "../chk-7", tmp_path / "latest", folder.as_uri()):
         assert values(read_savepoint(way)) == expected(path)
+    files = read_savepoint("../chk-7").files
+    assert {root for root, _ in files.elsewhere.found.values()} == {str(tmp_path / "job")}
     files = read_savepoint(folder).files
     copied = pickle.loads(pickle.dumps(files))
     assert (copied, copied.elsewhere) == (files, files.elsewhere)

@@ -185,10 +185,13 @@ class Files:
         return bool(_ABSOLUTE.match(path)) and "::" not in path and is_plain
 
     def own_folders(self) -> Iterator[Place]:
-        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too."""
-        yield self.base, ""
-        local = local_path(self.base)
-        for resolve in (None,) if local is None else (os.path.abspath, os.path.realpath):
+        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too.
+
+        They are absolute, as another process may have another working directory.
+        """
+        is_url = local_path(self.base) is None
+        yield self.base if is_url else _root(self.base, os.path.abspath), ""
+        for resolve in (None,) if is_url else (os.path.abspath, os.path.realpath):
             checkpoint = _CHECKPOINT.fullmatch(_root(self.base, resolve))
             if checkpoint:
                 yield from ((checkpoint[1] or "/", f"/{name}") for name in ("shared", "taskowned"))
