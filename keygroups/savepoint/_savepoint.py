@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
-from itertools import compress, groupby, islice, pairwise
+from itertools import compress, groupby, pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -788,7 +788,7 @@ def read_savepoint(
 
     `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
     hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
-    to be of an operator; the error names all that are not.
+    to be of an operator, once; the error names those that are not.
 
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
@@ -879,19 +879,24 @@ def known_uids(operators: Iterable[Operator]) -> list[str]:
 def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
     """Tell operators the uids whose hashes their ids are."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}
-    unknown: dict[str, None] = {}
+    told: set[str] = set()
+    unknown: list[str] = []
     for uid in uids:
         operator = by_id.get(operator_id_of(check_str("uid in uids", uid)))
-        if operator is None:
-            unknown[uid] = None
-        else:
+        if uid in told:
+            raise InvalidValueError(f"uids must differ, got {show(uid)} twice")
+        told.add(uid)
+        if operator is not None:
             operator.uid = uid
+        elif len(unknown) < _NAMED:
+            unknown.append(show(uid))
+        else:
+            unknown.append("more")
+            break
     if unknown:
-        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        named = ", ".join(map(show, islice(unknown, _NAMED)))
         raise InvalidValueError(
-            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got {named}{more}, "
-            "which no operator has"
+            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
+            f"{', '.join(unknown)}, which no operator has"
         )
 
 
