@@ -313,7 +313,7 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else self._check_states(states)
+        names = None if states is None else self.check_states(states)
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -441,15 +441,21 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def _check_states(self, states: Iterable[str]) -> frozenset[str]:
+    def check_states(self, states: Iterable[str]) -> frozenset[str]:
+        """Return the names of states, if there are such states."""
         known = {state.name: None for state in self.states}  # in their order
         names = set()
-        for name in iterate("states", "names", states):
+        for count, name in enumerate(iterate("states", "names", states)):
             names.add(check_str("state", name))
             if name not in known:
                 raise InvalidValueError(
                     f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
                     f"got {show(name)}"
+                )
+            if count == len(known):
+                raise InvalidValueError(
+                    f"states must be at most {len(known)} names, all that {self.label} has, got "
+                    "more"
                 )
         return frozenset(names)
 
