@@ -658,7 +658,7 @@ class Savepoint:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [_HEADINGS, *map(_row, self.operators)]
+        rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
         return "\n".join([headline(self), *text_table(rows, left=(0,)), *restore_advices(self)])
 
     def _repr_html_(self) -> str:
@@ -706,8 +706,8 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
     if len(shown) < len(savepoint.operators):
         left_out = len(savepoint.operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
-    hot = {i: "hot" for i, row in enumerate(rows) if row[-1] != "-" and float(row[-1]) >= HOT}
-    return Section([], _HEADINGS, rows, (0,), caption, marks=hot)
+    hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
+    return Section([], _HEADINGS, [row.cells for row in rows], (0,), caption, marks=hot)
 
 
 def _about(operator: Operator) -> Iterator[Section]:
@@ -914,7 +914,7 @@ def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subt
     return Subtask(state.index, key_groups, size, state.is_finished)
 
 
-def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str, str]:
+def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[int, float]:
     """Return how many key groups are in use, and the imbalance.
 
     A KeyGroupLoad would say the same, with a weight for each key group that there can be.
@@ -943,21 +943,23 @@ def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str
                 per_subtask[subtask] += sum(sizes[low - start : high - start])
         in_use += len(used)
     heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
-    return str(in_use), f"{heaviest * parallelism / total if total else 1:.2f}"
+    return in_use, heaviest * parallelism / total if total else 1
 
 
-def _row(operator: Operator) -> tuple[str, ...]:
-    """Return the cells of an operator's line, "-" for what `_metadata` does not tell."""
-    in_use = imbalance = "-"
+class _Row(NamedTuple):
+    """The cells of an operator's line, "-" for what `_metadata` does not tell."""
+
+    cells: tuple[str, ...]
+    is_hot: bool
+
+
+def _row(operator: Operator) -> _Row:
+    shown, is_hot = ("-", "-"), False
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # of a file that is gone, which the rest does without
-            in_use, imbalance = _key_group_cells(operator, tasks)
-    return (
-        short(operator.label, _LABEL),
-        str(operator.parallelism),
-        str(operator.max_parallelism),
-        f"{bytes_of(operator):,}",
-        in_use,
-        imbalance,
-    )
+            in_use, imbalance = _key_groups_in_use(operator, tasks)
+            shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
+    numbers = (operator.parallelism, operator.max_parallelism)
+    size = f"{bytes_of(operator):,}"
+    return _Row((short(operator.label, _LABEL), *map(str, numbers), size, *shown), is_hot)

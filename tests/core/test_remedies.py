@@ -388,6 +388,15 @@ def hashes(key: object, key_type: KeyType | None = None) -> Callable[[], object]
     return lambda: hash_code(key, key_type)
 
 
+def array_skew(keys: list[str | None], nulls: str = "raise") -> list[int]:
+    import pyarrow as pa
+
+    from keygroups.arrays import skew_report
+
+    report = skew_report({"key": pa.array(keys)}, "key", 128, 3, nulls=nulls)
+    return [row.records for row in report.subtasks]
+
+
 def array_hashes(key: Any, key_type: KeyType | None = None) -> list[int]:
     from keygroups import arrays
 
@@ -862,6 +871,14 @@ OF_ARRAYS = [
         lambda: Serializer.from_snapshot(MONEY_SNAPSHOT),
         lambda: str(Serializer.from_snapshot(MONEY_SNAPSHOT, serializers={"a.Money": Money})),
         "MONEY",
+    ),
+    Remedy(
+        "reports/_skew",
+        "filter them out first, or pass nulls='drop'",
+        lambda: array_skew(["A", None]),
+        lambda: [array_skew(["A"]), array_skew(["A", None], "drop")],
+        [[0, 0, 1]] * 2,
+        ARRAYS,
     ),
     Remedy(
         "arrays/_inputs",
