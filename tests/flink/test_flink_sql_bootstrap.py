@@ -33,9 +33,7 @@ from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.types import LONG
 
 pytestmark = pytest.mark.flink
-PLANNED = pytest.mark.flink_since(
-    "1.20", "a planner that groups by a ROW, which that of 1.17 refuses"
-)
+PLANNED = pytest.mark.flink_since("1.20", "a planner that groups by a ROW")
 
 VIEW = (
     "SELECT k, id, v, CAST(v AS DECIMAL(30, 4)) AS price, ARRAY[k, CAST(id AS STRING)] AS tags,"
