@@ -181,6 +181,17 @@ def test_damage_is_named(tmp_path: Path) -> None:
         assert operator.get(other) == {}
 
 
+def test_a_key_whose_namespace_is_not_known(tmp_path: Path) -> None:
+    """Behind a String there is what only the job reads, and with it the lengths of both."""
+    (key,) = key_in(3, STRING_TYPE, *map(str, range(200)))[:1]
+    own = sb.snapshot("org.example.NamespaceSerializerSnapshot", 1)
+    state = sb.state("n", "VALUE", LONG, namespace=own)
+    content = sb.canonical_key_group([(0, [(b"\3" + write_string(key) + b"xyz", sb.i64(5))])])
+    operator = operator_of(tmp_path, STRING, [state], content)
+    with pytest.raises(SavepointError, match="the bytes do not say what is of key '157'"):
+        operator.get(key)
+
+
 def test_blocks_of_rocksdb_without_the_key_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

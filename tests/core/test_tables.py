@@ -22,7 +22,12 @@ pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
 
 from keygroups.savepoint._columns.arrow_values import values  # noqa: E402
-from keygroups.savepoint._columns.batches import TYPED, typed_columns  # noqa: E402
+from keygroups.savepoint._columns.batches import (  # noqa: E402
+    TYPED,
+    layout_of,
+    record_batches,
+    typed_columns,
+)
 from keygroups.savepoint._columns.columns import TEXT  # noqa: E402
 from keygroups.savepoint._state import entry_columns  # noqa: E402
 
@@ -202,6 +207,33 @@ def test_keys_that_only_the_job_tells_have_their_bytes(tmp_path: Path) -> None:
     (only,) = operator.entries()
     assert table["key"].to_pylist() == [only.key]
     assert table["key_bytes"].to_pylist() == [only.key_bytes]
+
+
+def test_states_of_several_types_have_each_their_field(tmp_path: Path) -> None:
+    """As Spark has them in one DataFrame; what is the same in all is a column too."""
+    states = [sb.state("n", "VALUE", LONG), sb.state("t", "VALUE", sb.ttl_of(STRING))]
+    groups = [
+        [
+            (0, [entry(3, "a", sb.i64(5))]),
+            (1, [entry(3, "b", sb.i64(9) + b"\0")]),
+        ],  # a String without a length is null
+        [(0, [entry(4, "a", sb.i64(6))])],
+    ]
+    operator = operator_of(tmp_path, states, groups)
+    layout = layout_of(operator.states)
+    assert layout.states == ["n", "t"]
+    (first, second) = operator.tasks()
+    rows = [row for batch in record_batches(first, layout) for row in batch.to_pylist()]
+    common = {"key_group": 3, "subtask": 0, "kind": "VALUE", "namespace": None, "user_key": None}
+    common |= {"timestamp": None, "key_bytes": None}
+    assert rows == [
+        {"state": "n", "key": "a", "value": {"n": 5, "t": None}, "last_access": None, "bytes": 11}
+        | common,
+        {"state": "t", "key": "b", "value": {"n": None, "t": None}, "last_access": 9, "bytes": 12}
+        | common,
+    ]
+    (batch,) = record_batches(second, layout)
+    assert batch.column("value").to_pylist() == [{"n": 6, "t": None}]
 
 
 @pytest.mark.extras

@@ -125,14 +125,16 @@ def _typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
         return arrow_array(column.convert(values), column.data_type)
     except InvalidValueError:
         # It is not known of which key group; the one that it is of raises again.
+        arrays = []
         for key_group, group in groupby(zip(entries.columns["key_group"], values), itemgetter(0)):
+            of_group = [value for _, value in group]
             try:
-                arrow_array(column.convert([value for _, value in group]), column.data_type)
+                arrays.append(arrow_array(column.convert(of_group), column.data_type))
             except InvalidValueError as error:
                 raise InvalidValueError(
                     f"{role} in state {entries.state.name!r}, key group {key_group}: {error}"
                 ) from None
-        raise
+        return pa.concat_arrays(arrays)
 
 
 def _placed(
