@@ -42,7 +42,7 @@ def expected(state: StateDescriptor, entries: list[StateEntry]) -> Any:
 def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
     if state.kind == "PRIORITY_QUEUE":
         return sorted(entry.timestamp for entry in entries if entry.timestamp is not None)
-    found: Any = {}
+    found = []
     for entry in entries:
         value = entry.value
         if entry.last_access is not None:
@@ -50,8 +50,11 @@ def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
         if state.kind != "MAP":
             (_,) = entries
             return value
-        found[entry.user_key] = value
-    return found
+        found.append((entry.user_key, value))
+    try:
+        return dict(found)
+    except TypeError:  # a row with a map in it
+        return found
 
 
 def assert_looked_up(saved: Point, most: int) -> int:
