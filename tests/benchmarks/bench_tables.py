@@ -62,7 +62,8 @@ def memory(form: str, entries: int) -> None:
             path = Path(folder) / "savepoint"
             large_savepoints.write(path, form, number)
             run = [sys.executable, __file__, "--export", str(path), f"{folder}/count.parquet"]
-            print(f"{form}, {number:,}: {subprocess.check_output(run, text=True).strip()} MB")
+            peak = subprocess.check_output(run, text=True).split()[-1]
+            print(f"{form}, {number:,} entries: {peak} MB")
 
 
 if __name__ == "__main__":
