@@ -245,7 +245,8 @@ class Operator:
     ) -> pa.Table:
         """Return the entries of one state as a table of Arrow, all of it in memory.
 
-        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`.
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`, which
+        holds a batch; `keygroups.spark.read_keyed_state` reads on many machines.
         """
         return self.to_arrow_batch_reader(state, key_groups).read_all()
 
@@ -292,7 +293,8 @@ class Operator:
         a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
         it is a dict by the names of the states that have something for the key.
 
-        Only the key's key group is read, of RocksDB only the blocks that may have the key.
+        Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
+        these or rows of Flink SQL, only the blocks that may have the key.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
         the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
