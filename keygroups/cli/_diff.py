@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from keygroups.savepoint import (
         Change,
         EntryDifference,
+        FileSplit,
+        KafkaSplit,
         OperatorComparison,
+        SplitDifference,
         StateComparison,
     )
 
@@ -55,9 +58,10 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: here, there, has_differences, operators (of all: operator, operator_id, only, which is
     null, only_here or only_there, changes with name, here and there, states and operator_states,
-    coordinator, has_channel_state). Each state has state, kind, changes, equal, changed, touched,
-    only_here, only_there and examples: kind, here and there, each null or with key_group, subtask,
-    key, namespace, user_key, value, last_access and timestamp, as far as such an entry has them.
+    splits of sources, coordinator, has_channel_state). Each state has state, kind, changes, equal,
+    changed, touched, only_here, only_there and examples: kind, here and there, each null or with
+    key_group, subtask, key, namespace, user_key, value, last_access and timestamp, as far as such
+    an entry has them.
     """
     from keygroups.savepoint import read_savepoint
 
@@ -86,6 +90,7 @@ def _operator_data(operator: OperatorComparison) -> dict[str, Any]:
         "changes": [*map(_change_data, operator.changes)],
         "states": [*map(_state_data, operator.states)],
         "operator_states": [*map(_state_data, operator.operator_states)],
+        "splits": [*map(_split_data, operator.splits)],
     }
 
 
@@ -101,6 +106,23 @@ def _change_data(change: Change) -> dict[str, Any]:
     return {
         name: value if isinstance(value, (str, int, type(None))) else str(value)
         for name, value in change._asdict().items()
+    }
+
+
+def _split_data(split: SplitDifference) -> dict[str, Any]:
+    sides = {name: getattr(split, name) for name in ("here", "there")}
+    return {"kind": split.kind} | {
+        name: None if side is None else _split_fields(side) for name, side in sides.items()
+    }
+
+
+def _split_fields(split: KafkaSplit | FileSplit) -> dict[str, Any]:
+    """Return the fields of a split; what JSON has not, such as a special offset, as its name."""
+    from keygroups.savepoint import SpecialOffset
+
+    return {
+        name: value.name if isinstance(value, SpecialOffset) else value
+        for name, value in split._asdict().items()
     }
 
 

@@ -105,6 +105,7 @@ from keygroups.savepoint._comparison.report import (
     EntryDifference,
     OperatorComparison,
     SavepointComparison,
+    SplitDifference,
     StateComparison,
 )
 from keygroups.savepoint._edits.editor import OperatorEditor
@@ -190,6 +191,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
@@ -70,11 +68,6 @@ class OperatorRewriter(OperatorFiles):
             raise SavepointError(f"{self._base}: {error}") from None
 
     def _write(self, scratch: Path | None, meter: Meter | None) -> None:
-        groups, parallelism = self.max_parallelism, self.parallelism
-        subtasks = [
-            compute_operator_index_for_key_group(groups, parallelism, key_group)
-            for key_group in range(groups)
-        ]
         tasks = ahead([rewrite.task for rewrite in self.read_tasks], meter=meter)
         entries = (
             entry
@@ -82,10 +75,9 @@ class OperatorRewriter(OperatorFiles):
             for entry in replace(rewrite, task=task).entries()
         )
         if self.is_moved:
-            entries = sorted_entries(entries, groups, self.bytes, scratch, meter)
+            entries = sorted_entries(entries, scratch, self.bytes, meter)
         with closing(entries):
-            for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
-                self.add(self.task(subtask).write(of_subtask))
+            self._write_sorted(entries)
 
 
 class MergedHeader(NamedTuple):

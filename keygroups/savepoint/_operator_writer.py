@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import Any
 
 from keygroups._checks import (
@@ -34,7 +34,10 @@ from keygroups.savepoint._state.operator_state_writer import (
     NewOperatorState,
     OperatorStateWriter,
 )
+from keygroups.savepoint._state.spill import EntrySorter
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
+
+_SORT = ": pass sort=True to add_operator, which takes any order"
 
 
 class OperatorWriter(OperatorFiles):
@@ -55,6 +58,7 @@ class OperatorWriter(OperatorFiles):
         operator_states: tuple[NewOperatorState, ...] = (),
         coordinator: bytes | None = None,
         elements_of: Collection[int] = (),
+        sort: bool = False,
     ) -> None:
         super().__init__(
             folder,
@@ -74,6 +78,7 @@ class OperatorWriter(OperatorFiles):
             self._encoder = EntryEncoder(states, max_parallelism, allow_any_last_access)
         self._elements_of = elements_of  # states, each entry of which is a part of a list
         self._numbers = {state.name: number for number, state in enumerate(self.states)}
+        self._sorter = EntrySorter(folder.scratch) if sort else None
         self._key_group = -1
         self._entries: list[EncodedEntry] = []  # of that key group
         self._open: tuple[WriteTask, KeyedStateFile] | None = None
@@ -87,7 +92,7 @@ class OperatorWriter(OperatorFiles):
             self._meter = Meter(progress, work, self.max_parallelism, "key groups")
 
     def key_group(self, key: Any) -> int:
-        """Return the key group of a key, by which entries have to be sorted."""
+        """Return the key group of a key, by which entries have to be sorted without `sort`."""
         if self._encoder is None:
             raise InvalidValueError(
                 f"key must be None, as the operator has no keyed state, got {show(key)}"
@@ -106,16 +111,17 @@ class OperatorWriter(OperatorFiles):
         """Write an entry: the value of a key, or of a user key in a MAP.
 
         `state` is a state's name, `namespace` a window or what else it is by, None without.
-        Key groups come in ascending order, within one the order is
-        free; the entries of one are held until the next. A `value` is that of a VALUE or
-        REDUCING state, a list of at least one element, or one value in a MAP, which may be None
-        if it is a STRING; `user_key` is its key there, never None. `last_access` is the epoch
-        milliseconds at which a state with a time to live was last used; elements of a LIST may
-        each have theirs, as a TtlValue.
+        Key groups come in ascending order, within one the order is free; the entries of one are
+        held until the next. An operator that sorts takes them in any order. A `value` is that of
+        a VALUE or REDUCING state, a list of at least one element, or one value in a MAP, which
+        may be None if it is a STRING; `user_key` is its key there, never None. `last_access` is
+        the epoch milliseconds at which a state with a time to live was last used; elements of a
+        LIST may each have theirs, as a TtlValue.
 
         Raises InvalidValueError for a state that is not the operator's, a key group after a
-        higher one, the same entry twice, which is found when its key group ends, and values
-        beyond their types; InvalidTypeError; SavepointError where the file cannot be written.
+        higher one, the same entry twice, which is found when its key group ends, or all entries
+        are sorted, and values beyond their types; InvalidTypeError; SavepointError where a file
+        cannot be written.
         """
         number = self._numbers.get(check_str("state", state))
         if number is None or self.states[number].value_serializer is None:
@@ -127,7 +133,7 @@ class OperatorWriter(OperatorFiles):
             )
         assert self._encoder is not None
         entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
-        self._hold(key, entry)
+        self._hold(key, entry, _SORT)
 
     def write_timer(
         self,
@@ -159,15 +165,23 @@ class OperatorWriter(OperatorFiles):
             )
         assert self._encoder is not None
         entry = self._encoder.encode(number, key, namespace=namespace, timestamp=timestamp)
-        self._hold(key, entry)
+        self._hold(key, entry, _SORT)
 
-    def _hold(self, key: Any, entry: EncodedEntry) -> None:
-        """Take an entry of a key, until the next key group comes."""
+    def _hold(self, key: Any, entry: EncodedEntry, advice: str = "") -> None:
+        """Take an entry of a key, until the next key group comes, or all are there.
+
+        `advice` is for one of a key group after a higher one.
+        """
+        if self._sorter is not None:
+            if self._sorter.add(entry):
+                with self._unbroken():
+                    self._sorter.spill()
+            return
         if entry.key_group != self._key_group:
             if entry.key_group < self._key_group:
                 raise InvalidValueError(
                     f"entries must come in the order of key groups, got key {show(key)} of key "
-                    f"group {entry.key_group} after key group {self._key_group}"
+                    f"group {entry.key_group} after key group {self._key_group}{advice}"
                 )
             with self._unbroken():
                 self._end_key_group()
@@ -196,6 +210,10 @@ class OperatorWriter(OperatorFiles):
     def close(self) -> None:
         """Write what is held, and close the file."""
         with self._unbroken():
+            if self._sorter is not None:
+                with closing(self._sorter.entries()) as entries:
+                    self._write_sorted(self._counted(entries))
+                self._sorter.close()
             self._end_key_group()
             self._end_subtask()
             self._operator_state.close()
@@ -203,10 +221,21 @@ class OperatorWriter(OperatorFiles):
                 meter, self._meter = self._meter, None
                 meter.finish()
 
+    def _counted(self, entries: Iterator[EncodedEntry]) -> Iterator[EncodedEntry]:
+        """Yield sorted entries, and count their key groups."""
+        for entry in entries:
+            if self._meter is not None and entry.key_group > self._key_group:
+                self._meter.add(entry.key_group - max(self._key_group, 0))
+                self._key_group = entry.key_group
+            yield entry
+
     def abandon(self) -> None:
         """Close the file, whatever it lacks."""
         with suppress(KeyGroupsError):
             self._closing.close()
+        if self._sorter is not None:
+            with suppress(KeyGroupsError):
+                self._sorter.close()
 
     def metadata(self) -> OperatorMetadata:
         """Return what `_metadata` says of the operator."""

@@ -340,24 +340,7 @@ class Operator:
 
     def _key_sizes(self, tasks: Sequence[ReadTask], meter: Meter | None) -> Iterator[KeySize]:
         for task in ahead(tasks, meter=meter):
-            for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
-                sizes: dict[str, list[Any]] = {}
-                for entry in entries:
-                    if entry.key_bytes is not None and entry.key is None:
-                        raise self._unknown_keys(entry.state)
-                    # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-                    size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
-                    size[1] += 1
-                    size[2] += entry.bytes
-                for key, count, total in sizes.values():
-                    yield KeySize(key, key_group, task.subtask, count, total)
-
-    def _unknown_keys(self, name: str) -> UnknownKeysError:
-        (state,) = (state for state in self.states if state.name == name)
-        return UnknownKeysError(
-            f"{self._files.base}: which keys are how heavy in operator {self.label} is not known: "
-            f"of {state} the bytes do not say where a key ends"
-        )
+            yield from key_sizes_of(task, self.label)
 
     def operator_state(self) -> Iterator[OperatorStateEntry]:
         """Return an iterator over the operator states, list, union and broadcast, of all subtasks.
@@ -472,6 +455,28 @@ class Operator:
                 )
             checked.add(check_int("key group", key_group, 0, last))
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
+
+
+def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
+    """Yield how much state each key has that a task reads, of an operator with that label.
+
+    Raises UnknownKeysError where the bytes do not say what is of the key.
+    """
+    for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
+        sizes: dict[str, list[Any]] = {}
+        for entry in entries:
+            if entry.key_bytes is not None and entry.key is None:
+                [state] = {state for state in task.descriptors() if state.name == entry.state}
+                raise UnknownKeysError(
+                    f"{task.files.base}: which keys are how heavy in operator {label} is not "
+                    f"known: of {state} the bytes do not say where a key ends"
+                )
+            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+            size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
+            size[1] += 1
+            size[2] += entry.bytes
+        for key, count, total in sizes.values():
+            yield KeySize(key, key_group, task.subtask, count, total)
 
 
 def find_operator(operators: Collection[Operator], name: str) -> Operator:
@@ -618,9 +623,7 @@ class Savepoint:
         ids: Iterable[str] = {**here, **there}
         if operators is not None:
             named = iterate("operators", "names", operators)
-            ids = dict.fromkeys(
-                _id_in_either(sides, check_str("operator", name)) for name in named
-            )
+            ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
         names = None
         if states is not None:
             given = iterate("states", "names", states)
@@ -733,7 +736,7 @@ def _without_progress(whose: Operator | Savepoint) -> dict[str, Any]:
     return vars(whose) | {"_progress": None}
 
 
-def _id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
+def id_in_either(savepoints: Iterable[Savepoint], name: str) -> str:
     """Return the id of an operator of one savepoint or another, which then has the uid in both."""
     errors: list[InvalidValueError] = []
     ids = set()

@@ -96,8 +96,8 @@ class SavepointWriter(FolderWriter):
     >>> path = mkdtemp() + "/savepoint"
     >>> counts = [ValueStateDescriptor("count", LONG)]
     >>> with SavepointWriter(path) as writer:
-    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3)
-    ...     for user in sorted(["ann", "bob"], key=by_user.key_group):
+    ...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3, sort=True)
+    ...     for user in ("ann", "bob"):
     ...         by_user.write("count", user, 7)
     >>> [(entry.key, entry.value) for entry in read_savepoint(path).operator("by-user").entries()]
     [('bob', 7), ('ann', 7)]
@@ -169,6 +169,7 @@ class SavepointWriter(FolderWriter):
         union_list_states: Iterable[ListStateDescriptor] = (),
         broadcast_states: Iterable[MapStateDescriptor] = (),
         allow_any_last_access: bool = False,
+        sort: bool = False,
     ) -> OperatorWriter:
         """Add an operator with keyed state, operator state or both; return what writes them.
 
@@ -184,6 +185,10 @@ class SavepointWriter(FolderWriter):
 
         `allow_any_last_access` takes times of last access before September 2001, as which seconds
         are refused, and more than a day from now, as which microseconds are.
+
+        `sort` takes keyed state in any order: about 64 MiB of entries are held, and more are
+        sorted files until the end, in the new folder, at a URL in the machine's for temporary
+        files. Without it entries have to come in the order of key groups.
 
         With a template `uid` may also be a name or an id in hex, and all but it may be left out:
         then it is as there, with all keyed states, timers too. What is given is compared with the
@@ -231,6 +236,7 @@ class SavepointWriter(FolderWriter):
             groups, subtasks = template.parallelisms(max_parallelism, parallelism)
             keyed_states = template.keyed_states
         allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
+        is_sorted = check_class("sort", sort, bool, "a bool")
         header, descriptors = keyed_states(key_type, states, bool(operator_states))
         operator = OperatorWriter(
             self._folder,
@@ -241,6 +247,7 @@ class SavepointWriter(FolderWriter):
             subtasks,
             allow,
             operator_states,
+            sort=is_sorted,
         )
         self._add(uid, operator)
         return operator

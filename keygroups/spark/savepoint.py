@@ -16,6 +16,7 @@ from keygroups._checks import (
     check_bounds,
     check_choice,
     check_class,
+    check_int,
     check_parallelisms,
     check_str,
     show,
@@ -37,6 +38,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
 from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
+from keygroups.spark._savepoint.comparing import compared, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
 from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
 from keygroups.spark._savepoint.new_states import (
@@ -61,8 +63,10 @@ __all__ = [
     "ReducingState",
     "ValueState",
     "change_max_parallelism",
+    "compare_savepoints",
     "edit_savepoint",
     "kafka_offsets",
+    "key_sizes",
     "read_keyed_state",
     "register_data_source",
     "write_savepoint",
@@ -456,6 +460,76 @@ def change_max_parallelism(
             with described(spark, f"change_max_parallelism: {operator.label} of {source.path}"):
                 write_entries(rekeyed_entries(spark, operator.read_tasks), operator)
     return rewriter.report()
+
+
+def compare_savepoints(
+    spark: SparkSession,
+    old: Savepoint | str | os.PathLike[str],
+    new: Savepoint | str | os.PathLike[str],
+    operator: str,
+    states: Iterable[str] | None = None,
+) -> DataFrame:
+    """Return the entries of keyed state that two savepoints do not have in common.
+
+    `old` and `new` are what `read_savepoint` returns, or their paths; `operator` is a uid, a name
+    or an id in hex in either, `states` names of its keyed states and timers, None for all. What is
+    the same is that of `Savepoint.compare`: entries are found by the bytes of key, namespace and
+    user key, so that 0.0 is not -0.0, whatever the formats, parallelisms and max parallelisms.
+
+    A row has key_group, that of `old` if it has the entry, state, key, namespace, user_key,
+    timestamp, of timers, and kind: "only_here" for an entry of `old` alone, "only_there" for one
+    of `new` alone, "changed" for another value, "touched" for another time of last access alone.
+    Then come old_value, new_value, old_last_access, new_last_access and key_bytes. The types are
+    those of `read_keyed_state`.
+
+    Each task reads some key groups of both, and sorts them in bounded memory. Under two max
+    parallelisms there are as many tasks at most as their greatest common divisor. The executors
+    reach both savepoints, as for `read_keyed_state`, and the driver too, of Spark Connect the
+    client.
+
+    Raises InvalidValueError or InvalidTypeError for an argument, and where a state has keys of
+    other types in the two; SavepointError where the header of state is damaged. The query fails
+    on damaged state, as that of `read_keyed_state` does.
+
+    >>> from tempfile import mkdtemp
+    >>> with edit_savepoint(spark, savepoint, mkdtemp() + "/new") as writer:
+    ...     writer.operator("by-string").delete_keys(["user-89019"])
+    >>> compared = compare_savepoints(spark, savepoint, writer.savepoint(), "by-string", ["count"])
+    >>> compared.select("key_group", "key", "kind", "old_value", "new_value").collect()
+    [Row(key_group=97, key='user-89019', kind='only_here', old_value=5, new_value=None)]
+    """
+    check_session(spark)
+    _check_arrow("compare_savepoints")
+    return compared(spark, savepoint_of(old), savepoint_of(new), operator, states)
+
+
+def key_sizes(
+    spark: SparkSession,
+    savepoint: Savepoint | str | os.PathLike[str],
+    operator: str,
+    top: int = 10,
+) -> DataFrame:
+    """Return the keys with the most bytes of keyed state, the heaviest first.
+
+    `savepoint` is what `read_savepoint` returns, or its path; `operator` is a uid, a name or an id
+    in hex, `top` how many keys, at least 1. The columns are those of
+    `keygroups.savepoint.KeySize`: key, of the type that `read_keyed_state` gives it, key_group,
+    subtask, entries, bytes. The executors read all entries, and hold the keys of one key group at
+    a time. Two keys are one if Java's are: 0.0 and -0.0 are two.
+
+    Raises InvalidValueError or InvalidTypeError for an argument, SavepointError where a header is
+    damaged. The query fails where state is damaged, and where the bytes do not say what is of the
+    key, as for `keygroups.savepoint.Operator.key_sizes`.
+
+    >>> heaviest = key_sizes(spark, savepoint, "by-string", top=1)
+    >>> heaviest.select("key", "key_group", "subtask", "entries").collect()
+    [Row(key='user-89019', key_group=97, subtask=2, entries=32)]
+    """
+    check_session(spark)
+    check_int("top", top, 1, 2**31 - 1)
+    _check_arrow("key_sizes")
+    keyed = savepoint_of(savepoint).operator(operator)
+    return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(top)
 
 
 def _write_rows(

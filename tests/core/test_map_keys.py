@@ -643,7 +643,7 @@ def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """Four times the entries, all of which move, take hardly more memory."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)
     monkeypatch.setattr(edit_module, "_BUFFERED", 1 << 14)
-    monkeypatch.setattr(spill_module, "_BUCKET", 1 << 14)
+    monkeypatch.setattr(spill_module, "_HELD", 1 << 17)
     monkeypatch.setattr(spill_module, "_BUFFERED", 1 << 8)
     peaks = []
     for entries in (3_200, 3_200 * 4):

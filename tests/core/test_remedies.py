@@ -636,7 +636,25 @@ def relocated(moved: dict[str, str] | None) -> str:
         return state.stream.path
 
 
+def in_any_order(sort: bool) -> list[str]:
+    """Write keys of falling key groups, and return those that are read."""
+    with TemporaryDirectory() as folder:
+        with SavepointWriter(f"{folder}/new") as writer:
+            states = [ValueStateDescriptor("count", LONG)]
+            operator = writer.add_operator("a", STRING, states, 128, 1, sort=sort)
+            for key in ("A", "B"):  # of the key groups 104 and 17
+                operator.write("count", key, 5)
+        return [entry.key for entry in read_savepoint(f"{folder}/new").operators[0].entries()]
+
+
 OF_STATE = [
+    Remedy(
+        "savepoint/_operator_writer",
+        ": pass sort=True to add_operator, which takes any order",
+        lambda: in_any_order(False),
+        lambda: in_any_order(True),
+        ["B", "A"],
+    ),
     Remedy(
         "savepoint/_edits/operators",
         "it has in-flight data of an unaligned checkpoint: take a savepoint instead",

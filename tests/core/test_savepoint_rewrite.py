@@ -33,7 +33,6 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._rewriter import SavepointRewriter
-from keygroups.savepoint._state import spill
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 
 CHANNELS = "unaligned-checkpoint"  # in-flight data
@@ -479,30 +478,7 @@ def test_report(tmp_path: Path) -> None:
     assert str(report).splitlines()[1:] == ["sink: max parallelism 128, as it was"]
 
 
-# Sorting on disk, and tasks
-
-
-@pytest.mark.parametrize("buckets", [1, 2, 3, 50, 128, 129])
-def test_buckets(buckets: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of files that hold the entries, the savepoint is the same."""
-    old = HEAP.read()
-    names = ["by-string"]
-    change_max_parallelism(old, 200, tmp_path / "one", operators=names)
-    size = sum(subtask.bytes for subtask in old.operator("by-string").subtasks)
-    monkeypatch.setattr(spill, "_BUCKET", size // buckets)
-    opened = 0
-    open_path = Path.open
-
-    def count_open(path: Path, mode: str = "r", *rest: Any) -> Any:
-        nonlocal opened
-        opened += mode == "wb"
-        return open_path(path, mode, *rest)
-
-    monkeypatch.setattr(Path, "open", count_open)
-    change_max_parallelism(old, 200, tmp_path / "many", operators=names)
-    assert opened >= min(buckets, 128)
-    one, many = (canonical_streams(read_savepoint(tmp_path / name)) for name in ("one", "many"))
-    assert one == many
+# Tasks
 
 
 @pytest.mark.parametrize("name", ["2.3.0-heap-native", "2.3.0-rocksresc-checkpoint"])

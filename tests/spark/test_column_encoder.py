@@ -350,6 +350,59 @@ def test_rows_with_times_make_the_same_entries(
     assert len(by_columns) == 4 * len(TEXTS)
 
 
+@pytest.mark.parametrize("has_ttl", [False, True], ids=["plain", "TTL"])
+@pytest.mark.parametrize(
+    ("key_type", "keys"),
+    [(STRING, [*"abcdef"]), (TUPLE(STRING, LONG), [*zip([None, *"bcdef"], range(6))])],
+    ids=repr,
+)
+def test_maps_make_the_entries_of_their_pairs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key_type: KeyType,
+    keys: list[Any],
+    has_ttl: bool,
+) -> None:
+    """As rows of a pair each; empty maps and nulls have none, whatever is behind a null."""
+    monkeypatch.setattr(column_encoder, "_PAIRS", 3)
+    pairs: list[Any] = [
+        [("x", "1"), ("y", None)],
+        [],
+        [(text, "2") for text in TEXTS],
+        [("z", "5")],
+    ]
+    pairs = [[("before", "9")], *pairs, [("hidden", "9")]]
+    times = [1_700_000_000_000 + n for n in range(6)]
+    offsets = [0]
+    for of_key in pairs:
+        offsets.append(offsets[-1] + len(of_key))
+    user_keys, values = zip(*(pair for of_key in pairs for pair in of_key))
+    maps = pa.MapArray.from_arrays(offsets, pa.array(user_keys), pa.array(values))
+    children = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
+    buffers = [pa.py_buffer(bytes([0b011111])), maps.buffers()[1]]
+    maps = pa.Array.from_buffers(maps.type, 6, buffers, children=[children])
+    assert maps.to_pylist()[4:] == [[("z", "5")], None]
+    states: list[NewState] = [MapStateDescriptor("map", STRING, STRING, has_ttl=has_ttl)]
+    task = operator_of(tmp_path, key_type, states).task(0)
+
+    def encode(columns: StateColumns, rows: Sequence[int], *arrays: Any) -> Any:
+        batch = batch_of(
+            *(key_type, [keys[row] for row in rows], 128, *arrays),
+            last_access=pa.array([times[row] for row in rows]),
+        )
+        encoder = RowEncoder("by-key", task, key_type, has_ttl, (columns,))
+        return both(monkeypatch, encoder, batch, is_column_wise=not has_ttl)  # for a null
+
+    of_maps = StateColumns("map", 3, STRING, None, STRING, is_map=True)
+    ours, by_rows = encode(of_maps, range(1, 6), maps.slice(1))
+    rows = [row for row in range(1, 5) for _ in pairs[row]]
+    taken = pa.array(range(1, len(user_keys) - 1))
+    of_pairs = StateColumns("map", 3, STRING, 4, STRING)
+    expected, _ = encode(of_pairs, rows, maps.items.take(taken), maps.keys.take(taken))
+    assert ours == by_rows == expected
+    assert len(ours) == len(TEXTS) + 3
+
+
 def refused_batches() -> dict[str, tuple[bool, Any]]:
     """Return batches with something to refuse, and whether they have times."""
     keys, last = ["a", "b"], pa.array([1_700_000_000_000] * 2)

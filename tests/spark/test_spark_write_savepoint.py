@@ -504,6 +504,46 @@ def test_a_null_value_in_a_map_is_written(spark: SparkSession, tmp_path: Path) -
     assert [(one.user_key, one.value) for one in entries_of(savepoint)] == [("x", None)]
 
 
+def test_maps_are_written_as_their_pairs(spark: SparkSession, tmp_path: Path) -> None:
+    """In one column, beside other states, with the same bytes as by the core; keys may come twice.
+
+    An empty map and a null have no entry, as in Flink.
+    """
+    maps: list[tuple[str, dict[str | None, int | None] | None]] = [
+        ("ann", {"Rome": 1, "\u00e9": 2}),
+        ("bob", {}),
+        ("eve", None),
+        ("ann", {"Oslo": 3}),
+    ]
+    df = spark.createDataFrame(
+        [(*row, None if n == 3 else f"{n}") for n, row in enumerate(maps)],
+        "user string, cities map<string, bigint>, n string",
+    ).withColumn("names", F.expr("map_from_arrays(array(n), array(if(n = '0', null, user)))"))
+    states = {
+        "cities": MapState(None, "cities", STRING, LONG),
+        "n": ValueState("n", STRING),
+        "names": MapState(None, F.expr("if(n is null, null, names)"), STRING, STRING),
+    }
+    keyed = {"by-key": KeyedState(None, "user", STRING, states)}
+    ours = write_savepoint(df, tmp_path / "ours", keyed, 128, 2)
+    entries: list[Entry] = [
+        ("cities", user, count, city)
+        for user, cities in maps
+        for city, count in (cities or {}).items()
+    ]
+    entries += [("n", user, f"{n}") for n, (user, _) in enumerate(maps[:3])]
+    entries += [
+        ("names", user, user if n else None, f"{n}") for n, (user, _) in enumerate(maps[:3])
+    ]
+    descriptors: list[NewState] = [
+        MapStateDescriptor("cities", STRING, LONG),
+        ValueStateDescriptor("n", STRING),
+        MapStateDescriptor("names", STRING, STRING),
+    ]
+    alone = written_alone(tmp_path / "alone", STRING, descriptors, entries, 128, 2)
+    assert files_of(ours) == files_of(alone)
+
+
 def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -> None:
     """Each with a DataFrame of its own, or that of the call; one has no rows at all."""
     by_city = KeyedState(

@@ -250,6 +250,12 @@ UNFIT: dict[str, tuple[type[Exception], str, Callable[[], KeyedState]]] = {
         "user key of state 'map' of type LONG takes a column of type bigint, but user is string",
         lambda: KeyedState(None, "user", STRING, {"map": MapState("user", "n", LONG, LONG)}),
     ),
+    "map of another type": (
+        InvalidTypeError,
+        "value of state 'map' of types STRING and LONG takes a column of type map<string,bigint>, "
+        "but n is bigint",
+        lambda: KeyedState(None, "user", STRING, {"map": MapState(None, "n", STRING, LONG)}),
+    ),
     "value that is no column": (
         InvalidTypeError,
         "value must be a column or a column name, got 5",
@@ -325,6 +331,18 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
         "k string, u string, n bigint",
         [("a", "x", 1), ("a", "y", 2), ("a", "x", 3)],
         lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
+    ),
+    "user key twice in maps": (
+        "got key 'a' in state 'map' with the user key 'x' twice",
+        "k string, m map<string, bigint>",
+        [("a", {"x": 1, "y": 2}), ("b", {"x": 1}), ("a", {"x": 3})],
+        lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
+    ),
+    "null value in a map column": (
+        "key 'a': value of MAP state 'map' must not be None: a LONG writes no null",
+        "k string, m map<string, bigint>",
+        [("a", {"x": None})],
+        lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
     ),
     "null of a user key": (
         "user key of state 'map' is null for key 'a', and its value is 3",

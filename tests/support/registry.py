@@ -172,6 +172,14 @@ def write_entries(n: int) -> None:
         operator.close()
 
 
+def write_unsorted(n: int) -> None:
+    states = [ValueStateDescriptor("count", LONG)]
+    with SavepointWriter(NewPath()) as writer:
+        operator = writer.add_operator("a", INT, states, 128, 3, sort=True)
+        for key in range(n, 0, -1):
+            operator.write("count", key, 5)
+
+
 def broadcast_one_by_one(n: int) -> None:
     rules = MapStateDescriptor("rules", INT, INT)
     operator = SavepointWriter(NewPath()).add_operator(
@@ -303,6 +311,7 @@ RECORDS = {
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",
@@ -358,6 +367,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "allow": [(), ["/a", "s3://b"]],
     "allowed_lateness": [0, 5],
     "allow_any_last_access": [True, False],
+    "sort": [True, False],
     "arguments": [["default", "24"]],
     "assigner": [EventTimeSessionWindows(20)],
     "at_least": [1, 3],
@@ -738,7 +748,9 @@ REGISTRY: dict[str, Registered] = {
         arguments={"ends": [None, {("a", 0): 5}]},
     ),
     "Operator.coordinator_state": Registered(lambda n: source_operator(n).coordinator_state()),
-    "OperatorWriter.write": Registered(lambda n: operator_writer().write("tags", 1, ["a"] * n)),
+    "OperatorWriter.write": Registered(
+        lambda n: operator_writer().write("tags", 1, ["a"] * n), more={"unsorted": write_unsorted}
+    ),
     "OperatorWriter.write_timer": Registered(
         constant="one timer", arguments={"key": [5], "namespace": [None]}
     ),

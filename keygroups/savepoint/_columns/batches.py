@@ -86,8 +86,8 @@ def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
                 arrays.append(pa.repeat(value, entries.count))
             elif field.name in TYPED:
                 column = columns[state].get(field.name)
-                array = None if column is None else _typed_array(entries, field.name, column)
-                arrays.append(_placed(array, field.type, entries.count, state, layout, field.name))
+                array = None if column is None else typed_array(entries, field.name, column)
+                arrays.append(placed(array, field.type, entries.count, state, layout, field.name))
             else:
                 arrays.append(_plain_array(entries, field))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -116,7 +116,7 @@ def _plain_array(entries: EntryColumns, field: Any) -> Any:
     return values if isinstance(values, pa.Array) else pa.array(values, field.type)
 
 
-def _typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
+def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
     """Return an array of keys, namespaces, user keys or values, None where all are null."""
     values = entries.columns.get(role)
     if values is None or isinstance(values, pa.Array):
@@ -135,7 +135,7 @@ def _typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
         raise
 
 
-def _placed(
+def placed(
     array: Any, arrow_type: Any, count: int, state: StateDescriptor, layout: Layout, role: str
 ) -> Any:
     """Return the array of a column, in the field of its state where it is a struct of them."""

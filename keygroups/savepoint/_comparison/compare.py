@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups.errors import SavepointError
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
@@ -28,11 +28,15 @@ from keygroups.savepoint._comparison.report import (
     Change,
     EntryDifference,
     OperatorComparison,
+    SplitDifference,
     StateComparison,
 )
 from keygroups.savepoint._comparison.sorting import Place, in_order
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaSplit
+from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
@@ -87,6 +91,9 @@ class ComparedOperator(Protocol):
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
+
+    def source_splits(self) -> SourceSplits:
+        """Return the splits of a source."""
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator."""
@@ -157,6 +164,7 @@ class OperatorPair:
             changes,
             keyed,
             others,
+            tuple(self._splits()),
             self._coordinator() if self._has_coordinator else None,
             any(side._has_channel_state for side in (first, second) if side is not None),
         )
@@ -193,6 +201,27 @@ class OperatorPair:
             if side is not None
             for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
         )
+
+    def _splits(self) -> Iterator[SplitDifference]:
+        """Yield the splits that are not the same, of a source whose splits are known."""
+        here, there = self._here, self._there
+        if here is None or there is None or READER_STATE.name not in self.state_names:
+            return
+        sides = []
+        for operator in (here, there):
+            try:
+                splits = operator.source_splits().splits
+            except (SavepointError, InvalidValueError):  # of another source, or none in this one
+                return
+            sides.append({_split_id(split): split for split in splits})
+        for split_id in {**sides[0], **sides[1]}:
+            first, second = (side.get(split_id) for side in sides)
+            if isinstance(first, UnknownSplit) or isinstance(second, UnknownSplit):
+                continue  # its bytes are an element of the readers' state
+            if first is None or second is None:
+                yield SplitDifference(_ONLY[first is None], first, second)
+            elif first._replace(subtask=None) != second._replace(subtask=None):
+                yield SplitDifference("changed", first, second)
 
     def _coordinator(self) -> str | None:
         states = []
@@ -573,6 +602,11 @@ def _compared(pairs: Sequence[_StatePair], here: _Placed, there: _Placed) -> Ite
     if right is not None:
         for _, entry in chain([(at_right, right)], there):
             yield _Found(pairs[entry.state >> 1], "only_there", None, entry)
+
+
+def _split_id(split: KafkaSplit | FileSplit | UnknownSplit) -> object:
+    """Return what tells a split from the others of its source."""
+    return split[:2] if isinstance(split, KafkaSplit) else split[0]
 
 
 @contextmanager

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
+from heapq import merge
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
@@ -12,57 +14,114 @@ from keygroups.progress import Meter
 from keygroups.savepoint._files.files import file_error
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 
-_BUCKET = 16 << 20  # bytes that are sorted at once, about
-_MOST_BUCKETS = 128  # files that are open at once
-_BUFFERED = 1 << 16  # bytes of a bucket that are written at once
+_HELD = 64 << 20  # bytes of memory in which entries are sorted, about
+_OF_AN_ENTRY = 200  # bytes that Python takes for an entry beside those of its key and value
+_MOST_RUNS = 128  # files that are open at once
+_BUFFERED = 1 << 16  # bytes of a file that are read or written at once
 _COUNTED = 1 << 12  # entries that are counted at once
 
 _head = struct.Struct("<HIII")
 
 
+class EntrySorter:
+    """Sorts entries by key group, state, key and value, in memory of a fixed size.
+
+    What is more is in sorted files of a temporary folder in `folder`, None for the machine's own,
+    until `close`. What cannot be written there is a SavepointError.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._scratch: TemporaryDirectory[str] | None = None
+        self._runs: deque[Path] = deque()
+        self._made = 0
+        self._held: list[EncodedEntry] = []
+        self._size = 0
+
+    def add(self, entry: EncodedEntry) -> bool:
+        """Take an entry, and return whether `spill` is to be called before the next."""
+        self._held.append(entry)
+        self._size += len(entry.key) + len(entry.value) + _OF_AN_ENTRY
+        return self._size >= _HELD
+
+    def spill(self) -> None:
+        """Write the entries that are held to a file."""
+        with self._errors():
+            if self._scratch is None:
+                self._scratch = TemporaryDirectory(dir=self._folder)
+            self._held.sort()
+            self._write_run(self._held)
+        self._held, self._size = [], 0
+
+    def entries(self) -> Generator[EncodedEntry, None, None]:
+        """Yield all entries in their order, once."""
+        if self._runs and self._held:  # what is held makes room for what is read of each file
+            self.spill()
+        self._held.sort()
+        with self._errors():
+            while len(self._runs) > _MOST_RUNS:
+                too_many = len(self._runs) - _MOST_RUNS
+                self._write_run(self._merged(min(too_many + 1, _MOST_RUNS)))
+            yield from self._merged(len(self._runs))
+        held, self._held = self._held, []
+        yield from held
+
+    def close(self) -> None:
+        """Remove the files."""
+        if self._scratch is not None:
+            with self._errors():
+                self._scratch.cleanup()
+
+    def _write_run(self, entries: Iterable[EncodedEntry]) -> None:
+        assert self._scratch is not None
+        path = Path(self._scratch.name, str(self._made))
+        self._made += 1
+        with path.open("wb", _BUFFERED) as file:
+            for entry in entries:
+                file.write(packed(entry))
+        self._runs.append(path)
+
+    def _merged(self, count: int) -> Iterator[EncodedEntry]:
+        """Yield the entries of the oldest files, which go then."""
+        runs = [self._runs.popleft() for _ in range(count)]
+        yield from merge(*map(_read_run, runs))
+        for path in runs:
+            path.unlink()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise file_error(str(self._folder or gettempdir()), "written", error) from None
+
+
 def sorted_entries(
     entries: Iterable[EncodedEntry],
-    max_parallelism: int,
-    size: int,
     folder: Path | None,
+    size: int = 0,
     meter: Meter | None = None,
 ) -> Generator[EncodedEntry, None, None]:
-    """Yield entries of about `size` bytes by key group, state and key.
+    """Yield entries as an EntrySorter sorts them, which has its files in a folder.
 
-    Files in a temporary folder in `folder` hold them meanwhile. The entries of some key groups
-    that follow one another, at least of one, are in memory at a time. A meter counts `size` as
-    they are yielded. Raises SavepointError where the files cannot be written.
+    A meter counts `size` as they are yielded.
     """
+    sorter = EntrySorter(folder)
+    total = 0
     try:
-        yield from _sorted_entries(entries, max_parallelism, size, folder, meter)
-    except OSError as error:
-        raise file_error(str(folder or gettempdir()), "written", error) from None
-
-
-def _sorted_entries(
-    entries: Iterable[EncodedEntry],
-    max_parallelism: int,
-    size: int,
-    folder: Path | None,
-    meter: Meter | None,
-) -> Generator[EncodedEntry, None, None]:
-    buckets = min(size // _BUCKET + 1, _MOST_BUCKETS, max_parallelism)
-    with TemporaryDirectory(dir=folder) as scratch:
-        paths = [Path(scratch, str(number)) for number in range(buckets)]
-        with ExitStack() as opened:
-            files = [opened.enter_context(path.open("wb", _BUFFERED)) for path in paths]
-            for entry in entries:
-                files[entry.key_group * buckets // max_parallelism].write(packed(entry))
-        total = sum(path.stat().st_size for path in paths)
-        for path in paths:
-            data = path.read_bytes()
-            share = size * len(data) // max(total, 1)
-            bucket = sorted(unpacked(data))
-            for start in range(0, len(bucket), _COUNTED):
-                yield from bucket[start : start + _COUNTED]
-                if meter is not None:
-                    meter.add(share * min(_COUNTED, len(bucket) - start) // len(bucket))
-            path.unlink()
+        for entry in entries:
+            total += 1
+            if sorter.add(entry):
+                sorter.spill()
+        if meter is None:
+            yield from sorter.entries()
+            return
+        for number, entry in enumerate(sorter.entries(), 1):
+            yield entry
+            if not number % _COUNTED:
+                meter.add(size * _COUNTED // total)
+    finally:
+        sorter.close()
 
 
 def packed(entry: EncodedEntry) -> bytes:
@@ -80,3 +139,11 @@ def unpacked(data: bytes) -> Iterator[EncodedEntry]:
         value = key + key_size
         pos = value + value_size
         yield EncodedEntry(key_group, state, data[key:value], data[value:pos])
+
+
+def _read_run(path: Path) -> Iterator[EncodedEntry]:
+    with path.open("rb", _BUFFERED) as file:
+        while head := file.read(_head.size):
+            key_group, state, key_size, value_size = _head.unpack(head)
+            key = file.read(key_size)
+            yield EncodedEntry(key_group, state, key, file.read(value_size))

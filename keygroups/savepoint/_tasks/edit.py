@@ -234,8 +234,7 @@ class MergeTask:
         Raises InvalidValueError where two entries have one key, SavepointError where a file
         cannot be read or written.
         """
-        size = sum(moved.size for moved in self.moved)
-        came = sorted_entries(self._moved_entries(), self.write.max_parallelism, size, scratch)
+        came = sorted_entries(self._moved_entries(), scratch)
         with closing(came):
             return self.write.write(_merged(self._written_entries(), came))
 

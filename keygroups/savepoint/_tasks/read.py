@@ -100,7 +100,7 @@ class ReadTask:
         One has at least one key group. Of RocksDB's files, whose key groups stand together, each
         key group is taken for as heavy as the others.
         """
-        weights = self._weights()
+        weights = self.weights()
         run: list[tuple[int, int]] = []
         left = size
         for key_group in self.key_groups:
@@ -116,7 +116,7 @@ class ReadTask:
     @property
     def bytes(self) -> int:
         """About how many bytes there are to read, as `split` counts them."""
-        weights = self._weights()
+        weights = self.weights()
         return sum(weights[key_group] for key_group in self.key_groups)
 
     @property
@@ -127,7 +127,8 @@ class ReadTask:
             max(0, keyed.bytes - sum(keyed.weights().values())) for keyed in formats
         )
 
-    def _weights(self) -> Counter[int]:
+    def weights(self) -> Counter[int]:
+        """Return about how many bytes each key group of the subtask has."""
         weights: Counter[int] = Counter()
         for keyed in self._formats():
             weights.update(keyed.weights())

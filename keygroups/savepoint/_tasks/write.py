@@ -6,12 +6,17 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 from keygroups._checks import check_class
 from keygroups._serializers.data_output import longs
 from keygroups.errors import InvalidValueError
-from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
+from keygroups.key_group_range import (
+    KeyGroupRange,
+    compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+)
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, name_of
@@ -120,6 +125,16 @@ class OperatorFiles:
             self.states,
             self._allow_any_last_access,
         )
+
+    def _write_sorted(self, entries: Iterable[EncodedEntry]) -> None:
+        """Write the files of all subtasks from entries in the order of `WriteTask.write`."""
+        groups, parallelism = self.max_parallelism, self.parallelism
+        subtasks = [
+            compute_operator_index_for_key_group(groups, parallelism, key_group)
+            for key_group in range(groups)
+        ]
+        for subtask, of_subtask in groupby(entries, lambda entry: subtasks[entry.key_group]):
+            self.add(self.task(subtask).write(of_subtask))
 
     def add(self, written: WrittenFile) -> None:
         """Take what a task wrote into the savepoint.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,11 @@ from keygroups.spark._savepoint.column_writers import (
     with_others,
     write_elements,
 )
-from keygroups.spark._savepoint.state_columns import KEY_GROUP, LAST_ACCESS, StateColumns
+from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 
+_PAIRS = 1 << 13  # pairs of maps that become entries at once
 _VOID, _NULL, _NOT_NULL = (pa.scalar(constant, BYTES) for constant in (VOID, NULL, NOT_NULL))
 
 
@@ -162,6 +163,37 @@ class StateEncoder:
             raise UnwrittenError
         written = joined(_NOT_NULL, writer.write(value.drop_null()))
         return with_others(written, value.is_null(), NULL)
+
+
+def of_pairs(state: StateColumns) -> StateColumns:
+    """Return where the columns of a state of whole maps are in what `rows_of_state` yields."""
+    return state._replace(value=LAST_ACCESS + 1, user_key=LAST_ACCESS + 2, is_map=False)
+
+
+def rows_of_state(
+    state: StateColumns, batch: pa.RecordBatch, encoded_keys: pa.Array
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """Yield the rows of a batch with the bytes of their keys; of maps, a row for each pair.
+
+    Maps have no nulls among their keys, of which Arrow takes none.
+    """
+    if not state.is_map:
+        yield batch, encoded_keys
+        return
+    maps = batch.column(state.value)
+    offsets = maps.offsets.to_numpy().astype(np.int64)
+    is_valid = maps.is_valid().to_numpy(zero_copy_only=False)
+    counts = np.where(is_valid, np.diff(offsets), 0)
+    rows = np.repeat(np.arange(len(maps)), counts)
+    ends = np.cumsum(counts)
+    places = np.arange(len(rows)) + np.repeat(offsets[:-1] - (ends - counts), counts)
+    for start in range(0, len(rows), _PAIRS):
+        of_rows, of_maps = (pa.array(of[start : start + _PAIRS]) for of in (rows, places))
+        user_keys, values = maps.keys.take(of_maps), maps.items.take(of_maps)
+        columns = [batch.column(place).take(of_rows) for place in (KEY_GROUP, KEY, LAST_ACCESS)]
+        columns += [values, user_keys]
+        pairs = pa.RecordBatch.from_arrays(columns, [*map(str, range(len(columns)))])
+        yield pairs, encoded_keys.take(of_rows)
 
 
 def _before(times: NDArray[np.int64] | None) -> Sequence[Any]:

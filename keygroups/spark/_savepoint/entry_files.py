@@ -22,11 +22,12 @@ ENTRIES = "key_group int, state int, key binary, value binary"
 
 
 def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
-    """Return a batch of Arrow with some entries, at least one."""
+    """Return a batch of Arrow with some entries."""
     import pyarrow as pa
 
     types = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
-    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(zip(*entries), types)]
+    rows = zip(*entries) if entries else [()] * len(types)
+    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(rows, types)]
     return pa.RecordBatch.from_arrays(columns, EncodedEntry._fields)
 
 

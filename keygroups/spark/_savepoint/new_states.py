@@ -33,13 +33,15 @@ class State:
     """From which columns a state is written, and their types: one of the classes below."""
 
     descriptor: ClassVar[Callable[..., NewState]]  # takes a name, and the types in their order
+    _may_be_none: ClassVar[tuple[str, ...]] = ()  # columns that may be left out
     value: ColumnOrName
     value_type: KeyType | Serializer
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
             if not name.endswith("_type"):
-                object.__setattr__(self, name, check_column_or_name(name, given))
+                if given is not None or name not in self._may_be_none:
+                    object.__setattr__(self, name, check_column_or_name(name, given))
             elif not isinstance(given, (KeyType, Serializer)):
                 raise InvalidTypeError(
                     f"{name} must be a key type such as LONG or a Serializer, got {show(given)}"
@@ -103,17 +105,22 @@ class ListState(_OfOneType):
 class MapState(State):
     """A MapState: the columns of the keys in the maps and of their values, and their types.
 
-    Each row is one entry of the map of its key, but where user key and value are both null. A
-    null user key with a value fails the query. A null value is one where Flink writes such: in a
-    column of STRING.
+    Each row is one entry of the map of its key, but where user key and value are both null. Where
+    `user_key` is None, `value` is a column of maps, and each pair of them an entry; an empty and
+    a null one have none. Either way a key has the entries of all of its rows, and a user key that
+    it has twice fails the query, as does a null one with a value. A null value is one where Flink
+    writes such: in a column of STRING.
 
     >>> from keygroups.types import LONG, STRING
     >>> MapState("city", "n", STRING, LONG)
     MapState(user_key='city', value='n', user_key_type=STRING, value_type=LONG)
+    >>> MapState(None, "visits", STRING, LONG)
+    MapState(user_key=None, value='visits', user_key_type=STRING, value_type=LONG)
     """
 
     descriptor = MapStateDescriptor
-    user_key: ColumnOrName
+    _may_be_none = ("user_key",)
+    user_key: ColumnOrName | None
     value: ColumnOrName
     user_key_type: KeyType | Serializer
     value_type: KeyType | Serializer

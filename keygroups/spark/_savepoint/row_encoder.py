@@ -16,7 +16,12 @@ from keygroups.savepoint._columns.column_types import column_of_key_type
 from keygroups.savepoint._columns.columns import array_of
 from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask
-from keygroups.spark._savepoint.column_encoder import KeyColumn, StateEncoder
+from keygroups.spark._savepoint.column_encoder import (
+    KeyColumn,
+    StateEncoder,
+    of_pairs,
+    rows_of_state,
+)
 from keygroups.spark._savepoint.column_writers import UnwrittenError, bytes_array
 from keygroups.spark._savepoint.entry_files import entry_batch
 from keygroups.spark._savepoint.state_columns import (
@@ -50,27 +55,33 @@ class RowEncoder:
         """
         task, encoder = self.task, self.task.encoder()
         key_column = KeyColumn(self.key_type, task.states[0].key_serializer, task.max_parallelism)
+        states = [of_pairs(state) if state.is_map else state for state in self.states]
         by_column = [
             StateEncoder(number, *state, task.allow_any_last_access)
-            for number, state in enumerate(zip(self.states, task.states))
+            for number, state in enumerate(zip(states, task.states))
         ]
-        by_row = [(_user_key_reader(state), _value_reader(state)) for state in self.states]
+        by_row = [(_user_key_reader(state), _value_reader(state)) for state in states]
         for batch in batches:
-            keys = _Keys(f"key of operator {self.uid!r}", self.key_type, encoder, batch)
-            keys.check(key_column)
-            encoded_keys = keys.encoded(key_column)
-            for number, (state, read) in enumerate(zip(self.states, by_row)):
-                try:
-                    encoded = by_column[number].entries(batch, encoded_keys)
-                    if encoded.num_rows:
-                        yield encoded
-                except UnwrittenError:
-                    times = batch.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
-                    of_keys = (keys.key_groups, keys.values, encoded_keys.to_pylist(), times)
-                    rows = zip(*of_keys, *(of(batch) for of in read))
-                    entries = list(_entries(encoder, number, state, rows))
-                    if entries:
-                        yield entry_batch(entries)
+            of_batch = self._keys(encoder, batch)
+            of_batch.check(key_column)
+            encoded_keys = of_batch.encoded(key_column)
+            for number, (given, state, read) in enumerate(zip(self.states, states, by_row)):
+                for rows, encoded in rows_of_state(given, batch, encoded_keys):
+                    try:
+                        entries = by_column[number].entries(rows, encoded)
+                    except UnwrittenError:
+                        keys = of_batch if rows is batch else self._keys(encoder, rows)
+                        times = (
+                            rows.column(LAST_ACCESS).to_pylist() if self.has_ttl else repeat(None)
+                        )
+                        of_keys = (keys.key_groups, keys.values, encoded.to_pylist(), times)
+                        columns = zip(*of_keys, *(of(rows) for of in read))
+                        entries = entry_batch([*_entries(encoder, number, state, columns)])
+                    if entries.num_rows:
+                        yield entries
+
+    def _keys(self, encoder: EntryEncoder, batch: Any) -> _Keys:
+        return _Keys(f"key of operator {self.uid!r}", self.key_type, encoder, batch)
 
 
 class _Keys:

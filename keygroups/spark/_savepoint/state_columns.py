@@ -45,7 +45,8 @@ KEY_GROUP, KEY, LAST_ACCESS = range(3)
 class StateColumns(NamedTuple):
     """Where the columns of a state are, and their types; it may be pickled.
 
-    `is_array` says that a value is a whole list, `is_element` that it is an element of one.
+    `is_array` says that a value is a whole list, `is_element` that it is an element of one,
+    `is_map` that it is a whole map, whose keys have the user key's type.
     """
 
     name: str
@@ -55,6 +56,7 @@ class StateColumns(NamedTuple):
     user_key_type: KeyType | Serializer | None = None
     is_array: bool = False
     is_element: bool = False
+    is_map: bool = False
 
 
 class Rows(NamedTuple):
@@ -124,7 +126,8 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
     """Add the columns of a state, and return where they are."""
     value = named_column(df, f"value of state {name!r}", state.value)
     array = value.spark_type
-    taken = spark_type_of(column_to_write(state.value_type).data_type)
+    taken = _taken(state.value_type)
+    types = f"type {state.value_type!r}"
     is_list = isinstance(state, ListState)
     is_array = (
         is_list
@@ -132,18 +135,31 @@ def _state_columns(df: DataFrame, name: str, state: State, columns: list[Column]
         and not _holds(array, taken)
         and _holds(array.elementType, taken)
     )
+    is_map = False
+    if isinstance(state, MapState) and state.user_key is None:
+        is_map = True
+        taken = T.MapType(_taken(state.user_key_type), taken)
+        types = f"types {state.user_key_type!r} and {state.value_type!r}"
     if not is_array:
-        _check(value, taken, f"value of state {name!r} of type {state.value_type!r}", is_list)
+        _check(value, taken, f"value of state {name!r} of {types}", is_list)
     columns.append(sent(value))
     places = StateColumns(name, len(columns) - 1, state.value_type, is_array=is_array)
     if not isinstance(state, MapState):
         return places._replace(is_element=is_list and not is_array)
+    places = places._replace(user_key_type=state.user_key_type, is_map=is_map)
+    if state.user_key is None:
+        return places
     label = f"user key of state {name!r}"
     user_key = named_column(df, label, state.user_key)
-    taken = spark_type_of(column_to_write(state.user_key_type).data_type)
+    taken = _taken(state.user_key_type)
     _check(user_key, taken, f"{label} of type {state.user_key_type!r}")
     columns.append(sent(user_key))
-    return places._replace(user_key=len(columns) - 1, user_key_type=state.user_key_type)
+    return places._replace(user_key=len(columns) - 1)
+
+
+def _taken(given: KeyType | Serializer) -> T.DataType:
+    """Return the type of the column that state of a type is written from."""
+    return spark_type_of(column_to_write(given).data_type)
 
 
 def column_to_write(given: KeyType | Serializer) -> ArrowColumn:

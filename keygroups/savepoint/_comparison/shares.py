@@ -1,0 +1,136 @@
+"""Compares the keyed state of an operator in shares, on other machines too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import gcd
+
+from keygroups._serializers.data_input import ReadingContext
+from keygroups.progress import ProgressCallback
+from keygroups.savepoint._comparison.compare import OperatorPair
+from keygroups.savepoint._comparison.report import EntryDifference
+from keygroups.savepoint._files.files import Files
+from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
+from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._tasks.read import ReadTask
+
+
+@dataclass
+class OperatorShare:
+    """Some key groups of an operator, without its other state; it may be pickled."""
+
+    operator_id: str
+    uid: str | None
+    name: str | None
+    parallelism: int
+    max_parallelism: int
+    is_fully_finished: bool
+    read_tasks: tuple[ReadTask, ...]
+    _files: Files
+    _context: ReadingContext
+    _progress: ProgressCallback | None = None  # who is told is on another machine
+
+    _has_channel_state = False
+
+    def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
+        """Return what reads the entries of keyed state."""
+        names = None if states is None else frozenset(states)
+        return [replace(task, states=names) for task in self.read_tasks]
+
+    def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
+        return []
+
+    def coordinator_state(self) -> None:
+        """Return nothing: the coordinator's is of no key group."""
+
+
+@dataclass(frozen=True)
+class ComparisonTask:
+    """Compares some keyed state of an operator of two savepoints; it may be pickled.
+
+    Entries with a counterpart have it in the same task. `states` are names, all if None.
+    """
+
+    here: OperatorShare | None
+    there: OperatorShare | None
+    states: frozenset[str] | None
+
+    def differences(self) -> Iterator[EntryDifference]:
+        """Yield every entry that is not the same, as `Savepoint.differences` does."""
+        return OperatorPair(self.here, self.there, self.states).differences()
+
+
+def comparison_tasks(
+    here: Operator | None, there: Operator | None, states: frozenset[str] | None, size: int
+) -> list[ComparisonTask]:
+    """Return tasks that together compare an operator, each about so many bytes of both.
+
+    A hash that is some key group of one max parallelism and of another is the same modulo what
+    divides both: the key groups with one such remainder stay together.
+    """
+    sides = [side for side in (here, there) if side is not None]
+    divisor = gcd(*(side.max_parallelism for side in sides))
+    read_tasks = [[] if side is None else side.tasks() for side in (here, there)]
+    weights: Counter[int] = Counter()
+    is_known = True
+    for task in (task for of_side in read_tasks for task in of_side):
+        is_known = is_known and task.bytes > 0  # changes alone do not say how many they are
+        for key_group, weight in task.weights().items():
+            weights[key_group % divisor] += weight
+    most = divisor
+    if not is_known:  # then no more than a subtask has
+        most = max(divisor // max(side.parallelism for side in sides), 1)
+    shares = _shares(divisor, weights, size, most)
+    count = shares[-1] + 1
+    first, second = (
+        [None] * count if side is None else _operator_shares(side, tasks, shares, count)
+        for side, tasks in zip((here, there), read_tasks)
+    )
+    return [
+        ComparisonTask(*share, states)
+        for share in zip(first, second)
+        if any(side is not None and side.read_tasks for side in share)
+    ]
+
+
+def _shares(divisor: int, weights: Counter[int], size: int, most: int) -> list[int]:
+    """Return the share of each remainder: those of one follow one another."""
+    shares: list[int] = []
+    share, left, count = 0, size, 0
+    for remainder in range(divisor):
+        if count and (weights[remainder] > left or count == most):
+            share, left, count = share + 1, size, 0
+        left -= weights[remainder]
+        count += 1
+        shares.append(share)
+    return shares
+
+
+def _operator_shares(
+    operator: Operator, tasks: Iterable[ReadTask], shares: list[int], count: int
+) -> list[OperatorShare | None]:
+    read_tasks: list[list[ReadTask]] = [[] for _ in range(count)]
+    for task in tasks:
+        runs: dict[int, list[tuple[int, int]]] = {}
+        for key_group in task.key_groups:
+            share = shares[key_group % len(shares)]
+            runs.setdefault(share, []).append((key_group, key_group))
+        for share, of_share in runs.items():
+            read_tasks[share].append(replace(task, key_groups=KeyGroupRanges.of(of_share)))
+    return [
+        OperatorShare(
+            operator.operator_id,
+            operator.uid,
+            operator.name,
+            operator.parallelism,
+            operator.max_parallelism,
+            operator.is_fully_finished,
+            tuple(of_share),
+            operator._files,
+            operator._context,
+        )
+        for of_share in read_tasks
+    ]
