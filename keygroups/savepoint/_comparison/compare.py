@@ -31,7 +31,6 @@ from keygroups.savepoint._comparison.report import (
     SplitDifference,
     StateComparison,
 )
-from keygroups.savepoint._comparison.sorting import Place, in_order
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -47,6 +46,7 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
     read_encoded_operator_state,
 )
+from keygroups.savepoint._state.spill import Place, sorted_entries
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
@@ -80,7 +80,10 @@ class ComparedOperator(Protocol):
     is_fully_finished: bool
     _files: Files
     _context: ReadingContext
-    _progress: ProgressCallback | None
+
+    @property
+    def _progress(self) -> ProgressCallback | None:
+        """What is told how far the work has come."""
 
     @property
     def _has_channel_state(self) -> bool:
@@ -92,7 +95,7 @@ class ComparedOperator(Protocol):
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
 
-    def source_splits(self) -> SourceSplits:
+    def source_splits(self) -> SourceSplits | None:
         """Return the splits of a source."""
 
     def coordinator_state(self) -> bytes | None:
@@ -193,15 +196,6 @@ class OperatorPair:
             ),
         )
 
-    def _bytes_to_read(self) -> int:
-        """Return about how many bytes the keyed state of both has."""
-        return sum(
-            task.bytes_to_read
-            for number, side in enumerate((self._here, self._there))
-            if side is not None
-            for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
-        )
-
     def _splits(self) -> Iterator[SplitDifference]:
         """Yield the splits that are not the same, of a source whose splits are known."""
         here, there = self._here, self._there
@@ -210,9 +204,10 @@ class OperatorPair:
         sides = []
         for operator in (here, there):
             try:
-                splits = operator.source_splits().splits
+                source = operator.source_splits()
             except (SavepointError, InvalidValueError):  # of another source, or none in this one
                 return
+            splits = source.splits if source is not None else ()
             sides.append({_split_id(split): split for split in splits})
         for split_id in {**sides[0], **sides[1]}:
             first, second = (side.get(split_id) for side in sides)
@@ -222,6 +217,15 @@ class OperatorPair:
                 yield SplitDifference(_ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
+
+    def _bytes_to_read(self) -> int:
+        """Return about how many bytes the keyed state of both has."""
+        return sum(
+            task.bytes_to_read
+            for number, side in enumerate((self._here, self._there))
+            if side is not None
+            for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
+        )
 
     def _coordinator(self) -> str | None:
         states = []
@@ -531,10 +535,10 @@ def _sorted_entries(
         for entry in task.framed_entries(has_keys=False)
     )
     if place is not _in_key_group:
-        yield from in_order(entries, place)
+        yield from sorted_entries(entries, None, place=place)
         return
     for _, of_group in groupby(entries, _key_group):
-        yield from in_order(of_group, place)
+        yield from sorted_entries(of_group, None)
 
 
 def _first_key_group(task: ReadTask) -> int:
@@ -560,7 +564,7 @@ def _elements(
 
     with _errors_of(number):
         last = None
-        for entry in in_order(elements(), _with_value):
+        for entry in sorted_entries(elements(), None, place=_with_value):
             at = _with_value(entry)
             if at != last or entry.state not in broadcast:
                 yield at[:2], entry

@@ -34,6 +34,7 @@ class OperatorShare:
     _progress: ProgressCallback | None = None  # who is told is on another machine
 
     _has_channel_state = False
+    _progress = None
 
     def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
         """Return what reads the entries of keyed state."""
@@ -42,6 +43,9 @@ class OperatorShare:
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         return []
+
+    def source_splits(self) -> None:
+        """Return nothing: splits are of no key group."""
 
     def coordinator_state(self) -> None:
         """Return nothing: the coordinator's is of no key group."""
