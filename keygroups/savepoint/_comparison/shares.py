@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from math import gcd
 
 from keygroups._serializers.data_input import ReadingContext
-from keygroups.progress import ProgressCallback
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference
 from keygroups.savepoint._files.files import Files
@@ -31,7 +30,6 @@ class OperatorShare:
     read_tasks: tuple[ReadTask, ...]
     _files: Files
     _context: ReadingContext
-    _progress: ProgressCallback | None = None  # who is told is on another machine
 
     _has_channel_state = False
     _progress = None
