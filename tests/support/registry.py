@@ -318,6 +318,7 @@ RECORDS = {
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",
@@ -337,8 +338,8 @@ RECORDS = {
     "Vertex",
     "VertexSkew",
 }
-# What they do is pandas' and Matplotlib's, where these are installed.
-OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
+# What they do is that of pandas, Polars and Matplotlib, where these are installed.
+OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas", "to_polars"}
 VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
@@ -778,6 +779,16 @@ REGISTRY: dict[str, Registered] = {
         more={"of key groups": lambda n: gs.operator_of(gs.key_groups, n // 5).key_group_bytes()},
     ),
     "Operator.key_sizes": Registered(lambda n: operator_of(n).key_sizes(n)),
+    "Operator.get": Registered(
+        lambda n: operator_of(n).get(5), arguments={"key": [5], "state": ["count"]}
+    ),
+    "Operator.to_arrow": Registered(
+        lambda n: operator_of(n).to_arrow("count"), arguments={"state": ["count"]}
+    ),
+    "Operator.to_arrow_batch_reader": Registered(
+        lambda n: operator_of(n).to_arrow_batch_reader("count").read_all(),
+        arguments={"state": ["count"]},
+    ),
     "Operator.operator_state": Registered(
         lambda n: list(operator_of(n, "source").operator_state()),
         more={

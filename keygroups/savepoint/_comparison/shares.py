@@ -19,6 +19,7 @@ class OperatorShare:
     """Some key groups of an operator, without its other state; it may be pickled."""
 
     _has_channel_state = False
+    _progress = None
 
     def __init__(self, operator: Operator, read_tasks: Iterable[ReadTask]) -> None:
         self.operator_id = operator.operator_id
@@ -38,6 +39,9 @@ class OperatorShare:
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         return []
+
+    def source_splits(self) -> None:
+        """Return nothing: splits are of no key group."""
 
     def coordinator_state(self) -> None:
         """Return nothing: the coordinator's is of no key group."""
