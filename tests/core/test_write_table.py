@@ -12,6 +12,7 @@ from expected_savepoints import DESCRIPTORS
 from real_savepoints import POINTS, point
 
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups.savepoint import (
     ListStateDescriptor,
     MapStateDescriptor,
@@ -20,11 +21,13 @@ from keygroups.savepoint import (
     StateDescriptor,
     TtlValue,
     ValueStateDescriptor,
+    read_savepoint,
 )
 from keygroups.savepoint._columns import column_types
+from keygroups.savepoint._columns.table_rows import table_rows
 from keygroups.savepoint._state.new_states import NewState
-from keygroups.state_keys import VOID_NAMESPACE
-from keygroups.types import INSTANT, INT, LONG, STRING, TUPLE
+from keygroups.state_keys import VOID_NAMESPACE, serializer_of
+from keygroups.types import INSTANT, INT, LONG, MAP, STRING, TUPLE
 
 pa = pytest.importorskip("pyarrow")
 
@@ -102,6 +105,44 @@ def test_tables_have_the_bytes_of_their_rows(given: Callable[[Any], Any], tmp_pa
             operator.write_table(name, given(table))
 
     assert write(tmp_path / "rows", by_rows) == write(tmp_path / "tables", by_table)
+
+
+class FrameOfPolars:
+    """What has its table as a DataFrame of Polars has it."""
+
+    def to_arrow(self) -> Any:
+        return tables()["count"]
+
+
+def test_types_of_other_widths(tmp_path: Path) -> None:
+    """Of times, maps and text; what has a table; what is null alone."""
+    types: list[NewState] = [
+        ValueStateDescriptor("moment", INSTANT),
+        ValueStateDescriptor("counts", MAP(STRING, LONG)),
+        MapStateDescriptor("names", STRING, STRING),
+        ValueStateDescriptor("count", INT),
+    ]
+    moment = dt.datetime(2024, 2, 29, tzinfo=dt.timezone.utc)
+    counts = pa.array([[("x", 1)]], pa.map_(pa.large_string(), pa.int8()))
+    times = pa.array([moment], pa.timestamp("ns", "Europe/Berlin"))
+    names = {"key": ["ann"], "user_key": ["x"], "value": [None]}
+    with SavepointWriter(tmp_path / "new") as writer:
+        operator = writer.add_operator("by-user", STRING, types, 128, 3, sort=True)
+        operator.write_table("moment", pa.table({"key": ["ann"], "value": times}))
+        operator.write_table("counts", pa.table({"key": ["ann"], "value": counts}))
+        operator.write_table("names", pa.table(names))
+        operator.write_table("count", FrameOfPolars())
+    read = read_savepoint(tmp_path / "new").operator("by-user")
+    values = {entry.state: entry.value for entry in read.entries() if entry.key == "ann"}
+    assert values == {"moment": moment, "counts": {"x": 1}, "names": None, "count": -1}
+
+
+def test_text_that_is_not_what_is_written() -> None:
+    """As Kryo's, which a column has as Python prints it."""
+    value = KryoSerializer("java.util.List")
+    state = StateDescriptor("k", "VALUE", serializer_of(STRING), VOID_NAMESPACE, value)
+    with pytest.raises(UnsupportedKeyTypeError, match="value of state 'k' cannot be written from"):
+        table_rows(pa.table({"key": ["a"], "value": ["[]"]}), state)
 
 
 def new_state(state: StateDescriptor) -> NewState | None:
