@@ -12,6 +12,9 @@ Comparing: `Savepoint.compare` with another returns a `SavepointComparison`, whi
 state how many entries are equal, changed, only here and only there; `Savepoint.differences` yields
 each that is not equal. Formats and parallelisms may be any.
 
+What takes a while tells of its progress: `progress` of `read_savepoint` and of writers, which is a
+function as `keygroups.progress` has it, or True for a bar.
+
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
 `MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
@@ -107,6 +110,7 @@ from keygroups.savepoint._comparison.report import (
     EntryDifference,
     OperatorComparison,
     SavepointComparison,
+    SplitDifference,
     StateComparison,
 )
 from keygroups.savepoint._edits.editor import OperatorEditor
@@ -193,6 +197,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",

@@ -236,7 +236,7 @@ class Operator:
         tasks = self.tasks([described.name], key_groups)
         from keygroups.savepoint._columns.tables import batch_reader
 
-        return batch_reader(tasks, described)
+        return batch_reader(tasks, described, self._measured("read", tasks))
 
     def to_arrow(
         self,
@@ -306,7 +306,8 @@ class Operator:
         states = self.states if state is None and self.states else (self._one_state(state),)
         lookup = Lookup(states[0], key, self.max_parallelism)
         tasks = self.tasks([described.name for described in states], [lookup.key_group])
-        of_states = lookup.look_up(tasks)
+        with self._measured("look up a key of", tasks) as meter:
+            of_states = lookup.look_up(tasks, meter)
         if state is not None:
             return of_states.get(states[0].name)
         return {one.name: of_states[one.name] for one in states if one.name in of_states}

@@ -120,12 +120,13 @@ def comparison() -> savepoint.SavepointComparison:
     example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
     changes = (savepoint.Change("kind", "UNION", "SPLIT_DISTRIBUTE"),)
     state = savepoint.StateComparison("rules", "UNION", changes, 5, 0, 0, 1, 0, (example,))
+    split = savepoint.SplitDifference("only_here", savepoint.KafkaSplit("a", 0, 5), None)
     return savepoint.SavepointComparison(
         "/a",
         "/b",
         (
             savepoint.OperatorComparison(
-                "by-user", "0" * 32, None, (), (state,), (), "equal", False
+                "by-user", "0" * 32, None, (), (state,), (), (split,), "equal", False
             ),
         ),
     )
@@ -229,6 +230,7 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
     comparison,
     lambda: comparison().operators[0],
+    lambda: comparison().operators[0].splits[0],
     lambda: comparison().operators[0].states[0],
     lambda: comparison().operators[0].states[0].changes[0],
     lambda: comparison().operators[0].states[0].examples[0],

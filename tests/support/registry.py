@@ -181,6 +181,13 @@ def write_unsorted(n: int) -> None:
             operator.write("count", key, 5)
 
 
+def write_table(n: int) -> None:
+    pa = pytest.importorskip("pyarrow")
+    states = [ValueStateDescriptor("count", LONG)]
+    operator = SavepointWriter(NewPath()).add_operator("a", INT, states, 128, 3, sort=True)
+    operator.write_table("count", pa.table({"key": range(n), "value": range(n)}))
+
+
 def broadcast_one_by_one(n: int) -> None:
     rules = MapStateDescriptor("rules", INT, INT)
     operator = SavepointWriter(NewPath()).add_operator(
@@ -313,6 +320,7 @@ RECORDS = {
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",
@@ -758,6 +766,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorWriter.write": Registered(
         lambda n: operator_writer().write("tags", 1, ["a"] * n), more={"unsorted": write_unsorted}
     ),
+    "OperatorWriter.write_table": Registered(write_table, arguments={"table": [None]}),
     "OperatorWriter.write_timer": Registered(
         constant="one timer", arguments={"key": [5], "namespace": [None]}
     ),

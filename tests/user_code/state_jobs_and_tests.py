@@ -51,6 +51,8 @@ def what_a_savepoint_has(path: str) -> None:
     of_state: savepoint.StateComparison = of_operator.states[0]
     assert_type((compared.has_differences, of_operator.only), tuple[bool, str | None])
     assert_type(of_state.equal + of_state.touched, int)
+    splits: tuple[savepoint.SplitDifference, ...] = of_operator.splits
+    assert_type(splits[0].here, savepoint.KafkaSplit | savepoint.FileSplit | None)
     changes: tuple[savepoint.Change, ...] = of_state.changes
     assert_type(changes[0].name, str)
     for difference in found.differences(found, operators=["by-user"], states=["count"]):
