@@ -632,7 +632,7 @@ def test_errors_name_the_savepoint(tmp_path: Path, damaged: int, named: str) -> 
 def test_subtasks_in_another_order(tmp_path: Path) -> None:
     """The key groups of the first are behind those of the second."""
     header = sb.keyed_header(INTS, [sb.state("s", "VALUE", INTS)])
-    sides = []
+    sides: list[Savepoint] = []
     for key_groups in [(4, 3), (3, 4)]:
         subtasks = []
         for index, key_group in enumerate(key_groups):
