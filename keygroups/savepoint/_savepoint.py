@@ -584,11 +584,13 @@ class Savepoint:
         `operators` are uids, names or ids of operators in either, `states` names of their states,
         of keyed and operator state; None is all. Operators are found by their ids, entries by the
         bytes of key, namespace and user key, whatever the formats, parallelisms and max
-        parallelisms. A value is the same if its bytes are; time of last access, the order of a
-        map, and another serializer of values do not count: where the serializers differ the
-        values are decoded. Under other serializers of keys no entry has a counterpart. Elements
-        of list and union state are compared as a whole, without their order and subtask, of
-        broadcast state its entries. What only the job's classes can read is compared as bytes.
+        parallelisms. Under another serializer of one of these no entry has a counterpart.
+
+        A value is the same if its bytes are, but for the order of maps and sets in it; one with
+        another time of last access alone is touched. Under another serializer of values they are
+        decoded, and compared with their types; times count if both have them. What only the
+        job's classes can read is compared as bytes. Elements of list and union state are compared
+        as a whole, without their order and subtask, of broadcast state its entries.
 
         All of both is read, in this process, and sorted in bounded memory, by way of temporary
         files if a key group is large; `keygroups.spark.compare_savepoints` reads on executors.
@@ -641,21 +643,23 @@ class Savepoint:
         """Return the operators to compare with those of another savepoint."""
         sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
         here, there = ({by.operator_id: by for by in side.operators} for side in sides)
-        ids: Iterable[str] = {**here, **there}
+        ids: Collection[str] = {**here, **there}
         if operators is not None:
             named = iterate("operators", "names", operators)
             ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
-        names = None
-        if states is not None:
-            given = iterate("states", "names", states)
-            names = frozenset(check_str("state", name) for name in given)
-        pairs = [OperatorPair(here.get(by_id), there.get(by_id), names) for by_id in ids]
-        unknown = (names or frozenset()).difference(*(pair.state_names for pair in pairs))
-        if unknown:
-            raise InvalidValueError(
-                f"states must be of the operators that are compared, got {show(min(unknown))}"
-            )
-        return pairs
+        pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
+        if states is None:
+            return pairs
+        known = {name for pair in pairs for name in pair.state_names}
+        names = set()
+        for name in iterate("states", "names", states):
+            names.add(check_str("state", name))
+            if name not in known:
+                raise InvalidValueError(
+                    f"states must be of the operators that are compared, got {show(name)}"
+                )
+        chosen = frozenset(names)
+        return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"

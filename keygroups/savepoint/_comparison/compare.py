@@ -72,14 +72,37 @@ _Placed = Iterator["tuple[Any, EncodedEntry]"]
 class ComparedOperator(Protocol):
     """What is asked of an Operator."""
 
-    operator_id: str
-    uid: str | None
-    name: str | None
-    parallelism: int
-    max_parallelism: int
-    is_fully_finished: bool
-    _files: Files
-    _context: ReadingContext
+    @property
+    def operator_id(self) -> str:
+        """The id in hex."""
+
+    @property
+    def uid(self) -> str | None:
+        """The uid, if it is known."""
+
+    @property
+    def name(self) -> str | None:
+        """The name, if it is known."""
+
+    @property
+    def parallelism(self) -> int:
+        """The parallelism it was written under."""
+
+    @property
+    def max_parallelism(self) -> int:
+        """The max parallelism it was written under."""
+
+    @property
+    def is_fully_finished(self) -> bool:
+        """Whether all subtasks are finished."""
+
+    @property
+    def _files(self) -> Files:
+        """What opens the files."""
+
+    @property
+    def _context(self) -> ReadingContext:
+        """What headers are read with."""
 
     @property
     def _progress(self) -> ProgressCallback | None:

@@ -7,30 +7,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import gcd
 
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference
+from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._tasks.read import ReadTask
 
 
+@dataclass(frozen=True)
 class OperatorShare:
     """Some key groups of an operator, without its other state; it may be pickled."""
 
+    operator_id: str
+    uid: str | None
+    name: str | None
+    parallelism: int
+    max_parallelism: int
+    is_fully_finished: bool
+    read_tasks: tuple[ReadTask, ...]
+    _files: Files
+    _context: ReadingContext
+
     _has_channel_state = False
     _progress = None
-
-    def __init__(self, operator: Operator, read_tasks: Iterable[ReadTask]) -> None:
-        self.operator_id = operator.operator_id
-        self.uid = operator.uid
-        self.name = operator.name
-        self.parallelism = operator.parallelism
-        self.max_parallelism = operator.max_parallelism
-        self.is_fully_finished = operator.is_fully_finished
-        self.read_tasks = tuple(read_tasks)
-        self._files = operator._files
-        self._context = operator._context
 
     def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
         """Return what reads the entries of keyed state."""
@@ -120,4 +122,17 @@ def _operator_shares(
             runs.setdefault(share, []).append((key_group, key_group))
         for share, of_share in runs.items():
             read_tasks[share].append(replace(task, key_groups=KeyGroupRanges.of(of_share)))
-    return [OperatorShare(operator, of_share) for of_share in read_tasks]
+    return [
+        OperatorShare(
+            operator.operator_id,
+            operator.uid,
+            operator.name,
+            operator.parallelism,
+            operator.max_parallelism,
+            operator.is_fully_finished,
+            tuple(of_share),
+            operator._files,
+            operator._context,
+        )
+        for of_share in read_tasks
+    ]
