@@ -21,6 +21,7 @@ from keygroups._show.progress import ProgressLine
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress, ProgressCallback
 from keygroups.savepoint import (
+    ListStateDescriptor,
     Savepoint,
     SavepointWriter,
     ValueStateDescriptor,
@@ -172,6 +173,15 @@ def test_writing(clock: Clock, tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "closed", progress=told) as writer:
         writer.add_operator("a", INT, [ValueStateDescriptor("text", STRING)], 4, 2).close()
     assert told == [("write a", 4, 4, "key groups")]
+
+
+def test_writing_operator_state_alone_is_not_told(clock: Clock) -> None:
+    told = Told()
+    with SavepointWriter(NewPath(), progress=told) as writer:
+        lists = [ListStateDescriptor("list", INT)]
+        operator = writer.add_operator("a", None, [], 4, 2, list_states=lists)
+        operator.write_operator_state("list", [1, 2, 3])
+    assert told == []
 
 
 def test_writing_anew(old: str, clock: Clock) -> None:

@@ -15,6 +15,8 @@ from real_savepoints import point
 
 from keygroups._show.progress import ProgressLine
 from keygroups.cli import main
+from keygroups.cli._progress import LINE
+from keygroups.cli._streams import print_lines
 from keygroups.errors import SavepointError
 from keygroups.progress import Progress
 
@@ -344,6 +346,18 @@ def test_the_command_shows_it(
     assert "%" not in plain.written
     assert f"write {tmp_path}/shown: " in shown.written
     assert shown.rows() == [line.replace("quiet", "shown") for line in lines]
+
+
+def test_an_answer_stands_alone(
+    terminal: MakeTerminal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that on an operator whose keys turn out to be unknown, which does not come to its end."""
+    shown = terminal(80)
+    monkeypatch.setattr(sys, "stdout", shown.stream)
+    told(LINE, clock)
+    print_lines(["answer"])
+    LINE.close()
+    assert shown.rows() == ["answer", ""]
 
 
 def test_an_error_stands_alone(
