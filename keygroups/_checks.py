@@ -7,7 +7,6 @@ the bound.
 from __future__ import annotations
 
 import operator
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -107,14 +106,6 @@ def check_str(name: str, value: object, description: str = "a str") -> str:
             f"{name} must be {description}, got {show(value)} of class {type(value).__name__}"
         )
     return str.__str__(value)
-
-
-def check_path(name: str, path: object) -> str:
-    """Return a path as text, or raise InvalidTypeError with `name`."""
-    text = path.__fspath__() if isinstance(path, os.PathLike) else path
-    if not isinstance(text, str):
-        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
-    return text
 
 
 def check_class(name: str, value: object, cls: type[T], description: str) -> T:

@@ -64,6 +64,8 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
     """
     from keygroups.job import read_job
 
+    if options.savepoints and options.vertex is not None:
+        raise InvalidValueError("--vertex is not for --savepoints, which are of the whole job")
     certificate = options.client_certificate
     if options.client_key is not None:
         if certificate is None:

@@ -138,7 +138,7 @@ class Rest:
 
     def _no_answer(self, url: str, data: bytes, is_html: bool) -> JobError:
         """Return the error for an answer that is no JSON object."""
-        if not is_html and data.lstrip()[:1] != b"<":
+        if not is_html and data[:_CHUNK].lstrip()[:1] != b"<":
             return not_flink(url, data[:40])
         return JobError(
             f"{url}: this is no answer of Flink's REST API but a page in HTML, as of a sign-in: "

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 from urllib import request
 from urllib.parse import SplitResult, urlsplit
 
-from keygroups._checks import check_path, show
+from keygroups._checks import show
 from keygroups.errors import InvalidTypeError, InvalidValueError
 
 TOKEN_VARIABLE = "KEYGROUPS_FLINK_TOKEN"
@@ -210,8 +210,10 @@ def _context(scheme: str, ca_file: object, client_certificate: object) -> ssl.SS
 
 
 def _path(name: str, path: object) -> str:
-    text = check_path(name, path)
-    if not text:  # which OpenSSL takes for none
+    """Return a path as text, which is not empty: OpenSSL would take that for none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    if not (text := os.fsdecode(path)):
         raise InvalidValueError(f"{name} must be the path of a file, got ''")
     return text
 

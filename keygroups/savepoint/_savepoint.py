@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from heapq import nlargest
-from itertools import compress, groupby, islice, pairwise
+from itertools import compress, groupby, pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keygroups._checks import check_class, check_int, check_path, check_str, iterate, show
+from keygroups._checks import check_class, check_int, check_str, iterate, show
 from keygroups._serializers.base import Serializer, checked_serializers, exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
@@ -24,7 +24,7 @@ from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
-from keygroups.savepoint._files.files import Files, check_moved, check_place
+from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
 from keygroups.savepoint._metadata.handles import (
     OperatorMetadata,
@@ -245,7 +245,8 @@ class Operator:
     ) -> pa.Table:
         """Return the entries of one state as a table of Arrow, all of it in memory.
 
-        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`.
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`, which
+        holds a batch; `keygroups.spark.read_keyed_state` reads on many machines.
         """
         return self.to_arrow_batch_reader(state, key_groups).read_all()
 
@@ -292,7 +293,8 @@ class Operator:
         a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
         it is a dict by the names of the states that have something for the key.
 
-        Only the key's key group is read, of RocksDB only the blocks that may have the key.
+        Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
+        these or rows of Flink SQL, only the blocks that may have the key.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
         the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
@@ -314,7 +316,7 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else self._check_states(states)
+        names = None if states is None else self.check_states(states)
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -442,15 +444,21 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def _check_states(self, states: Iterable[str]) -> frozenset[str]:
+    def check_states(self, states: Iterable[str]) -> frozenset[str]:
+        """Return the names of states, if there are such states."""
         known = {state.name: None for state in self.states}  # in their order
         names = set()
-        for name in iterate("states", "names", states):
+        for count, name in enumerate(iterate("states", "names", states)):
             names.add(check_str("state", name))
             if name not in known:
                 raise InvalidValueError(
                     f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
                     f"got {show(name)}"
+                )
+            if count == len(known):
+                raise InvalidValueError(
+                    f"states must be at most {len(known)} names, all that {self.label} has, got "
+                    "more"
                 )
         return frozenset(names)
 
@@ -576,11 +584,13 @@ class Savepoint:
         `operators` are uids, names or ids of operators in either, `states` names of their states,
         of keyed and operator state; None is all. Operators are found by their ids, entries by the
         bytes of key, namespace and user key, whatever the formats, parallelisms and max
-        parallelisms. A value is the same if its bytes are; time of last access, the order of a
-        map, and another serializer of values do not count: where the serializers differ the
-        values are decoded. Under other serializers of keys no entry has a counterpart. Elements
-        of list and union state are compared as a whole, without their order and subtask, of
-        broadcast state its entries. What only the job's classes can read is compared as bytes.
+        parallelisms. Under another serializer of one of these no entry has a counterpart.
+
+        A value is the same if its bytes are, but for the order of maps and sets in it; one with
+        another time of last access alone is touched. Under another serializer of values they are
+        decoded, and compared with their types; times count if both have them. What only the
+        job's classes can read is compared as bytes. Elements of list and union state are compared
+        as a whole, without their order and subtask, of broadcast state its entries.
 
         All of both is read, in this process, and sorted in bounded memory, by way of temporary
         files if a key group is large; `keygroups.spark.compare_savepoints` reads on executors.
@@ -633,21 +643,23 @@ class Savepoint:
         """Return the operators to compare with those of another savepoint."""
         sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
         here, there = ({by.operator_id: by for by in side.operators} for side in sides)
-        ids: Iterable[str] = {**here, **there}
+        ids: Collection[str] = {**here, **there}
         if operators is not None:
             named = iterate("operators", "names", operators)
             ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
-        names = None
-        if states is not None:
-            given = iterate("states", "names", states)
-            names = frozenset(check_str("state", name) for name in given)
-        pairs = [OperatorPair(here.get(by_id), there.get(by_id), names) for by_id in ids]
-        unknown = (names or frozenset()).difference(*(pair.state_names for pair in pairs))
-        if unknown:
-            raise InvalidValueError(
-                f"states must be of the operators that are compared, got {show(min(unknown))}"
-            )
-        return pairs
+        pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
+        if states is None:
+            return pairs
+        known = {name for pair in pairs for name in pair.state_names}
+        names = set()
+        for name in iterate("states", "names", states):
+            names.add(check_str("state", name))
+            if name not in known:
+                raise InvalidValueError(
+                    f"states must be of the operators that are compared, got {show(name)}"
+                )
+        chosen = frozenset(names)
+        return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
@@ -791,7 +803,7 @@ def read_savepoint(
 
     `uids` are those of the job's operators, some or all: before Flink 2.0 `_metadata` has their
     hashes alone, which are the ids, and an operator has the `uid` that it is told here. Each has
-    to be of an operator; the error names all that are not.
+    to be of an operator, once; the error names those that are not.
 
     `serializers` are the job's own, by the full names of the classes of their snapshots:
     `Serializer.from_contents` shows how to derive one. They are known to this savepoint alone.
@@ -882,19 +894,24 @@ def known_uids(operators: Iterable[Operator]) -> list[str]:
 def _label(savepoint: Savepoint, uids: Iterable[str]) -> None:
     """Tell operators the uids whose hashes their ids are."""
     by_id = {operator.operator_id: operator for operator in savepoint.operators}
-    unknown: dict[str, None] = {}
+    told: set[str] = set()
+    unknown: list[str] = []
     for uid in uids:
         operator = by_id.get(operator_id_of(check_str("uid in uids", uid)))
-        if operator is None:
-            unknown[uid] = None
-        else:
+        if uid in told:
+            raise InvalidValueError(f"uids must differ, got {show(uid)} twice")
+        told.add(uid)
+        if operator is not None:
             operator.uid = uid
+        elif len(unknown) < _NAMED:
+            unknown.append(show(uid))
+        else:
+            unknown.append("more")
+            break
     if unknown:
-        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        named = ", ".join(map(show, islice(unknown, _NAMED)))
         raise InvalidValueError(
-            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got {named}{more}, "
-            "which no operator has"
+            f"uids must be of the {len(by_id)} operators of {savepoint.path}, got "
+            f"{', '.join(unknown)}, which no operator has"
         )
 
 

@@ -219,7 +219,6 @@ def test_lists_of_values_are_no_columns() -> None:
     assert arrays.key_group_load(["A", "B", "A"], 128).weights[104] == 2
 
 
-@pytest.mark.extras
 def test_an_index_of_pandas_is_an_array() -> None:
     pd = pytest.importorskip("pandas", reason="pandas is not installed")
     for index, keys in (

@@ -269,6 +269,12 @@ def test_command_where_flink_does_not_tell(
     assert "/checkpoints: this is no answer of Flink's REST API" in err
 
 
+def test_command_with_a_vertex(command: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, err = command("--vertex", "v", answer=ANSWER)
+    assert (status, out) == (2, "")
+    assert err == "keygroups job: --vertex is not for --savepoints, which are of the whole job\n"
+
+
 def test_answer_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cut off, and the job is there."""
     monkeypatch.setattr("keygroups.job._rest._MOST_BYTES", 100_000)

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import FrozenInstanceError
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -52,6 +52,7 @@ from keygroups._serializers.base import REGISTRY, Read, read_versioned_snapshot
 from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
+from keygroups.errors import InvalidValueError
 from keygroups.job import CompletedCheckpoint, Job
 from keygroups.logical_types import parse_logical_type
 from keygroups.progress import Progress
@@ -319,9 +320,10 @@ def use(value: object) -> None:
             attribute = getattr(value, name)
             if not callable(attribute) or required(attribute):
                 continue
-            found = attribute()
-            if isinstance(found, Iterator):
-                list(found)
+            with suppress(InvalidValueError):  # of several states one is to be named
+                found = attribute()
+                if isinstance(found, Iterator):
+                    list(found)
 
 
 def required(call: Callable[..., object]) -> bool:

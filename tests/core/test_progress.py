@@ -21,6 +21,7 @@ from keygroups._show.progress import ProgressLine
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress, ProgressCallback
 from keygroups.savepoint import (
+    ListStateDescriptor,
     Savepoint,
     SavepointWriter,
     ValueStateDescriptor,
@@ -174,6 +175,15 @@ def test_writing(clock: Clock, tmp_path: Path) -> None:
     assert told == [("write a", 4, 4, "key groups")]
 
 
+def test_writing_operator_state_alone_is_not_told(clock: Clock) -> None:
+    told = Told()
+    with SavepointWriter(NewPath(), progress=told) as writer:
+        lists = [ListStateDescriptor("list", INT)]
+        operator = writer.add_operator("a", None, [], 4, 2, list_states=lists)
+        operator.write_operator_state("list", [1, 2, 3])
+    assert told == []
+
+
 def test_writing_anew(old: str, clock: Clock) -> None:
     size, told = bytes_of(old), Told()
     path = NewPath().__fspath__()
@@ -190,7 +200,6 @@ def test_writing_anew(old: str, clock: Clock) -> None:
 
 def test_sorting_is_counted_as_it_goes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keygroups.savepoint._state.spill._COUNTED", 10)
-    monkeypatch.setattr("keygroups.savepoint._state.spill._BUCKET", 2_000)
     told, path = Told(), NewPath()
     change_max_parallelism(written_folder(100), 256, path, progress=told)
     told.check()

@@ -15,6 +15,8 @@ from real_savepoints import point
 
 from keygroups._show.progress import ProgressLine
 from keygroups.cli import main
+from keygroups.cli._progress import LINE
+from keygroups.cli._streams import print_lines
 from keygroups.errors import SavepointError
 from keygroups.progress import Progress
 
@@ -45,12 +47,16 @@ class Terminal:
 
     def __init__(self, columns: int) -> None:
         self.master, slave = pty.openpty()
-        self.columns = columns
-        size = (24).to_bytes(2, sys.byteorder) + columns.to_bytes(2, sys.byteorder) + bytes(4)
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
+        self.resize(columns)
         os.set_blocking(self.master, False)
         self.written = ""
         self.stream = Stream(slave, self.read)
+
+    def resize(self, columns: int) -> None:
+        """Make it so many columns wide."""
+        self.columns = columns
+        size = (24).to_bytes(2, sys.byteorder) + columns.to_bytes(2, sys.byteorder) + bytes(4)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def close(self) -> None:
         self.stream.close()
@@ -206,6 +212,36 @@ def test_works_that_take_turns(terminal: MakeTerminal, clock: Clock) -> None:
     assert shown.rows() == ["b: 4 %, 4 of 100 key groups, 1 key groups/s, 1:36 left"]
 
 
+def test_many_short_works_are_a_long_one(terminal: MakeTerminal, clock: Clock) -> None:
+    """As those on the operators of a savepoint, of which none takes two seconds."""
+    shown, line = terminal(80), ProgressLine()
+    for number in range(5):
+        for done in (20, 80, 100):
+            line(Progress(str(number), done, 100, "keys"))
+            clock.now += 0.3
+    assert "0: " not in shown.read()
+    assert "3: 80 %, 80 of 100 keys, 200 keys/s, 0:00 left" in shown.written
+    assert shown.rows() == [""]
+    clock.now += 60  # in which there is none
+    before = shown.written
+    line(Progress("a", 20, 100, "keys"))
+    clock.now += 1
+    line(Progress("a", 80, 100, "keys"))
+    assert shown.read() == before
+
+
+def test_a_terminal_that_gets_narrower(terminal: MakeTerminal, clock: Clock) -> None:
+    """Blanks beyond its end would make a line of their own; what was there it wraps by itself."""
+    shown, line = terminal(80), ProgressLine()
+    told(line, clock, "write what has a long name")
+    before = len(shown.read())
+    shown.resize(30)
+    told(line, clock, "read")
+    line.clear()
+    for segment in shown.read()[before:].split("\r"):
+        assert len(segment) < 30
+
+
 @pytest.mark.parametrize("columns", [*range(1, 12), 40, 41, 60, 300])
 @pytest.mark.parametrize(
     "work", ["read \x1b[2J\r\nb", "\u65e5\u672c" * 99, "e\u0301" * 99, "a" * 999]
@@ -310,6 +346,18 @@ def test_the_command_shows_it(
     assert "%" not in plain.written
     assert f"write {tmp_path}/shown: " in shown.written
     assert shown.rows() == [line.replace("quiet", "shown") for line in lines]
+
+
+def test_an_answer_stands_alone(
+    terminal: MakeTerminal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that on an operator whose keys turn out to be unknown, which does not come to its end."""
+    shown = terminal(80)
+    monkeypatch.setattr(sys, "stdout", shown.stream)
+    told(LINE, clock)
+    print_lines(["answer"])
+    LINE.close()
+    assert shown.rows() == ["answer", ""]
 
 
 def test_an_error_stands_alone(

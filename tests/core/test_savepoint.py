@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def test_operators() -> None:
 def test_uids() -> None:
     """Those that Flink 2.3 stored of the same job; its operators without one have no uid."""
     uids = {one.operator_id: one.uid for one in HEAP.read().operators if one.uid}
-    old = read_savepoint(OLD.path, uids=iter([*uids.values(), "by-string"]))
+    old = read_savepoint(OLD.path, uids=iter(uids.values()))
     assert {one.operator_id: one.uid for one in old.operators if one.uid} == uids
     assert uids[BY_STRING] == "by-string"
     assert len(uids) < len(old.operators)
@@ -86,10 +87,14 @@ def test_uids() -> None:
 
 
 def test_uids_that_no_operator_has() -> None:
-    """All of them are named, as far as there is room, and none of the others."""
-    wrong: Any = ["by-string", *map(str, range(12)), "0"]
+    """They are named, as far as there is room, and so is one that is there twice."""
+    wrong: Any
     numbers = ", ".join(repr(str(number)) for number in range(10))
-    says = rf"uids must be of the 25 operators of .*, got {numbers} and 2 more, which no op"
+    for wrong in (["0", "0"], ["by-string", "by-string"]):
+        with pytest.raises(InvalidValueError, match=f"uids must differ, got '{wrong[0]}' twice"):
+            read_savepoint(OLD.path, uids=wrong)
+    wrong = ["by-string", *map(str, range(12))]
+    says = rf"uids must be of the 25 operators of .*, got {numbers}, more, which no oper"
     with pytest.raises(InvalidValueError, match=says):
         read_savepoint(OLD.path, uids=wrong)
     for wrong in ("by-string", 5):
@@ -239,6 +244,11 @@ def test_bad_arguments(number: int) -> None:
     call, error, message = BAD[number]
     with pytest.raises(error, match=message):
         call(HEAP.read().operator("by-string"))
+
+
+def test_states_without_end() -> None:
+    with pytest.raises(InvalidValueError, match="states must be at most 13 names"):
+        HEAP.read().operator("by-string").entries(repeat("count"))
 
 
 def test_states_of_an_operator_without_any() -> None:

@@ -66,11 +66,10 @@ def refusal(savepoint: Savepoint, path: str) -> str:
 @pytest.mark.parametrize(
     ("name", "beside", "chk"),
     [
-        ("2.3.0-rocksinc-checkpoint", "point/files", "point"),
+        ("2.3.0-changelog-checkpoint", "point/files", "point"),
         ("2.3.0-merged-checkpoint", "taskowned/job_1_tm_2", "chk-7"),
-        pytest.param("2.3.0-rocksinc-checkpoint", "shared", "chk-7", marks=pytest.mark.slow),
-        pytest.param("1.20.5-rocksinc-checkpoint", "point", "point", marks=pytest.mark.slow),
-        pytest.param("2.3.0-changelog-checkpoint", "point/a/b", "point", marks=pytest.mark.slow),
+        pytest.param("1.20.5-changelog-checkpoint", "shared", "chk-7", marks=pytest.mark.slow),
+        pytest.param("1.20.5-merged-checkpoint", "point/a/b", "point", marks=pytest.mark.slow),
         pytest.param("2.3.0-rocksresc-checkpoint", "shared", "chk-7", marks=pytest.mark.slow),
     ],
 )
@@ -83,6 +82,8 @@ def test_real_checkpoints_that_were_copied(
     for folder in known.moved_folders:
         shutil.copytree(known.root / folder, tmp_path / beside, dirs_exist_ok=True)
     copy = read_savepoint(tmp_path / chk)
+    assert copy.files.elsewhere.found
+    assert not copy.files.elsewhere.lost
     with SavepointWriter.from_existing_savepoint(copy, tmp_path / "new"):
         pass
     for read in (copy, read_savepoint(tmp_path / "new")):
@@ -119,6 +120,8 @@ def test_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     for way in (".", "_metadata", "../chk-7", tmp_path / "latest", folder.as_uri()):
         assert values(read_savepoint(way)) == expected(path)
+    files = read_savepoint("../chk-7").files
+    assert {root for root, _ in files.elsewhere.found.values()} == {str(tmp_path / "job")}
     files = read_savepoint(folder).files
     copied = pickle.loads(pickle.dumps(files))
     assert (copied, copied.elsewhere) == (files, files.elsewhere)
@@ -148,6 +151,7 @@ def test_in_a_store() -> None:
     from fsspec.implementations.memory import MemoryFileSystem
 
     paths = [f"{OLD}/chk-7/{NAMES[1]}", f"{OLD}/shared/b/{NAMES[2]}", f"{OLD}/shared/{NAMES[3]}"]
+    paths += [f"s3://other/{NAMES[4]}"]
     store = MemoryFileSystem()
     folder = "/found-files/job"
     store.pipe(f"{folder}/chk-7/_metadata", sb.metadata([*map(operator, paths)]))
@@ -158,13 +162,34 @@ def test_in_a_store() -> None:
         found = read_savepoint(f"memory:/{folder}/chk-7")
         assert found.operator(paths[0]).coordinator_state() == b"001"
         assert found.operator(paths[1]).coordinator_state() == b"002"
-        assert f"as in moved={{'{OLD}/shared': ...}}" in refusal(found, paths[2])
+        advice = f"as in moved={{'{OLD}/shared': ..., 's3://other': ...}}"
+        for path in paths[2:]:
+            assert refusal(found, path).endswith(advice)
     finally:
         store.rm("/found-files", recursive=True)
 
 
+def test_a_store_is_asked_for_nothing_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    names = ["shared/../../secret", "shared/a?b", "shared/%2e%2e", "shared/a\\b", "shared//a"]
+    paths = [f"{OLD}/{name}/{NAMES[1]}" for name in (*names, "shared::memory://secret")]
+    asked: list[str] = []
+    store = MemoryFileSystem()
+    try:
+        for path in (*paths, f"{OLD}/shared/{NAMES[1]}"):
+            store.pipe("/found-files/chk-7/_metadata", sb.metadata([operator(path)]))
+            with monkeypatch.context() as patched:
+                patched.setattr(MemoryFileSystem, "exists", lambda _, path: asked.append(path))
+                found = read_savepoint("memory://found-files/chk-7")
+            assert "is not in the savepoint" in refusal(found, path)
+    finally:
+        store.rm("/found-files", recursive=True)
+    assert asked == [f"/found-files/shared/{NAMES[1]}"]
+
+
 def test_a_server_is_asked_for_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it answers may name any host."""
+    """What it answers may name any host; a store's answer of another folder is no file either."""
     from fsspec.implementations.memory import MemoryFileSystem
 
     path = f"{OLD}/{NAMES[1]}"
@@ -173,6 +198,10 @@ def test_a_server_is_asked_for_no_list(tmp_path: Path, monkeypatch: pytest.Monke
     store.pipe(f"/found-files/{NAMES[1]}", b"001")
     try:
         assert values(read_savepoint("memory://found-files")) == expected(path)
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryFileSystem, "find", lambda *_: [f"/other-files/{NAMES[1]}"])
+            found = read_savepoint("memory://found-files")
+        assert "is not in the savepoint" in refusal(found, path)
         monkeypatch.setattr(MemoryFileSystem, "protocol", ("http", "https"))
         assert "is not in the savepoint" in refusal(read_savepoint("memory://found-files"), path)
     finally:

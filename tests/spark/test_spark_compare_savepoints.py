@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -162,9 +163,10 @@ def test_sizes_of_zeros_and_of_no_keys(spark: SparkSession, tmp_path: Path) -> N
 def test_without_arrow(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(savepoint, "find_spec", lambda name: None)
     old = point("2.3.0-heap-canonical").read()
-    for call in (
+    calls: list[Callable[[], object]] = [
         lambda: compare_savepoints(spark, old, old, "a"),
         lambda: key_sizes(spark, old, "a"),
-    ):
+    ]
+    for call in calls:
         with pytest.raises(ModuleNotFoundError, match=r"needs NumPy and PyArrow: pip install"):
             call()

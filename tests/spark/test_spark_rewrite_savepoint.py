@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from keygroups import savepoint as local
 from keygroups.errors import InvalidTypeError, InvalidValueError, ParallelismError, SavepointError
 from keygroups.savepoint import Savepoint, read_savepoint
-from keygroups.spark import change_max_parallelism
+from keygroups.spark import change_max_parallelism, edit_savepoint
 
 POINTS = [
     pytest.param(name, marks=[] if index < 1 else [pytest.mark.slow], id=name)
@@ -78,6 +78,10 @@ def test_what_is_refused_leaves_nothing(spark: SparkSession, tmp_path: Path) -> 
         change_max_parallelism(spark, saved.path, 64, new, parallelism=65)
     with pytest.raises(InvalidValueError, match="got 'nobody'"):
         change_max_parallelism(spark, saved.path, 64, new, operators=["nobody"])
+    with pytest.raises(InvalidValueError, match=r"uids must be of .* got 'nobody', which no oper"):
+        change_max_parallelism(spark, saved.path, 64, new, uids=["nobody"])
+    with pytest.raises(InvalidValueError, match=r"uids must be of .* got 'nobody', which no oper"):
+        edit_savepoint(spark, saved.path, new, uids=["nobody"])
     with pytest.raises(InvalidValueError, match="output must be outside the savepoint"):
         change_max_parallelism(spark, saved.path, 64, saved.path / "new")
     with pytest.raises(InvalidValueError, match="new_max_parallelism 128 changes nothing"):

@@ -554,6 +554,7 @@ def test_operators_have_rows_of_their_own(spark: SparkSession, tmp_path: Path) -
     savepoint = write_savepoint(
         counts(spark, ("ann", 7), ("bob", None)), tmp_path / "s", operators, 128, 4
     )
+    assert [one.uid for one in savepoint.operators] == [*operators]
     assert [one.operator_id for one in savepoint.operators] == [
         savepoint.operator(uid).operator_id for uid in operators
     ]

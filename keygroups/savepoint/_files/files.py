@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import unquote
 
-from keygroups._checks import check_path, check_str, show
+from keygroups._checks import check_str, show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -191,7 +191,7 @@ class Files:
         else:
             said = stream.path
             root, rest = moved_path(said, self._moved) or self._found(said) or self._named(stream)
-        if not _is_plain(rest, local_path(root) is None):
+        if not is_plain(rest, local_path(root) is None):
             raise self._error(stream, "")
         return root, rest
 
@@ -202,14 +202,17 @@ class Files:
     def is_path(self, stream: StreamHandle) -> bool:
         """Tell whether a stream's path is that of a file, be it one that may be read or not."""
         path = stream.path
-        is_plain = _is_plain(f"/{path.rpartition('/')[2]}", "://" in path)
-        return bool(_ABSOLUTE.match(path)) and "::" not in path and is_plain
+        has_name = is_plain(f"/{path.rpartition('/')[2]}", "://" in path)
+        return bool(_ABSOLUTE.match(path)) and "::" not in path and has_name
 
     def own_folders(self) -> Iterator[Place]:
-        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too."""
-        yield self.base, ""
-        local = local_path(self.base)
-        for resolve in (None,) if local is None else (os.path.abspath, os.path.realpath):
+        """Yield the savepoint's own folder; for a checkpoint what its job shares and owns too.
+
+        They are absolute, as another process may have another working directory.
+        """
+        is_url = local_path(self.base) is None
+        yield self.base if is_url else _root(self.base, os.path.abspath), ""
+        for resolve in (None,) if is_url else (os.path.abspath, os.path.realpath):
             checkpoint = _CHECKPOINT.fullmatch(_root(self.base, resolve))
             if checkpoint:
                 yield from ((checkpoint[1] or "/", f"/{name}") for name in ("shared", "taskowned"))
@@ -274,7 +277,7 @@ class Files:
     def _outside(self, stream: StreamHandle, path: str) -> SavepointError:
         """Return the error for a file that the caller may allow, by its path without links."""
         folder, _, name = path.rpartition("/")
-        if not _is_plain(f"/{name}", "://" in path):
+        if not is_plain(f"/{name}", "://" in path):
             return self._error(stream, "")
         prefix = folder if folder.strip("/") and not folder.endswith("/") else path
         is_lost = stream.path.rpartition("/")[0] in self.elsewhere.lost
@@ -433,7 +436,7 @@ def _is_in(path: str, root: str) -> bool:
     return path == root or path.startswith(joined(root, "/"))
 
 
-def _is_plain(rest: str, is_url: bool) -> bool:
+def is_plain(rest: str, is_url: bool) -> bool:
     """Tell whether a path leads down from where it starts, to whatever reads it."""
     if "::" in rest or {"", ".", ".."}.intersection(rest.split("/")[1:]):
         return False
@@ -473,6 +476,14 @@ def check_moved(moved: Mapping[str, str] | None) -> dict[str, str]:
         check_str("path in moved", old): check_place("path in moved", new)
         for old, new in (moved or {}).items()
     }
+
+
+def check_path(name: str, path: object) -> str:
+    """Return a path as text, or raise InvalidTypeError with `name`."""
+    text = path.__fspath__() if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
+        raise InvalidTypeError(f"{name} must be a str or a path, got {show(path)}")
+    return text
 
 
 def local_path(path: str) -> Path | None:

@@ -21,6 +21,7 @@ from keygroups.savepoint._files.files import (
     Place,
     errors_of,
     filesystem_of,
+    is_plain,
     is_server,
     job_folder,
     joined,
@@ -160,9 +161,10 @@ def _in_store(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str,
         if shared:
             for folder, names in [*missing.items()][:_ASKED]:
                 job = job_folder(f"{folder}/")
-                if job is not None:
+                name = next(iter(names))
+                if job is not None and is_plain(f"{folder[len(job) :]}/{name}", is_url=True):
                     place = shared[0][0], folder[len(job) :]
-                    path = f"{joined(*place)}/{next(iter(names))}"
+                    path = f"{joined(*place)}/{name}"
                     if filesystem.exists(filesystem_of(path)[1]):
                         yield from ((name, place) for name in names)
 

@@ -16,7 +16,7 @@ from posixpath import normpath
 from types import TracebackType
 from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
-from keygroups._checks import check_path, show
+from keygroups._checks import show
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -27,6 +27,7 @@ from keygroups.errors import (
 )
 from keygroups.savepoint._files.files import (
     METADATA,
+    check_path,
     file_error,
     import_fsspec,
     local_path,
