@@ -795,8 +795,10 @@ def test_notebooks_show_fifty_entries(tmp_path: Path) -> None:
     counts = {str(number): number for number in range(5)}
     here = written(tmp_path / "here", {f"{number}": counts for number in range(11)})
     there = written(tmp_path / "there", {"others": counts})
-    rows = [row for row in shown(here.compare(there)).rows if row[2] == "only here"]
+    page = shown(here.compare(there))
+    rows = [row for row in page.rows if row[2] == "only here"]
     assert Counter(map(len, rows)) == {3: 11, 4: 50}  # operators, entries
+    assert page.captions[-1] == "Entries that differ; 10 others are left out"
 
 
 def test_hostile_names(tmp_path: Path) -> None:

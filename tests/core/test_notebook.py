@@ -258,6 +258,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), tmp_path / "new") as writer:
         editor = writer.operator("by-int")
         editor.remove_state("tags")
+        editor.remove_state("cities")  # whose user keys are Strings, which could be a key
         editor.rename_state("count", "number")
         editor.delete_keys([1, 10**6])
     report = writer.report()
@@ -279,6 +280,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
         "checkpoints that share its files"
     )
     assert len(page.paragraphs) == 3
+    assert page.captions == ["The operators", "Entries of the states of by-int"]
     assert repr(report) == f"<EditReport: 1 operators, {tmp_path / 'new'}>"
 
 

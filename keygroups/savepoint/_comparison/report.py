@@ -315,6 +315,10 @@ class SavepointComparison:
             for entry in state.examples
         ]
         if entries:
-            header = ("operator", "state", "which", "entry")
             shown = entries[:_SHOWN]
-            yield Section([], header, shown, (0, 1, 2, 3), "Some of the entries that differ")
+            caption = "Entries that differ"
+            left_out = sum(state.differing for _, state in states) - len(shown)
+            if left_out:
+                caption += f"; {left_out:,} others are left out"
+            header = ("operator", "state", "which", "entry")
+            yield Section([], header, shown, (0, 1, 2, 3), caption)
