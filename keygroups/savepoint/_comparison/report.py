@@ -283,8 +283,8 @@ class SavepointComparison:
 
     def _summary(self) -> str:
         differing = sum(operator.has_differences for operator in self.operators)
-        count = len(self.operators)
-        return f"{count} operators, {f'{differing} with differences' if differing else 'all equal'}"
+        said = f"{differing} with differences" if differing else "all equal"
+        return f"{len(self.operators)} operators, {said}"
 
     def __repr__(self) -> str:
         return f"<SavepointComparison: {self._summary()}>"
