@@ -297,8 +297,8 @@ class SavepointComparison:
         yield Section(self._head())
         properties = [row for operator in self._differing() for row in operator._properties()]
         if properties:
-            header = ("operator", "state", "property")
-            yield Section([], header, properties, (0, 1, 2), "Properties that differ")
+            caption = "Properties that differ"
+            yield Section([], ("operator", "state", "property"), properties, (0, 1, 2), caption)
         states = [(by.operator, state) for by in self.operators for state in by._all()]
         rows = [
             (operator, state.state, *(f"{getattr(state, name):,}" for name in _COUNTS))
@@ -320,5 +320,5 @@ class SavepointComparison:
             left_out = sum(state.differing for _, state in states) - len(shown)
             if left_out:
                 caption += f"; {left_out:,} others are left out"
-            header = ("operator", "state", "which", "entry")
-            yield Section([], header, shown, (0, 1, 2, 3), caption)
+            names = ("operator", "state", "which", "entry")
+            yield Section([], names, shown, (0, 1, 2, 3), caption)

@@ -70,9 +70,9 @@ class EditedOperator:
             yield Section([], header, rows, (0, 1), f"Entries of the states of {self._name()}")
         if self.deleted_keys is not None:
             places = self.deleted_keys.may_be_in
-            header = UnsearchedPlace._fields if places else ()
             texts = [*self._deleted_lines(self.deleted_keys)]
-            yield Section(texts, header, places, (0, 1), "Where keys may also be")
+            names = UnsearchedPlace._fields if places else ()
+            yield Section(texts, names, places, (0, 1), "Where keys may also be")
 
     def _name(self) -> str:
         return printable(str(self.old_operator if self.operator is None else self.operator))
