@@ -78,9 +78,10 @@ def test_key_groups(pyplot: Any) -> None:
 @pytest.mark.extras
 def test_no_bar_is_behind_the_legend(pyplot: Any) -> None:
     even, half_hot = KeyGroupLoad(64, [1] * 64), KeyGroupLoad(64, [1] * 16 + [0] * 32 + [1] * 16)
-    for axes in (even.plot(4), even.plot_key_groups(), half_hot.plot(64)):
+    pictures: list[Any] = [even.plot(4), even.plot_key_groups(), half_hot.plot(64)]
+    for axes in pictures:
         axes.figure.canvas.draw()
-        behind: Any = axes.get_legend().get_window_extent()
+        behind = axes.get_legend().get_window_extent()
         assert not any(behind.overlaps(bar.get_window_extent()) for bar in axes.patches)
         assert not any(behind.overlaps(line.get_window_extent()) for line in axes.lines)
 
