@@ -40,7 +40,7 @@ from keygroups.savepoint._sources.source_splits import (
     read_source_splits,
 )
 from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead

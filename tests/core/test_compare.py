@@ -50,7 +50,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._state import spill
+from keygroups.savepoint._state.writing import spill
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING
 

@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
 
 from keygroups.savepoint._columns.batches import layout_of, record_batches  # noqa: E402
 from keygroups.spark._savepoint import tasks as tasks_module  # noqa: E402
-from keygroups.spark._savepoint.spark_types import spark_schema  # noqa: E402
+from keygroups.spark._savepoint.rows.spark_types import spark_schema  # noqa: E402
 from keygroups.spark._savepoint.tasks import (  # noqa: E402
     KeyedStateReader,
     encoded_keys,
