@@ -104,7 +104,9 @@ def framed(entries: list[bytes], times: int) -> Iterator[bytes]:
     yield b"".join(entries[:-1]) + last + b"\xff\xff"
 
 
-def native_key_group(key_group: int, keys: list[str], times: int, later: int = 0) -> Iterator[bytes]:
+def native_key_group(
+    key_group: int, keys: list[str], times: int, later: int = 0
+) -> Iterator[bytes]:
     yield sb.i32(key_group) + b"\0\0" + sb.i32(len(keys) * times)
     whole = b"".join(b"\0" + text(key) + value(key, later) for key in keys)
     for _ in range(times):
