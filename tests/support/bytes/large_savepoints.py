@@ -159,11 +159,16 @@ def write_longs(folder: Path, entries: int) -> int:
         file.write(header_of_longs)
         for key_group in range(KEY_GROUPS):
             offsets.append(file.tell())
-            members = (
-                (bytes([key_group]) + sb.i64(key_group * each + number) + b"\0", sb.i64(number))
+            members = [
+                sb.i32(10)
+                + bytes([key_group])
+                + sb.i64(key_group * each + number)
+                + b"\0"
+                + sb.i32(8)
+                + sb.i64(number)
                 for number in range(each)
-            )
-            file.write(sb.canonical_key_group([(0, [*members])]))
+            ]
+            file.writelines(framed(members, 1))
         stream = sb.relative("keyed", file.tell())
     handle = sb.canonical(0, offsets, stream)
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="by-string")])
