@@ -409,7 +409,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("keygroups.cli._html.os.link", full)
+    monkeypatch.setattr("os.link", full)
     monkeypatch.setattr("pathlib.Path.rename", full)
     ended, _, complaint = run(capsys, str(ORIGIN.path), "--html", str(tmp_path / "a.html"))
     assert ended == 1
