@@ -13,9 +13,7 @@ other classes, by the names of Flink's own. Which one a job uses is in its `open
 A time to live, `StateTtlConfig` in the job, is `has_ttl=True`.
 """
 
-from keygroups.savepoint._state.header import (
-    StateDescriptor,
-)
+from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.new_states import (
     AggregatingStateDescriptor,
     ListStateDescriptor,

@@ -14,19 +14,9 @@ A function of `map_entries` returns the new value, or `DELETE`. `keygroups.spark
 does it on executors.
 """
 
-from keygroups.savepoint._edits.editor import (
-    OperatorEditor,
-)
-from keygroups.savepoint._edits.steps import (
-    DELETE,
-)
-from keygroups.savepoint._writer import (
-    SavepointEditor,
-)
+from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._writer import SavepointEditor
 
-__all__ = [
-    "DELETE",
-    "OperatorEditor",
-    "SavepointEditor",
-]
+__all__ = ["DELETE", "OperatorEditor", "SavepointEditor"]
 __dir__ = __all__.copy

@@ -14,18 +14,9 @@ are for `SavepointWriter.add_source`: an offset for each partition, or a `Specia
 [(0, 4711), (1, <SpecialOffset.EARLIEST: -2>)]
 """
 
-from keygroups.savepoint._sources.file_splits import (
-    FileSplit,
-)
-from keygroups.savepoint._sources.kafka import (
-    KafkaOffsets,
-    KafkaSplit,
-    SpecialOffset,
-)
-from keygroups.savepoint._sources.source_splits import (
-    SourceSplits,
-    UnknownSplit,
-)
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
+from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
 
 __all__ = [
     "FileSplit",

@@ -12,9 +12,5 @@ from keygroups.savepoint._sql_state import (
     describe_sql_state,
 )
 
-__all__ = [
-    "SqlOperatorDescription",
-    "SqlStateDescription",
-    "describe_sql_state",
-]
+__all__ = ["SqlOperatorDescription", "SqlStateDescription", "describe_sql_state"]
 __dir__ = __all__.copy
