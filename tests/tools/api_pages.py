@@ -16,7 +16,7 @@ from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 import jinja2
 import pdoc
@@ -141,6 +141,16 @@ class Homes:
         return linked
 
 
+def tidy_named_tuples(modules: list[ModuleType]) -> None:
+    """Resolve the types of tuples with names, and drop the docstrings that Python makes."""
+    for cls in {getattr(module, name) for module in modules for name in module.__all__}:
+        if isinstance(cls, type) and hasattr(cls, "_fields"):
+            hints = get_type_hints(cls)
+            cls.__new__.__annotations__ = hints
+            for made in (cls.__new__, *map(vars(cls).get, hints)):
+                made.__doc__ = ""
+
+
 def has_private_type(member: pdoc.doc.Doc[Any], homes: Homes) -> bool:
     return "._" in homes.public(str(getattr(member, "signature_without_self", "")))
 
@@ -175,10 +185,11 @@ def show_as_users_see(homes: Homes) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("error")
-    # It looks for the types of a NamedTuple in the module of NamedTuple, and for those of an alias
-    # where that is used. What it does not find is on the page as the code has it.
-    warnings.filterwarnings("ignore", "Error parsing type annotation")
+    # It looks for the types of an alias where that is used. What it does not find is on the page
+    # as the code has it.
+    warnings.filterwarnings("ignore", r"Error parsing type annotation (KF\.)?Key ")
     modules = public_modules()
+    tidy_named_tuples(modules)
     show_as_users_see(Homes(modules))
     folder = Path(sys.argv[1])
     pdoc.pdoc(*(module.__name__ for module in modules), output_directory=folder)
