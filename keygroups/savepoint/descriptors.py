@@ -14,7 +14,7 @@ A time to live, `StateTtlConfig` in the job, is `has_ttl=True`.
 """
 
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.writing.new_states import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
