@@ -4,6 +4,7 @@ Start with `trace_key("user-1", 128, 3)`: what the functions here give, step by 
 those of Flink's KeyGroupRangeAssignment. `help("keygroups.types")` and so on have the rest:
 
 From a key to its subtask:
+
     types               what a key is in Java: INT, STRING, TUPLE, SQL_ROW, PYFLINK and so on
     hashing             hashCode of each of them, and the murmur hash
     assignment          key groups and subtasks, the default max parallelism, `trace_key`
@@ -15,6 +16,7 @@ From a key to its subtask:
     routing_inference   which job it is, from keys and where they went
 
 Uneven load:
+
     load                the load of key groups and subtasks, the parallelisms that suit it
     subtask_keys        keys that reach a chosen subtask, and salts
     local_key_by        the buffer that combines records before a keyBy
@@ -22,6 +24,7 @@ Uneven load:
     job                 a running job, read over REST: which of its subtasks are hot
 
 Rescaling and state:
+
     rescale             what moves, and what a savepoint allows
     operator_state      who gets which elements of state that is not keyed
     partitioners        the channels of forward, rebalance, rescale and the others
@@ -29,6 +32,7 @@ Rescaling and state:
     state_keys          the bytes of a key in RocksDB and in savepoints
 
 In PySpark, in a shell, in tests:
+
     spark               columns and DataFrames of PySpark; `spark.functions`
     cli                 the command `keygroups`
     progress            how far work has come that takes a while

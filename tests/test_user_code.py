@@ -24,11 +24,14 @@ PUBLIC = [name for name in MODULES if "._" not in name]
 
 
 def promised(path: Path) -> set[str]:
-    """Return the names in a module's `__all__`."""
+    """Return the names in a module's `__all__`, and those that it imports as themselves."""
+    names = set()
     for node in ast.parse(path.read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return set(ast.literal_eval(node.value))
-    return set()
+            names |= set(ast.literal_eval(node.value))
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names if alias.name == alias.asname}
+    return names
 
 
 @cache

@@ -1,42 +1,73 @@
 """Savepoints and checkpoints of Flink, read and written without a JVM.
 
-Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
-parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
-state, each a `StateEntry`; `get` what there is of one key. `to_arrow`, `to_arrow_batch_reader`,
-`to_pandas` and `to_polars` give a state as a table. `key_sizes` says which keys are heavy,
-`operator_state` yields operator state, and `source_splits` says where a source goes on.
-`operator_reports` says what to look at before a rescale, `html_report` puts it on a page for a
-browser, and `describe_sql_state` says what the states of Flink SQL hold.
+`read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
+parallelism, max parallelism and `states`. This writes a savepoint, reads it, changes it, compares
+both, and writes it anew with another max parallelism:
 
-Comparing: `Savepoint.compare` with another returns a `SavepointComparison`, which says of each
-state how many entries are equal, changed, only here and only there; `Savepoint.differences` yields
-each that is not equal. Formats and parallelisms may be any.
+>>> from tempfile import mkdtemp
+>>> from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
+>>> from keygroups.savepoint import change_max_parallelism, read_savepoint
+>>> from keygroups.types import LONG, STRING
+>>> folder = mkdtemp()
+>>> with SavepointWriter(folder + "/old") as writer:
+...     counts = [ValueStateDescriptor("count", LONG)]
+...     by_user = writer.add_operator("by-user", STRING, counts, 128, parallelism=3, sort=True)
+...     by_user.write("count", "ann", 7)
+>>> old = read_savepoint(folder + "/old")
+>>> old.operator("by-user").get("ann", "count")
+7
+>>> with SavepointWriter.from_existing_savepoint(old, folder + "/new") as editor:
+...     editor.operator("by-user").map_entries("count", lambda entry: entry.value + 1)
+>>> new = read_savepoint(folder + "/new")
+>>> for difference in old.differences(new):
+...     print(difference)
+key 'ann': 7 -> 8
+>>> report = change_max_parallelism(new, 4096, folder + "/rewritten")
+>>> report.operators[0].new_max_parallelism
+4096
+
+This help has those functions and the two classes that are read. The rest is by subject, such as
+`help("keygroups.savepoint.writing")`; what is there can be imported from here, many values aside:
+
+    entries      what an operator has: entries, operator state, subtasks
+    sources      where a source goes on: splits and offsets
+    values       which classes keys and values are
+    sql          what the states of Flink SQL hold
+    comparing    what two savepoints have in common, and what not
+    writing      SavepointWriter: a new savepoint
+    descriptors  the states of an operator, read or to be written
+    windows      the windows of an operator to be written
+    editing      SavepointEditor: a savepoint made from another
+    reports      what was edited and rewritten; what is in an operator
+
+Reading: `Operator.entries` yields the keys and values of keyed state, each a `StateEntry`; `get`
+what there is of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give a
+state as a table. `key_sizes` says which keys are heavy, `operator_state` yields operator state,
+and `source_splits` says where a source goes on. `operator_reports` says what to look at before a
+rescale, `html_report` puts it on a page for a browser, and `describe_sql_state` says what the
+states of Flink SQL hold.
+
+Comparing: `Savepoint.compare` and `Savepoint.differences`, whatever the formats and parallelisms.
+
+Writing: `SavepointWriter` writes a savepoint that a job starts from, `add_operator` of it an
+operator.
+
+Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another; what is not
+changed is copied byte for byte. Operators are removed, renamed and added, states too, keys
+deleted, entries mapped. `relocate` tells a checkpoint that was copied to another disk or bucket
+where its files are. `change_max_parallelism` writes a savepoint anew with another max parallelism,
+`convert_to_canonical` in the canonical format.
 
 What takes a while tells of its progress: `progress` of `read_savepoint` and of writers, which is a
 function as `keygroups.progress` has it, or True for a bar.
 
-Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
-states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
-`MapStateDescriptor`, `ReducingStateDescriptor`, `AggregatingStateDescriptor`, and
-`TimerServiceDescriptor` for timers) and returns the `OperatorWriter` of their entries and of list,
-union and broadcast states. `add_window_operator` takes the windows of the job, such as
-`TumblingEventTimeWindows`, and returns the `WindowOperatorWriter` of what is in them. `add_source`
-with `KafkaOffsets` says where it goes on. With a savepoint of the job as its `template` the writer
-takes ids and types from that, which is how state of Flink SQL is written.
-
-Changing: `SavepointWriter.from_existing_savepoint` writes a savepoint from another, in a
-`SavepointEditor`: what is not changed is copied byte for byte, in any format.
-
-- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
-- `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
-  `delete_keys`, `map_entries`, `map_keys`, and of operator state `remove_operator_state`,
-  `rename_operator_state`, `map_operator_state`;
-- `add_operator` is as in a new savepoint, and `report` says in an `EditReport` what was done, and
-  where else deleted keys may be.
-
-`relocate` tells a checkpoint that was copied to another disk or bucket where its files are.
-`change_max_parallelism` writes a savepoint anew with another max parallelism,
-`convert_to_canonical` in the canonical format. Both return a `RewriteReport`.
+Trust: a savepoint may be anybody's. The paths that its `_metadata` names are opened, read or
+copied, only in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the
+checkpoints beside it; and where the caller says so: where `moved` leads, and in what `allow`
+names. A file that is not at its path is looked for by its random name in the first three. All else
+is refused before it is opened; a link is taken for what it leads to, and chains of URLs and what
+is no regular file are refused in any case. Nothing is run, unpickled or instantiated but the
+`serializers` that the caller gives.
 
 What is done here, by Flink's State Processor API (SPA), and of Spark's own state by its readers;
 the two by their documents, not run. "rewrite": read all of an operator with the job's classes, and
@@ -90,136 +121,102 @@ not made: an ENUM or POJO by the job's class, a UUID by Kryo. ARRAY, MAP and MUL
 `template`, as their snapshots have Java objects. Native files are those of one backend, and every
 backend restores the canonical format.
 
-A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
-in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
-beside it; and where the caller says so: where `moved` leads, and in what `allow` names. A
-file that is not at its path is looked for by its random name in the first three. All else is
-refused before it is opened; a link is taken for what it leads to, and chains of URLs and what is
-no regular file are refused in any case. Nothing is run, unpickled or instantiated but the
-`serializers` that the caller gives.
-
 `FORMAT.md` beside this module describes the bytes of savepoints, with examples.
 """
 
-from keygroups._serializers.base import Serializer
-from keygroups._values.java_values import Pojo
-from keygroups._values.rows import GlobalWindow, Row, TimeWindow, TtlValue
-from keygroups._values.sql import TimestampData
-from keygroups.savepoint._comparison.report import (
-    Change,
-    EntryDifference,
-    OperatorComparison,
-    SavepointComparison,
-    SplitDifference,
-    StateComparison,
-)
-from keygroups.savepoint._edits.editor import OperatorEditor
-from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
-from keygroups.savepoint._edits.rewriter import EditedState
-from keygroups.savepoint._edits.steps import DELETE
-from keygroups.savepoint._edits.traces import UnsearchedPlace
+from keygroups._serializers.base import Serializer as Serializer
 from keygroups.savepoint._html_report import html_report
-from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._relocate import relocate
-from keygroups.savepoint._report import OperatorReport, operator_reports
+from keygroups.savepoint._report import operator_reports
 from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
-from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
-from keygroups.savepoint._savepoint import KeySize, Operator, Savepoint, Subtask, read_savepoint
-from keygroups.savepoint._sources.file_splits import FileSplit
-from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, SpecialOffset
-from keygroups.savepoint._sources.source_splits import SourceSplits, UnknownSplit
-from keygroups.savepoint._sql_state import (
-    SqlOperatorDescription,
-    SqlStateDescription,
-    describe_sql_state,
+from keygroups.savepoint._savepoint import Operator, Savepoint, read_savepoint
+from keygroups.savepoint.comparing import (
+    Change as Change,
+    EntryDifference as EntryDifference,
+    OperatorComparison as OperatorComparison,
+    SavepointComparison as SavepointComparison,
+    SplitDifference as SplitDifference,
+    StateComparison as StateComparison,
 )
-from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
-from keygroups.savepoint._state.writing.new_states import (
-    AggregatingStateDescriptor,
-    ListStateDescriptor,
-    MapStateDescriptor,
-    ReducingStateDescriptor,
-    TimerServiceDescriptor,
-    ValueStateDescriptor,
+from keygroups.savepoint.descriptors import (
+    AggregatingStateDescriptor as AggregatingStateDescriptor,
+    ListStateDescriptor as ListStateDescriptor,
+    MapStateDescriptor as MapStateDescriptor,
+    ReducingStateDescriptor as ReducingStateDescriptor,
+    StateDescriptor as StateDescriptor,
+    TimerServiceDescriptor as TimerServiceDescriptor,
+    ValueStateDescriptor as ValueStateDescriptor,
 )
-from keygroups.savepoint._windows.assigners import (
-    CountWindows,
-    EventTimeSessionWindows,
-    ProcessingTimeSessionWindows,
-    SlidingEventTimeWindows,
-    SlidingProcessingTimeWindows,
-    TumblingEventTimeWindows,
-    TumblingProcessingTimeWindows,
+from keygroups.savepoint.editing import (
+    DELETE as DELETE,
+    OperatorEditor as OperatorEditor,
+    SavepointEditor as SavepointEditor,
 )
-from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
-from keygroups.savepoint._writer import SavepointEditor, SavepointWriter
+from keygroups.savepoint.entries import (
+    KeySize as KeySize,
+    OperatorStateElement as OperatorStateElement,
+    OperatorStateEntry as OperatorStateEntry,
+    StateEntry as StateEntry,
+    Subtask as Subtask,
+)
+from keygroups.savepoint.reports import (
+    DeletedKeys as DeletedKeys,
+    EditedOperator as EditedOperator,
+    EditedState as EditedState,
+    EditReport as EditReport,
+    OperatorReport as OperatorReport,
+    RewriteReport as RewriteReport,
+    RewrittenOperator as RewrittenOperator,
+    RewrittenState as RewrittenState,
+    UnsearchedPlace as UnsearchedPlace,
+)
+from keygroups.savepoint.sources import (
+    FileSplit as FileSplit,
+    KafkaOffsets as KafkaOffsets,
+    KafkaSplit as KafkaSplit,
+    SourceSplits as SourceSplits,
+    SpecialOffset as SpecialOffset,
+    UnknownSplit as UnknownSplit,
+)
+from keygroups.savepoint.sql import (
+    SqlOperatorDescription as SqlOperatorDescription,
+    SqlStateDescription as SqlStateDescription,
+    describe_sql_state as describe_sql_state,
+)
+from keygroups.savepoint.values import (
+    GlobalWindow as GlobalWindow,
+    Pojo as Pojo,
+    Row as Row,
+    TimestampData as TimestampData,
+    TimeWindow as TimeWindow,
+    TtlValue as TtlValue,
+)
+from keygroups.savepoint.windows import (
+    CountWindows as CountWindows,
+    EventTimeSessionWindows as EventTimeSessionWindows,
+    ProcessingTimeSessionWindows as ProcessingTimeSessionWindows,
+    SlidingEventTimeWindows as SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows as SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows as TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows as TumblingProcessingTimeWindows,
+)
+from keygroups.savepoint.writing import (
+    OperatorWriter as OperatorWriter,
+    SavepointWriter as SavepointWriter,
+    WindowOperatorWriter as WindowOperatorWriter,
+)
 
 __all__ = [
-    "DELETE",
-    "AggregatingStateDescriptor",
-    "Change",
-    "CountWindows",
-    "DeletedKeys",
-    "EditReport",
-    "EditedOperator",
-    "EditedState",
-    "EntryDifference",
-    "EventTimeSessionWindows",
-    "FileSplit",
-    "GlobalWindow",
-    "KafkaOffsets",
-    "KafkaSplit",
-    "KeySize",
-    "ListStateDescriptor",
-    "MapStateDescriptor",
     "Operator",
-    "OperatorComparison",
-    "OperatorEditor",
-    "OperatorReport",
-    "OperatorStateElement",
-    "OperatorStateEntry",
-    "OperatorWriter",
-    "Pojo",
-    "ProcessingTimeSessionWindows",
-    "ReducingStateDescriptor",
-    "RewriteReport",
-    "RewrittenOperator",
-    "RewrittenState",
-    "Row",
     "Savepoint",
-    "SavepointComparison",
-    "SavepointEditor",
-    "SavepointWriter",
-    "Serializer",
-    "SlidingEventTimeWindows",
-    "SlidingProcessingTimeWindows",
-    "SourceSplits",
-    "SpecialOffset",
-    "SplitDifference",
-    "SqlOperatorDescription",
-    "SqlStateDescription",
-    "StateComparison",
-    "StateDescriptor",
-    "StateEntry",
-    "Subtask",
-    "TimeWindow",
-    "TimerServiceDescriptor",
-    "TimestampData",
-    "TtlValue",
-    "TumblingEventTimeWindows",
-    "TumblingProcessingTimeWindows",
-    "UnknownSplit",
-    "UnsearchedPlace",
-    "ValueStateDescriptor",
-    "WindowOperatorWriter",
     "change_max_parallelism",
     "convert_to_canonical",
-    "describe_sql_state",
     "html_report",
     "operator_reports",
     "read_savepoint",
     "relocate",
 ]
-__dir__ = __all__.copy
+
+
+def __dir__() -> list[str]:
+    return [name for name in globals() if not name.startswith("_")]

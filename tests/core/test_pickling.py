@@ -1,6 +1,6 @@
 """Whatever users hold can be copied, pickled and shared, before it was used and after.
 
-Every class of a public `__all__` is in the table here, or is left out for a reason.
+Every class that a public module shows is in the table here, or is left out for a reason.
 """
 
 from __future__ import annotations
@@ -298,7 +298,7 @@ def public_classes() -> set[type]:
             module = importlib.import_module(name)
         except ModuleNotFoundError:  # what one of the extras would bring
             continue
-        found |= {one for one in map(vars(module).get, module.__all__) if inspect.isclass(one)}
+        found |= {one for one in map(vars(module).get, dir(module)) if inspect.isclass(one)}
     return found
 
 

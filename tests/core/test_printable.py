@@ -260,7 +260,7 @@ def public_classes() -> Iterator[type]:
         if "._" in info.name or info.name in ("keygroups.arrays", "keygroups.spark"):
             continue  # what is no one's business, or another library's to print
         module = importlib.import_module(info.name)
-        values = (getattr(module, name) for name in module.__all__)
+        values = (getattr(module, name) for name in dir(module))
         yield from (value for value in values if inspect.isclass(value))
 
 

@@ -35,7 +35,7 @@ def public_callables() -> dict[str, Callable[..., Any]]:
             module = importlib.import_module(f"keygroups.{info.name}")
         except ModuleNotFoundError:  # what one of the extras would bring
             continue
-        for name in module.__all__:
+        for name in dir(module):
             value = getattr(module, name)
             callable_ = inspect.isfunction(value) or inspect.isclass(value)
             if not callable_ or inspect.isabstract(value) or name in RECORDS:

@@ -12,6 +12,17 @@ from numpy.typing import NDArray
 from typing_extensions import assert_type
 
 from keygroups import arrays, errors, job, load, reports, savepoint, state_keys, testing, types
+from keygroups.savepoint import (
+    comparing,
+    descriptors,
+    editing,
+    entries,
+    sources,
+    sql,
+    windows,
+    writing,
+)
+from keygroups.savepoint import reports as savepoint_reports
 
 
 def what_a_savepoint_has(path: str) -> None:
@@ -183,6 +194,85 @@ def a_savepoint_written_anew(path: str) -> None:
     operator: savepoint.RewrittenOperator = converted.operators[0]
     state: savepoint.RewrittenState = operator.states[0]
     assert_type((operator.new_max_parallelism, state.entries), tuple[int, int])
+
+
+def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Operator) -> None:
+    read: tuple[descriptors.StateDescriptor, entries.Subtask, entries.KeySize] = (
+        operator.states[0],
+        operator.subtasks[0],
+        operator.key_sizes()[0],
+    )
+    for entry in operator.operator_state():
+        element: entries.OperatorStateEntry = entry
+        assert_type((read[0].name, element.state), tuple[str, str])
+    splits: sources.SourceSplits = operator.source_splits()
+    for split in splits.splits:
+        assert_type(split, sources.KafkaSplit | sources.FileSplit | sources.UnknownSplit)
+    of_sql: sql.SqlOperatorDescription = sql.describe_sql_state(operator)
+    assert_type(of_sql.states, tuple[sql.SqlStateDescription, ...])
+    compared: comparing.SavepointComparison = found.compare(found)
+    of_operator: comparing.OperatorComparison = compared.operators[0]
+    of_state: comparing.StateComparison = of_operator.states[0]
+    split_differences: tuple[comparing.SplitDifference, ...] = of_operator.splits
+    assert_type(of_state.changes, tuple[comparing.Change, ...])
+    for difference in found.differences(found):
+        assert_type(difference, comparing.EntryDifference)
+        if isinstance(difference.here, entries.OperatorStateElement):
+            print(difference.here, split_differences)
+    report: savepoint_reports.OperatorReport = next(savepoint.operator_reports(found))
+    print(report)
+
+
+def writing_by_subject(path: str) -> None:
+    with writing.SavepointWriter(path) as writer:
+        states = [
+            descriptors.ValueStateDescriptor("count", types.LONG),
+            descriptors.ReducingStateDescriptor("sum", types.DOUBLE),
+            descriptors.ListStateDescriptor("tags", types.STRING),
+            descriptors.MapStateDescriptor("cities", types.STRING, types.LONG),
+            descriptors.TimerServiceDescriptor(),
+        ]
+        by_user: writing.OperatorWriter = writer.add_operator("u", types.STRING, states, 128, 3)
+        by_user.write("count", "ann", 1)
+        averages = descriptors.AggregatingStateDescriptor("window-contents", types.LONG)
+        for number, assigner in enumerate(
+            [
+                windows.CountWindows(100),
+                windows.EventTimeSessionWindows(20_000),
+                windows.ProcessingTimeSessionWindows(20_000),
+                windows.SlidingEventTimeWindows(60_000, 30_000),
+                windows.SlidingProcessingTimeWindows(60_000, 30_000),
+                windows.TumblingEventTimeWindows(60_000),
+                windows.TumblingProcessingTimeWindows(60_000),
+            ]
+        ):
+            of_windows: writing.WindowOperatorWriter = writer.add_window_operator(
+                f"w{number}", types.STRING, assigner, averages, 128, 3
+            )
+            print(of_windows)
+        offsets = sources.KafkaOffsets({("clicks", 0): sources.SpecialOffset.LATEST})
+        writer.add_source("clicks", offsets, 128, 1)
+
+
+def editing_by_subject(path: str) -> None:
+    with writing.SavepointWriter.from_existing_savepoint(path, f"{path}-new") as writer:
+        editor: editing.SavepointEditor = writer
+        operator: editing.OperatorEditor = editor.operator("by-user")
+
+        def without_null(entry: entries.StateEntry) -> object:
+            return editing.DELETE if entry.value is None else entry.value
+
+        operator.map_entries("count", without_null)
+    report: savepoint_reports.EditReport = writer.report()
+    edited: savepoint_reports.EditedOperator = report.operators[0]
+    states: tuple[savepoint_reports.EditedState, ...] = edited.states
+    deleted: savepoint_reports.DeletedKeys | None = edited.deleted_keys
+    if deleted:
+        place: savepoint_reports.UnsearchedPlace = deleted.may_be_in[0]
+        print(states, place)
+    rewritten: savepoint_reports.RewriteReport = savepoint.convert_to_canonical(path, "new")
+    assert_type(rewritten.operators, tuple[savepoint_reports.RewrittenOperator, ...])
+    assert_type(rewritten.operators[0].states, tuple[savepoint_reports.RewrittenState, ...])
 
 
 def bytes_of_state_keys() -> None:

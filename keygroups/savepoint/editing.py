@@ -1,0 +1,22 @@
+"""A savepoint made from another: what is not changed is copied byte for byte, in any format.
+
+`SavepointWriter.from_existing_savepoint` returns a `SavepointEditor`, a SavepointWriter whose
+`add_operator` is as in a new savepoint:
+
+- `remove_operator`, `change_operator_identifier` and `add_operator_from` another savepoint;
+- `operator` returns the `OperatorEditor` of one: `remove_state`, `rename_state`, `set_ttl`,
+  `delete_keys`, `map_entries`, `map_keys`, and of operator state `remove_operator_state`,
+  `rename_operator_state`, `map_operator_state`;
+- `report` says in a `keygroups.savepoint.reports.EditReport` what was done, and where else deleted
+  keys may be.
+
+A function of `map_entries` returns the new value, or `DELETE`. `keygroups.spark.edit_savepoint`
+does it on executors.
+"""
+
+from keygroups.savepoint._edits.editor import OperatorEditor
+from keygroups.savepoint._edits.steps import DELETE
+from keygroups.savepoint._writer import SavepointEditor
+
+__all__ = ["DELETE", "OperatorEditor", "SavepointEditor"]
+__dir__ = __all__.copy

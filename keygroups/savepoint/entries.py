@@ -1,0 +1,15 @@
+"""What an `Operator` has: entries of keyed state, elements of operator state, subtasks.
+
+`Operator.entries` yields a `StateEntry` for each entry of keyed state, `Operator.operator_state`
+an `OperatorStateEntry` for each operator state of each subtask. `Operator.key_sizes` returns a
+`KeySize` for each of the heaviest keys, and `Operator.subtasks` is a tuple of `Subtask`. One
+element of operator state is an `OperatorStateElement` where it is edited or compared. Which
+classes keys and values are, is in `keygroups.savepoint.values`.
+"""
+
+from keygroups.savepoint._savepoint import KeySize, Subtask
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
+
+__all__ = ["KeySize", "OperatorStateElement", "OperatorStateEntry", "StateEntry", "Subtask"]
+__dir__ = __all__.copy

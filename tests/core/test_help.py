@@ -1,0 +1,90 @@
+"""What `help()` shows of savepoints: little enough to be read, and each name in one place."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import pydoc
+import re
+from collections import Counter
+from types import ModuleType
+
+import pytest
+
+from keygroups import savepoint, state_keys
+
+MOST_LINES = 800
+SUBJECTS = [
+    importlib.import_module(f"keygroups.savepoint.{info.name}")
+    for info in pkgutil.iter_modules(savepoint.__path__)
+    if not info.name.startswith("_")
+]
+# What `keygroups.savepoint` had in its `__all__` before its help was by subject.
+NAMES = re.findall(
+    r"\w+",
+    """
+    DELETE AggregatingStateDescriptor Change CountWindows DeletedKeys EditReport EditedOperator
+    EditedState EntryDifference EventTimeSessionWindows FileSplit GlobalWindow KafkaOffsets
+    KafkaSplit KeySize ListStateDescriptor MapStateDescriptor Operator OperatorComparison
+    OperatorEditor OperatorReport OperatorStateElement OperatorStateEntry OperatorWriter Pojo
+    ProcessingTimeSessionWindows ReducingStateDescriptor RewriteReport RewrittenOperator
+    RewrittenState Row Savepoint SavepointComparison SavepointEditor SavepointWriter Serializer
+    SlidingEventTimeWindows SlidingProcessingTimeWindows SourceSplits SpecialOffset
+    SplitDifference SqlOperatorDescription SqlStateDescription StateComparison StateDescriptor
+    StateEntry Subtask TimeWindow TimerServiceDescriptor TimestampData TtlValue
+    TumblingEventTimeWindows TumblingProcessingTimeWindows UnknownSplit UnsearchedPlace
+    ValueStateDescriptor WindowOperatorWriter change_max_parallelism convert_to_canonical
+    describe_sql_state html_report operator_reports read_savepoint relocate
+    """,
+)
+
+
+def help_of(module: ModuleType) -> str:
+    return pydoc.plain(pydoc.render_doc(module))
+
+
+@pytest.mark.parametrize(
+    "module",
+    # A value is a tuple with names, of whose help 60 lines are Python's own.
+    [
+        module
+        for module in (savepoint, *SUBJECTS)
+        if module.__name__ != "keygroups.savepoint.values"
+    ],
+    ids=lambda module: str(module.__name__),
+)
+def test_help_is_short(module: ModuleType) -> None:
+    assert len(help_of(module).splitlines()) <= MOST_LINES
+
+
+def test_help_leads_to_every_subject() -> None:
+    """Each has a line of its own in the list: its name, then what it is for."""
+    listed = re.search(r"^( {4}[a-z]+  +\S.*\n)+", savepoint.__doc__ or "", re.MULTILINE)
+    assert listed is not None
+    names = [line.split()[0] for line in listed[0].splitlines()]
+    assert sorted(names) == [module.__name__.rpartition(".")[2] for module in SUBJECTS]
+
+
+def test_help_has_what_a_newcomer_needs() -> None:
+    text = help_of(savepoint)
+    for name in ("read_savepoint", "class Savepoint", "class Operator", "SavepointWriter("):
+        assert name in text
+    for name in ("from_existing_savepoint", ".differences(", "change_max_parallelism(", "get("):
+        assert name in text
+    assert "opened, read or copied" in re.sub(r"\s+\|?\s*", " ", text)  # where a handle may lead
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_told_in_one_place(name: str) -> None:
+    """And `keygroups.savepoint` has it, the same."""
+    homes = [module for module in (savepoint, *SUBJECTS) if name in module.__all__]
+    if name == "Serializer":  # that of keys and of values, in state and out of it
+        homes.append(state_keys)
+    [home] = homes
+    assert getattr(savepoint, name) is getattr(home, name)
+    assert name in dir(savepoint)
+
+
+def test_no_name_is_told_twice() -> None:
+    told = Counter(name for module in (savepoint, *SUBJECTS) for name in module.__all__)
+    assert [name for name, times in told.items() if times > 1] == []
