@@ -77,7 +77,8 @@ def flight_rows(spark: SparkSession) -> list[tuple[int, Row]]:
     """The keys of every flight with its Spark partition, in the order of that partition."""
     from pyspark.sql import functions as F
 
-    flights = spark.read.parquet(str(FLIGHTS)).select("carrier", "tailnum", "origin", "dest")
+    columns = ("carrier", "flight", "tailnum", "origin", "dest")
+    flights = spark.read.parquet(str(FLIGHTS)).select(*columns)
     # collect() returns partition after partition, each in its order.
     return [(row[-1], row) for row in flights.withColumn("p", F.spark_partition_id()).collect()]
 

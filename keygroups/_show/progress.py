@@ -14,7 +14,7 @@ from keygroups._checks import show
 from keygroups.errors import InvalidTypeError, printable
 from keygroups.progress import Progress, ProgressCallback
 
-_QUIET = 2.0  # seconds of a piece of work in which nothing is shown
+_QUIET = 2.0  # seconds of work in which nothing is shown
 _LEAST_NAME = 10  # columns of what the work is, before the rest is cut
 _CTRL_C = len("^C")  # which a terminal writes behind the line
 _UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
@@ -50,54 +50,65 @@ class _Since:
 
     def __init__(self) -> None:
         self._begun: dict[str, tuple[float, int, int]] = {}
+        self._busy = self._last = 0.0
 
     def forget(self) -> None:
-        """Forget what nobody will hear of any more."""
+        """Forget all, as nobody will hear of it any more."""
         self._begun.clear()
+        self._last = 0.0
 
-    def of(self, progress: Progress) -> tuple[float, int]:
-        """Return for how many seconds a piece of work was heard of, and what was done in them."""
+    def of(self, progress: Progress) -> tuple[bool, float]:
+        """Return whether there has been work for a while, and what is done of this one a second.
+
+        Pieces of work that follow one another at once are one to whoever waits for them.
+        """
         now = monotonic()
-        begun, first, last = self._begun.get(progress.work, (now, progress.done, 0))
+        known = self._begun.get(progress.work)
+        if known is None and now - self._last >= _QUIET:
+            self._busy = now
+        begun, first, last = known or (now, progress.done, 0)
         if progress.done < last:  # another one of that name
             begun, first = now, progress.done
         self._begun[progress.work] = begun, first, progress.done
         if progress.done == progress.total:
             del self._begun[progress.work]
-        return now - begun, progress.done - first
+        self._last = now
+        rate = (progress.done - first) / (now - begun) if now > begun else 0.0
+        return now - self._busy >= _QUIET, rate
 
 
 class ProgressLine:
     """Shows progress in a line of standard error that is written over, and goes in the end.
 
-    It shows nothing in the first seconds of a piece of work, nor where standard error is no
-    terminal, or one that cannot write over a line, nor while the process is in the background.
+    It shows nothing in the first seconds of work, nor where standard error is no terminal, or one
+    that cannot write over a line, nor while the process is in the background.
     """
 
     def __init__(self) -> None:
         self._since = _Since()
-        self._width = 0  # columns that are written
+        self._stream: TextIO | None = None  # which has a line
+        self._width = 0  # columns of it
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a piece of work has come."""
-        seconds, done = self._since.of(progress)
+        is_long, rate = self._since.of(progress)
         if progress.done == progress.total:
             self.clear()
-        elif seconds >= _QUIET and _is_watched(stream := sys.stderr):
-            line = _fitting(
-                progress, done / seconds, _columns(stream) - _CTRL_C - 1, stream.encoding
-            )
+        elif is_long and _is_watched(stream := sys.stderr):
+            columns = _columns(stream) - 1 - _CTRL_C
+            line = _fitting(progress, rate, columns, stream.encoding)
             width = _width(line)
-            left = self._width
-            self._width = max(left, width)  # until it is written, which a signal may end
+            left = max(width, min(self._width, columns))
+            self._stream, self._width = stream, left  # before a signal may end what follows
             self._write(stream, f"\r{line}{' ' * (left - width)}")
             self._width = width
 
     def clear(self) -> None:
         """Remove the line, as before another one is written."""
-        if self._width:
-            self._write(sys.stderr, f"\r{' ' * (self._width + _CTRL_C)}\r")
-            self._width = 0
+        if self._stream is not None:
+            columns = min(self._width + _CTRL_C, _columns(self._stream) - 1)
+            self._write(self._stream, f"\r{' ' * columns}\r")
+            self._stream, self._width = None, 0
 
     def close(self) -> None:
         """Remove the line, and forget what did not come to its end."""
@@ -120,10 +131,10 @@ class _Bars:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a piece of work has come."""
-        seconds, _ = self._since.of(progress)
+        is_long, _ = self._since.of(progress)
         bar = self._bars.get(progress.work)
         if bar is None:
-            if progress.done == progress.total or seconds < _QUIET:
+            if progress.done == progress.total or not is_long:
                 return
             bar = self._bars[progress.work] = self._tqdm(
                 desc=printable(progress.work),
@@ -156,7 +167,7 @@ def _columns(stream: TextIO) -> int:
     """Return how many columns a terminal has; standard output may be another, or none."""
     from shutil import get_terminal_size  # which brings much that nothing else needs
 
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         if columns := os.get_terminal_size(stream.fileno()).columns:
             return columns
     return get_terminal_size().columns

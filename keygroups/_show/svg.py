@@ -189,18 +189,10 @@ def _nice(weight: float) -> float:
 
 def _step(weight: float) -> float:
     """Return the distance of ticks: an int of 1, 2 or 5 and zeros."""
-    step = 1
-    for times in _cycle():
-        if step * _TICKS >= weight:
-            break
-        step = step * times // 2
-    return step
-
-
-def _cycle() -> Iterator[int]:
-    """Yield by what half of 1, 2, 5, 10, 20 ... is multiplied for the next one."""
-    while True:
-        yield from (4, 5, 4)
+    ten = 1
+    while 10 * ten * _TICKS < weight:
+        ten *= 10
+    return next(step * ten for step in (1, 2, 5, 10) if step * ten * _TICKS >= weight)
 
 
 def _ticks(top: float) -> Iterator[float]:

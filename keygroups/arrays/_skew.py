@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,12 +62,12 @@ def skew_report(
     arguments, and InvalidValueError if a key is null.
 
     >>> import numpy as np
-    >>> letters = np.array(["A"] * 60 + ["B", "hello"] * 20)
-    >>> report = skew_report({"letter": letters}, "letter", 128, 3, top=1, batch_size=10)
+    >>> letters = np.array(["A"] * 80 + ["B", "hello"] * 10)
+    >>> report = skew_report({"letter": letters}, "letter", 128, 2, top=1, batch_size=10)
     >>> report.diagnosis, report.hot_subtasks[0].top_keys[0].key
     ('one hot key', 'A')
     >>> [(row.records, row.sent) for row in report.subtasks]
-    [(40, 8), (0, 0), (60, 6)]
+    [(20, 4), (80, 8)]
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     top = check_int("top", top, 1, MOST_TOP_KEYS)
@@ -144,7 +144,7 @@ def _column(df: Any, column: object, argument: str) -> Any:
     """Return the column of a name."""
     name = check_str(argument, column)
     table = df
-    if not isinstance(df, Mapping) and not hasattr(type(df), "iloc"):
+    if not isinstance(df, dict) and not hasattr(type(df), "iloc"):
         if not any(hasattr(type(df), f"__arrow_c_{kind}__") for kind in ("stream", "array")):
             raise InvalidTypeError(
                 "df must be a table of pandas, Polars or Arrow, or a dict of arrays, got "
@@ -303,10 +303,17 @@ def _list_codes(array: pa.Array, key_type: types.KeyType | None, is_sql: bool) -
 
 
 def _shown(value: pa.Scalar) -> Any:
-    """Return a key as Python has it, structs as tuples."""
+    """Return a key as Python has it, structs as tuples; times that Python has not are text."""
     if isinstance(value, pa.StructScalar) and value.is_valid:
         return tuple(_shown(value[index]) for index in range(len(value)))
+    if isinstance(value, pa.ListScalar) and value.is_valid:
+        return [_shown(element) for element in value.values]
+    arrow_type = value.type
     try:
+        if getattr(arrow_type, "unit", "") == "ns":  # which pandas alone has
+            is_time = pa.types.is_time(arrow_type)
+            micros = pa.time64("us") if is_time else pa.timestamp("us", arrow_type.tz)
+            return value.cast(micros).as_py()
         return value.as_py()
-    except ValueError:  # of nanoseconds, which Python's times do not have
+    except (ValueError, OverflowError):  # of nanoseconds, and of years beyond 9999
         return value.cast(pa.string()).as_py()

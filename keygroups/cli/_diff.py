@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
+from keygroups.cli._progress import progress_of
 from keygroups.cli._savepoint import _key_data, _moved, _uids
 from keygroups.cli._streams import json_line
 
@@ -14,7 +15,10 @@ if TYPE_CHECKING:
     from keygroups.savepoint import (
         Change,
         EntryDifference,
+        FileSplit,
+        KafkaSplit,
         OperatorComparison,
+        SplitDifference,
         StateComparison,
     )
 
@@ -54,9 +58,10 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: here, there, has_differences, operators (of all: operator, operator_id, only, which is
     null, only_here or only_there, changes with name, here and there, states and operator_states,
-    coordinator, has_channel_state). Each state has state, kind, changes, equal, changed, touched,
-    only_here, only_there and examples: kind, here and there, each null or with key_group, subtask,
-    key, namespace, user_key, value, last_access and timestamp, as far as such an entry has them.
+    splits of sources, coordinator, has_channel_state). Each state has state, kind, changes, equal,
+    changed, touched, only_here, only_there and examples: kind, here and there, each null or with
+    key_group, subtask, key, namespace, user_key, value, last_access and timestamp, as far as such
+    an entry has them.
     """
     from keygroups.savepoint import read_savepoint
 
@@ -64,8 +69,9 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
         options.fault = WRONG_ARGUMENT  # as _DIFFERENT is taken
     moved = _moved(options.moved)
     uids = None if options.uids is None else _uids(options.uids)
+    progress = progress_of(options)
     old, new = (
-        read_savepoint(path, moved, uids=uids, allow=options.allow)
+        read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
         for path in (options.old, options.new)
     )
     report = old.compare(new, options.operator, options.state)
@@ -84,6 +90,7 @@ def _operator_data(operator: OperatorComparison) -> dict[str, Any]:
         "changes": [*map(_change_data, operator.changes)],
         "states": [*map(_state_data, operator.states)],
         "operator_states": [*map(_state_data, operator.operator_states)],
+        "splits": [*map(_split_data, operator.splits)],
     }
 
 
@@ -99,6 +106,23 @@ def _change_data(change: Change) -> dict[str, Any]:
     return {
         name: value if isinstance(value, (str, int, type(None))) else str(value)
         for name, value in change._asdict().items()
+    }
+
+
+def _split_data(split: SplitDifference) -> dict[str, Any]:
+    sides = {name: getattr(split, name) for name in ("here", "there")}
+    return {"kind": split.kind} | {
+        name: None if side is None else _split_fields(side) for name, side in sides.items()
+    }
+
+
+def _split_fields(split: KafkaSplit | FileSplit) -> dict[str, Any]:
+    """Return the fields of a split; what JSON has not, such as a special offset, as its name."""
+    from keygroups.savepoint import SpecialOffset
+
+    return {
+        name: value.name if isinstance(value, SpecialOffset) else value
+        for name, value in split._asdict().items()
     }
 
 

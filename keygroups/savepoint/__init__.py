@@ -2,14 +2,18 @@
 
 Reading: `read_savepoint` returns a `Savepoint`, whose `operators` are each an `Operator` with its
 parallelism, max parallelism and `states`. `Operator.entries` yields the keys and values of keyed
-state, each a `StateEntry`; `key_sizes` says which keys are heavy, `operator_state` yields operator
-state, and `source_splits` says where a source goes on. `operator_reports` says what to look at
-before a rescale, `html_report` puts it on a page for a browser, and `describe_sql_state` says what
-the states of Flink SQL hold.
+state, each a `StateEntry`; `get` what there is of one key. `to_arrow`, `to_arrow_batch_reader`,
+`to_pandas` and `to_polars` give a state as a table. `key_sizes` says which keys are heavy,
+`operator_state` yields operator state, and `source_splits` says where a source goes on.
+`operator_reports` says what to look at before a rescale, `html_report` puts it on a page for a
+browser, and `describe_sql_state` says what the states of Flink SQL hold.
 
 Comparing: `Savepoint.compare` with another returns a `SavepointComparison`, which says of each
 state how many entries are equal, changed, only here and only there; `Savepoint.differences` yields
 each that is not equal. Formats and parallelisms may be any.
+
+What takes a while tells of its progress: `progress` of `read_savepoint` and of writers, which is a
+function as `keygroups.progress` has it, or True for a bar.
 
 Writing: `SavepointWriter` writes a savepoint that a job starts from. `add_operator` takes the
 states as the job's own descriptors name them (`ValueStateDescriptor`, `ListStateDescriptor`,
@@ -49,7 +53,7 @@ write it anew.
     read list, union, broadcast state     yes                   yes                   -
     read splits and their coordinator     yes                   bytes, no             offsets log
     read times of last access             yes                   no                    -
-    read some keys alone                  key groups            keys                  partitions
+    read some keys alone                  yes                   keys                  partitions
     changes between two savepoints        yes                   no                    yes
     SQL over state                        on Spark              keyed state           yes
     new savepoint from rows               yes                   yes                   no
@@ -81,11 +85,10 @@ write it anew.
     relocate a checkpoint                 yes                   no                    -
     without a JVM and the job's classes   yes                   no                    no
 
-Not done, and why: entries of a key are not looked up, as a key group is read as a whole. What
-Java's own or the job's classes write as keys is read, and rewritten, but not made: an ENUM or
-POJO by the job's class, a UUID by Kryo. ARRAY, MAP and MULTISET of SQL take a `template`, as
-their snapshots have Java objects. Native files are those of one backend, and every backend
-restores the canonical format.
+Not done, and why: what Java's own or the job's classes write as keys is read, and rewritten, but
+not made: an ENUM or POJO by the job's class, a UUID by Kryo. ARRAY, MAP and MULTISET of SQL take a
+`template`, as their snapshots have Java objects. Native files are those of one backend, and every
+backend restores the canonical format.
 
 A savepoint may be anybody's. The paths that its `_metadata` names are opened, read or copied, only
 in its own folder; for a checkpoint `chk-N` also in `shared`, `taskowned` and the checkpoints
@@ -107,6 +110,7 @@ from keygroups.savepoint._comparison.report import (
     EntryDifference,
     OperatorComparison,
     SavepointComparison,
+    SplitDifference,
     StateComparison,
 )
 from keygroups.savepoint._edits.editor import OperatorEditor
@@ -193,6 +197,7 @@ __all__ = [
     "SlidingProcessingTimeWindows",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",

@@ -8,6 +8,7 @@ from keygroups._checks import check_class
 from keygroups._show.page import heading, page, wide
 from keygroups._show.svg import bars_svg, steps_svg
 from keygroups._show.tables import Section, html_sections
+from keygroups.errors import short
 from keygroups.load import HOT, heaviest_weights
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint._report import (
@@ -30,6 +31,7 @@ from keygroups.savepoint._savepoint import (
 _LISTED = 200  # operators in the table
 _DETAILED = 20  # operators with a section of their own, unless they are asked for
 _FARTHEST = 500  # parallelisms that are looked at on either side
+_LABEL = 100  # characters of a name
 _ROWS = 24  # parallelisms in a table
 
 
@@ -82,7 +84,7 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
 def _operator(report: OperatorReport) -> Iterator[str]:
     """Yield the section of an operator."""
     operator, load = report.operator, report.key_group_bytes
-    yield heading(2, f"Operator {operator.label}")
+    yield heading(2, f"Operator {short(operator.label, _LABEL)}")
     yield html_sections([Section(operator_lines(operator))])
     yield heading(3, "Keyed states")
     yield wide(html_sections([states_section(operator.states)]))

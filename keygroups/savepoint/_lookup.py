@@ -13,6 +13,7 @@ from keygroups._serializers.scalars import NullSerializer
 from keygroups._values.rows import TtlValue
 from keygroups.assignment import assign_to_key_group
 from keygroups.errors import SavepointError, UnsupportedKeyTypeError
+from keygroups.progress import Meter
 from keygroups.savepoint._state.entries import StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.keys import has_one_form, key_finder
@@ -44,13 +45,13 @@ class Lookup:
         self.key_group = assign_to_key_group(key, max_parallelism, serializer.key_type)
         self._prefix = key_group_prefix(self.key_group, max_parallelism)
 
-    def look_up(self, tasks: Sequence[ReadTask]) -> dict[str, Any]:
+    def look_up(self, tasks: Sequence[ReadTask], meter: Meter | None) -> dict[str, Any]:
         """Return what tasks find, by the names of the states that have something for the key."""
         # RocksDB seeks by bytes, of which there are others where a key has several forms.
         keys = frozenset([self._prefix + self._encoded]) if self._has_one_form else None
         entries: dict[str, list[StateEntry]] = {}
         states: dict[str, StateDescriptor] = {}
-        for task in ahead([replace(task, keys=keys) for task in tasks]):
+        for task in ahead([replace(task, keys=keys) for task in tasks], meter=meter):
             of_task = {state.name: state for state in task.descriptors()}
             states.update(of_task)
             for entry in self._entries(task, of_task):

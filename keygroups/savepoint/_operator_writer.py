@@ -86,7 +86,7 @@ class OperatorWriter(OperatorFiles):
         self._is_broken = False
         self._meter: Meter | None = None
 
-    def tell(self, progress: ProgressCallback, work: str) -> None:
+    def _tell(self, progress: ProgressCallback, work: str) -> None:
         """Tell a function which of the key groups are written, if there is keyed state."""
         if self.states:
             self._meter = Meter(progress, work, self.max_parallelism, "key groups")
@@ -123,6 +123,34 @@ class OperatorWriter(OperatorFiles):
         are sorted, and values beyond their types; InvalidTypeError; SavepointError where a file
         cannot be written.
         """
+        number = self._number_of(state)
+        assert self._encoder is not None
+        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
+        self._hold(key, entry, _SORT)
+
+    def write_table(self, state: str, table: Any) -> None:
+        """Write the entries of a state that are the rows of a table.
+
+        `table` is a table, a RecordBatch or a RecordBatchReader of Arrow, or a DataFrame of
+        pandas (2.2 and newer) or Polars, of which a batch is held at a time. It has the columns
+        `key` and `value`, and where the state needs them `user_key`, `namespace` and
+        `last_access`, of the types that `Operator.to_arrow` gives them; integers, text, bytes and
+        timestamps may be of other widths. Other columns are passed over. In a MAP each row is a
+        user key. The order is that of `write`.
+
+        Raises what `write` raises, which has written the rows before; InvalidValueError where a
+        column is missing, InvalidTypeError for one of another type and for what is no table,
+        UnsupportedKeyTypeError for state whose columns are not what is written, such as text of
+        Kryo; ModuleNotFoundError without PyArrow.
+        """
+        number = self._number_of(state)
+        from keygroups.savepoint._columns.table_rows import table_rows  # which needs PyArrow
+
+        for row in table_rows(table, self.states[number]):
+            self.write(state, *row)
+
+    def _number_of(self, state: str) -> int:
+        """Return the number of a state of values."""
         number = self._numbers.get(check_str("state", state))
         if number is None or self.states[number].value_serializer is None:
             names = ", ".join(
@@ -131,9 +159,7 @@ class OperatorWriter(OperatorFiles):
             raise InvalidValueError(
                 f"state must be one of {names or 'none, without keyed state'}, got {show(state)}"
             )
-        assert self._encoder is not None
-        entry = self._encoder.encode(number, key, value, user_key, last_access, namespace)
-        self._hold(key, entry, _SORT)
+        return number
 
     def write_timer(
         self,

@@ -236,7 +236,7 @@ class Operator:
         tasks = self.tasks([described.name], key_groups)
         from keygroups.savepoint._columns.tables import batch_reader
 
-        return batch_reader(tasks, described)
+        return batch_reader(tasks, described, self._measured("read", tasks))
 
     def to_arrow(
         self,
@@ -245,7 +245,8 @@ class Operator:
     ) -> pa.Table:
         """Return the entries of one state as a table of Arrow, all of it in memory.
 
-        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`.
+        The arguments, the columns and what is raised are those of `to_arrow_batch_reader`, which
+        holds a batch; `keygroups.spark.read_keyed_state` reads on many machines.
         """
         return self.to_arrow_batch_reader(state, key_groups).read_all()
 
@@ -292,7 +293,8 @@ class Operator:
         a list of pairs where Python takes two keys for one, or cannot hash them. Without `state`
         it is a dict by the names of the states that have something for the key.
 
-        Only the key's key group is read, of RocksDB only the blocks that may have the key.
+        Only the key's key group is read; of RocksDB, where keys are text, integers, tuples of
+        these or rows of Flink SQL, only the blocks that may have the key.
 
         Raises InvalidTypeError or InvalidValueError for what is no such key or state, also where
         the operator has no keyed state; UnsupportedKeyTypeError for keys whose hash is not known,
@@ -304,7 +306,8 @@ class Operator:
         states = self.states if state is None and self.states else (self._one_state(state),)
         lookup = Lookup(states[0], key, self.max_parallelism)
         tasks = self.tasks([described.name for described in states], [lookup.key_group])
-        of_states = lookup.look_up(tasks)
+        with self._measured("look up a key of", tasks) as meter:
+            of_states = lookup.look_up(tasks, meter)
         if state is not None:
             return of_states.get(states[0].name)
         return {one.name: of_states[one.name] for one in states if one.name in of_states}
@@ -313,7 +316,7 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else self._check_states(states)
+        names = None if states is None else self.check_states(states)
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -441,15 +444,21 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def _check_states(self, states: Iterable[str]) -> frozenset[str]:
+    def check_states(self, states: Iterable[str]) -> frozenset[str]:
+        """Return the names of states, if there are such states."""
         known = {state.name: None for state in self.states}  # in their order
         names = set()
-        for name in iterate("states", "names", states):
+        for count, name in enumerate(iterate("states", "names", states)):
             names.add(check_str("state", name))
             if name not in known:
                 raise InvalidValueError(
                     f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
                     f"got {show(name)}"
+                )
+            if count == len(known):
+                raise InvalidValueError(
+                    f"states must be at most {len(known)} names, all that {self.label} has, got "
+                    "more"
                 )
         return frozenset(names)
 
@@ -575,11 +584,13 @@ class Savepoint:
         `operators` are uids, names or ids of operators in either, `states` names of their states,
         of keyed and operator state; None is all. Operators are found by their ids, entries by the
         bytes of key, namespace and user key, whatever the formats, parallelisms and max
-        parallelisms. A value is the same if its bytes are; time of last access, the order of a
-        map, and another serializer of values do not count: where the serializers differ the
-        values are decoded. Under other serializers of keys no entry has a counterpart. Elements
-        of list and union state are compared as a whole, without their order and subtask, of
-        broadcast state its entries. What only the job's classes can read is compared as bytes.
+        parallelisms. Under another serializer of one of these no entry has a counterpart.
+
+        A value is the same if its bytes are, but for the order of maps and sets in it; one with
+        another time of last access alone is touched. Under another serializer of values they are
+        decoded, and compared with their types; times count if both have them. What only the
+        job's classes can read is compared as bytes. Elements of list and union state are compared
+        as a whole, without their order and subtask, of broadcast state its entries.
 
         All of both is read, in this process, and sorted in bounded memory, by way of temporary
         files if a key group is large; `keygroups.spark.compare_savepoints` reads on executors.
@@ -632,27 +643,29 @@ class Savepoint:
         """Return the operators to compare with those of another savepoint."""
         sides = (self, check_class("other", other, Savepoint, "a Savepoint"))
         here, there = ({by.operator_id: by for by in side.operators} for side in sides)
-        ids: Iterable[str] = {**here, **there}
+        ids: Collection[str] = {**here, **there}
         if operators is not None:
             named = iterate("operators", "names", operators)
             ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
-        names = None
-        if states is not None:
-            given = iterate("states", "names", states)
-            names = frozenset(check_str("state", name) for name in given)
-        pairs = [OperatorPair(here.get(by_id), there.get(by_id), names) for by_id in ids]
-        unknown = (names or frozenset()).difference(*(pair.state_names for pair in pairs))
-        if unknown:
-            raise InvalidValueError(
-                f"states must be of the operators that are compared, got {show(min(unknown))}"
-            )
-        return pairs
+        pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
+        if states is None:
+            return pairs
+        known = {name for pair in pairs for name in pair.state_names}
+        names = set()
+        for name in iterate("states", "names", states):
+            names.add(check_str("state", name))
+            if name not in known:
+                raise InvalidValueError(
+                    f"states must be of the operators that are compared, got {show(name)}"
+                )
+        chosen = frozenset(names)
+        return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"
 
     def __str__(self) -> str:
-        rows = [_HEADINGS, *map(_row, self.operators)]
+        rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
         return "\n".join([headline(self), *text_table(rows, left=(0,)), *restore_advices(self)])
 
     def _repr_html_(self) -> str:
@@ -700,8 +713,8 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
     if len(shown) < len(savepoint.operators):
         left_out = len(savepoint.operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
-    hot = {i: "hot" for i, row in enumerate(rows) if row[-1] != "-" and float(row[-1]) >= HOT}
-    return Section([], _HEADINGS, rows, (0,), caption, marks=hot)
+    hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
+    return Section([], _HEADINGS, [row.cells for row in rows], (0,), caption, marks=hot)
 
 
 def _about(operator: Operator) -> Iterator[Section]:
@@ -908,7 +921,7 @@ def _subtask(state: SubtaskState, files: Files, context: ReadingContext) -> Subt
     return Subtask(state.index, key_groups, size, state.is_finished)
 
 
-def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str, str]:
+def _key_groups_in_use(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[int, float]:
     """Return how many key groups are in use, and the imbalance.
 
     A KeyGroupLoad would say the same, with a weight for each key group that there can be.
@@ -937,21 +950,23 @@ def _key_group_cells(operator: Operator, tasks: Iterable[ReadTask]) -> tuple[str
                 per_subtask[subtask] += sum(sizes[low - start : high - start])
         in_use += len(used)
     heaviest, total = max(per_subtask.values(), default=0), per_subtask.total()
-    return str(in_use), f"{heaviest * parallelism / total if total else 1:.2f}"
+    return in_use, heaviest * parallelism / total if total else 1
 
 
-def _row(operator: Operator) -> tuple[str, ...]:
-    """Return the cells of an operator's line, "-" for what `_metadata` does not tell."""
-    in_use = imbalance = "-"
+class _Row(NamedTuple):
+    """The cells of an operator's line, "-" for what `_metadata` does not tell."""
+
+    cells: tuple[str, ...]
+    is_hot: bool
+
+
+def _row(operator: Operator) -> _Row:
+    shown, is_hot = ("-", "-"), False
     tasks = operator.tasks()
     if tasks and all(task.has_offsets for task in tasks):
         with suppress(SavepointError):  # of a file that is gone, which the rest does without
-            in_use, imbalance = _key_group_cells(operator, tasks)
-    return (
-        short(operator.label, _LABEL),
-        str(operator.parallelism),
-        str(operator.max_parallelism),
-        f"{bytes_of(operator):,}",
-        in_use,
-        imbalance,
-    )
+            in_use, imbalance = _key_groups_in_use(operator, tasks)
+            shown, is_hot = (f"{in_use}", f"{imbalance:.2f}"), imbalance >= HOT
+    numbers = (operator.parallelism, operator.max_parallelism)
+    size = f"{bytes_of(operator):,}"
+    return _Row((short(operator.label, _LABEL), *map(str, numbers), size, *shown), is_hot)

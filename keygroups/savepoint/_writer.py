@@ -383,7 +383,7 @@ class SavepointWriter(FolderWriter):
 
     def _add(self, uid: str, operator: OperatorWriter) -> None:
         if self._progress is not None:
-            operator.tell(self._progress, f"write {uid}")
+            operator._tell(self._progress, f"write {uid}")
         self._operators.append(operator)
         self._uids[operator.operator_id] = uid
 

@@ -532,7 +532,7 @@ def key_sizes(
 
     >>> heaviest = key_sizes(spark, savepoint, "by-string", top=1)
     >>> heaviest.select("key", "key_group", "subtask", "entries").collect()
-    [Row(key='user-88355', key_group=120, subtask=2, entries=0)]
+    [Row(key='user-89019', key_group=97, subtask=2, entries=32)]
     """
     check_session(spark)
     check_int("top", top, 1, 2**31 - 1)

@@ -45,7 +45,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.reports._skew": {
         *("MOST_TOP_KEYS", "CountedKey", "SkewCounts", "check_null_keys", "skew_report_of"),
     },
-    "keygroups.savepoint._columns.arrow_values": {"values"},
+    "keygroups.savepoint._columns.arrow_values": {"arrow_array", "values"},
     "keygroups.savepoint._columns.batches": {
         *("TIMES", "TYPED", "Layout", "layout_of", "record_batches", "times_of", "typed_columns"),
     },
@@ -53,11 +53,13 @@ REACH_OF_THE_ADAPTER = {
         *("column_of", "column_of_key_type", "is_written"),
     },
     "keygroups.savepoint._columns.columns": {"ArrowColumn", "array_of"},
+    "keygroups.savepoint._columns.differences": {"DifferenceLayout", "difference_layout"},
+    "keygroups.savepoint._comparison.shares": {"ComparisonTask", "comparison_tasks"},
     "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
     "keygroups.savepoint._files.files": {"absolute_path"},
     "keygroups.savepoint._operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
-    "keygroups.savepoint._savepoint": {"savepoint_of"},
+    "keygroups.savepoint._savepoint": {"id_in_either", "key_sizes_of", "savepoint_of"},
     "keygroups.savepoint._state.entry_encoder": {"EncodedEntry", "EntryEncoder"},
     "keygroups.savepoint._state.entries": {"LAST_OF_STATE"},
     "keygroups.savepoint._state.keyed_state_file": {"KeyedStateFile"},

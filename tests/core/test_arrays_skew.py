@@ -130,13 +130,12 @@ def check(report: SkewReport, keys: list[Any], key_type: types.KeyType, letters:
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("at_once", [2, 1 << 20])
 def test_keys_that_are_the_same(case: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many rows are counted at a time."""
+    """However many rows are counted at a time, and if all are in one key group too."""
     monkeypatch.setattr(_skew, "_AT_ONCE", at_once)
     columns, key_type, keys, letters = CASES[case]
-    for subtask in range(2):
-        check(
-            skew_report(columns, None, 128, 2, key_type, subtask=subtask), keys, key_type, letters
-        )
+    for groups, parallelism, subtask in ((128, 2, 0), (128, 2, 1), (1, 1, 0)):
+        report = skew_report(columns, None, groups, parallelism, key_type, subtask=subtask)
+        check(report, keys, key_type, letters)
 
 
 def test_nans_of_sql_are_their_bytes() -> None:
@@ -202,6 +201,12 @@ def test_batches(size: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert (report.null_keys, report.batch_size) == (1, size)
 
 
+def test_keys_of_as_many_records_stand_in_their_order() -> None:
+    report = skew_report(pa.array([*"cabb", "ab", "c"]), None, 1, 1, top=3, subtask=0)
+    assert report.detail is not None
+    assert [key.key for key in report.detail.top_keys] == ["b", "c", "a"]
+
+
 def test_weights() -> None:
     """A row stands for its records; one of none is not there."""
     data = pa.table({"user": ["a", "b", "a", "c", None], "n": [5, 2**40, 7, 0, 3]})
@@ -227,13 +232,41 @@ def test_null_keys() -> None:
     assert (report.records, report.null_keys) == (1, 2)
 
 
-def test_times_that_python_does_not_have() -> None:
-    """As pandas has them, else as text."""
-    times = pa.array([1, 1], pa.timestamp("ns"))
-    report = skew_report(times, None, 128, 1, subtask=0)
+@pytest.mark.parametrize(
+    ("array", "shown"),
+    [
+        (pa.array([1, 1], pa.timestamp("ns")), "1970-01-01 00:00:00.000000001"),
+        (pa.array([2_000], pa.timestamp("ns")), dt.datetime(1970, 1, 1, 0, 0, 0, 2)),
+        (
+            pa.array([1_000], pa.timestamp("ns", "UTC")),
+            dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.timezone.utc),
+        ),
+        (pa.array([5_000], pa.time64("ns")), dt.time(0, 0, 0, 5)),
+        (pa.array([5], pa.time64("ns")), "00:00:00.000000005"),
+        (pa.array([[5]], pa.list_(pa.time64("ns"))), ["00:00:00.000000005"]),
+        (pa.array([2**38], pa.timestamp("s")), "10680-07-14 06:09:04"),
+    ],
+)
+def test_times_that_python_does_not_have(array: Any, shown: object) -> None:
+    """They are text, whether pandas is there or not."""
+    report = skew_report(array, None, 128, 1, subtask=0)
     assert report.detail is not None
     [key] = report.detail.top_keys
-    assert str(key.key) == "1970-01-01 00:00:00.000000001"
+    assert key.key == shown
+
+
+@pytest.mark.parametrize("key_type", [types.TUPLE(types.LONG), types.SQL_ROW("BIGINT")])
+def test_a_column_is_the_only_field(key_type: types.KeyType) -> None:
+    report = skew_report({"n": np.array([7, 7, 8])}, "n", 128, 1, key_type)
+    assert (report.records, report.distinct_keys) == (3, 2)
+    groups = {assign_to_key_group((n,), 128, key_type) for n in (7, 8)}
+    assert {group for group, weight in enumerate(report.load.weights) if weight} == groups
+
+
+@pytest.mark.skipif(not hasattr(pa, "decimal64"), reason="no narrow decimals in this Arrow")
+def test_narrow_decimals() -> None:
+    decimals = pa.array([Decimal("1.50"), Decimal("1.50"), Decimal("-1.50")], pa.decimal64(5, 2))
+    assert skew_report(decimals, None, 128, 2).distinct_keys == 2
 
 
 TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdefb"))

@@ -12,7 +12,7 @@ from keygroups._serializers.arrays import (
     CharPrimitiveArraySerializer,
     IntPrimitiveArraySerializer,
 )
-from keygroups._serializers.base import REGISTRY, Serializer
+from keygroups._serializers.base import REGISTRY, Serializer, Simple
 from keygroups._serializers.big_numbers import BigDecSerializer, BigIntSerializer
 from keygroups._serializers.collections import ListSerializer, MapSerializer, SetSerializer
 from keygroups._serializers.compounds import EitherSerializer, TupleSerializer
@@ -99,6 +99,17 @@ def test_values_come_back() -> None:
 )
 def test_columns_of_key_types(key_type: types.KeyType, data_type: str) -> None:
     assert str(column_of_key_type(key_type).data_type).startswith(data_type)
+
+
+def test_a_serializer_of_the_users_own_has_the_column_of_its_key_type() -> None:
+    class Own(Simple):
+        name, size, key_type = "OWN", 4, types.INT
+
+        @staticmethod
+        def read(data: bytes, pos: int) -> tuple[int, int]:
+            return 5, pos + 4
+
+    assert column_of(Own()) is column_of(INT)
 
 
 def test_what_is_written() -> None:

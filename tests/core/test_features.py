@@ -37,6 +37,10 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "core/test_sources.py::test_a_source_of_flink",
     ),
     "read times of last access": ("core/test_savepoint_points.py::test_entries",),
+    "read some keys alone": (
+        "core/test_lookup.py::test_keys_of_savepoints",
+        "core/test_lookup.py::test_blocks_of_rocksdb_without_the_key_are_left_out",
+    ),
     "new savepoint from rows": (
         "flink/test_flink_written_savepoints.py::test_flink_finds_what_was_written",
         "spark/test_spark_write_savepoint.py::test_every_kind_of_state_is_written_as_by_the_core",

@@ -233,12 +233,6 @@ def test_many_parallelisms(tmp_path: Path) -> None:
     assert "now" in page.words or "now, hot" in page.words
 
 
-def test_keys_that_cannot_be_told() -> None:
-    """As in the text, the page says why there are none."""
-    pojo = read_savepoint(point("2.3.0-pojo-canonical").path)
-    assert "<h3>Heaviest keys</h3>" in html_report(pojo)
-
-
 def test_no_keyed_state(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "made") as writer:
         writer.add_operator("empty", STRING, [ValueStateDescriptor("n", LONG)], 128, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from keygroups.errors import (
 )
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry, TtlValue, read_savepoint
 from keygroups.savepoint._files.sst import SstFile
+from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import BIG_INT
 from keygroups.types import INT as INT_TYPE
 from keygroups.types import LONG as LONG_TYPE
@@ -42,7 +44,7 @@ def expected(state: StateDescriptor, entries: list[StateEntry]) -> Any:
 def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
     if state.kind == "PRIORITY_QUEUE":
         return sorted(entry.timestamp for entry in entries if entry.timestamp is not None)
-    found: Any = {}
+    found = []
     for entry in entries:
         value = entry.value
         if entry.last_access is not None:
@@ -50,8 +52,11 @@ def of_one(state: StateDescriptor, entries: list[StateEntry]) -> Any:
         if state.kind != "MAP":
             (_,) = entries
             return value
-        found[entry.user_key] = value
-    return found
+        found.append((entry.user_key, value))
+    try:
+        return dict(found)
+    except TypeError:  # a row with a map in it
+        return found
 
 
 def assert_looked_up(saved: Point, most: int) -> int:
@@ -78,7 +83,7 @@ def assert_looked_up(saved: Point, most: int) -> int:
 
 def test_keys_of_savepoints() -> None:
     assert assert_looked_up(point("2.3.0-heap-canonical"), 1) >= 7
-    assert assert_looked_up(point("2.3.0-rocksinc-checkpoint"), 1) >= 5
+    assert assert_looked_up(point("2.3.0-rocksinc-checkpoint"), 3) == 3
 
 
 @pytest.mark.slow
@@ -179,6 +184,32 @@ def test_damage_is_named(tmp_path: Path) -> None:
         # What is of another key is not looked at.
         other = key_in(3, STRING_TYPE, *map(str, range(200)))[1]
         assert operator.get(other) == {}
+
+
+def test_a_key_whose_namespace_is_not_known(tmp_path: Path) -> None:
+    """Behind a String there is what only the job reads, and with it the lengths of both."""
+    (key,) = key_in(3, STRING_TYPE, *map(str, range(200)))[:1]
+    own = sb.snapshot("org.example.NamespaceSerializerSnapshot", 1)
+    state = sb.state("n", "VALUE", LONG, namespace=own)
+    content = sb.canonical_key_group([(0, [(b"\3" + write_string(key) + b"xyz", sb.i64(5))])])
+    operator = operator_of(tmp_path, STRING, [state], content)
+    with pytest.raises(SavepointError, match="the bytes do not say what is of key '157'"):
+        operator.get(key)
+
+
+def test_entries_of_other_keys_than_a_few_are_not_decoded() -> None:
+    """Of many keys that is left to who asked; timers start with their time, and all come."""
+    operator = point("2.3.0-heap-canonical").read().operator("by-string")
+    serializer = CompositeKeySerializer(128, STRING_TYPE)
+    for name, are_left_out in (("count", True), ("_timer_state/event_user-timers", False)):
+        entries = [*operator.entries([name])]
+        keys = sorted({serializer.serialize(entry.key)[:-1] for entry in entries})
+        for number in (1, 8, 9):
+            few = frozenset(keys[:number])
+            tasks = [replace(task, keys=few) for task in operator.tasks([name])]
+            there = [entry for task in tasks for entry in task.entries()]
+            wanted = [entry for entry in entries if serializer.serialize(entry.key)[:-1] in few]
+            assert there == (wanted if are_left_out and number <= 8 else entries)
 
 
 def test_blocks_of_rocksdb_without_the_key_are_left_out(

@@ -236,12 +236,6 @@ def test_report_of_an_operator() -> None:
     assert "parallelism 3 -> 4" in " ".join(page.paragraphs)
 
 
-def test_report_without_keys() -> None:
-    [report] = operator_reports(read_savepoint(point("2.3.0-pojo-canonical").path), ["pojo"])
-    assert report.unknown_keys is not None
-    assert report.unknown_keys in shown(report).paragraphs
-
-
 def test_report_of_a_rewrite(tmp_path: Path) -> None:
     report = change_max_parallelism(written_folder(), 256, tmp_path / "new")
     page = shown(report)

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import FrozenInstanceError
 from datetime import datetime, timezone
 from functools import lru_cache
@@ -52,6 +52,7 @@ from keygroups._serializers.base import REGISTRY, Read, read_versioned_snapshot
 from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
+from keygroups.errors import InvalidValueError
 from keygroups.job import CompletedCheckpoint, Job
 from keygroups.logical_types import parse_logical_type
 from keygroups.progress import Progress
@@ -119,12 +120,13 @@ def comparison() -> savepoint.SavepointComparison:
     example = savepoint.EntryDifference("by-user", "rules", "only_here", element, None)
     changes = (savepoint.Change("kind", "UNION", "SPLIT_DISTRIBUTE"),)
     state = savepoint.StateComparison("rules", "UNION", changes, 5, 0, 0, 1, 0, (example,))
+    split = savepoint.SplitDifference("only_here", savepoint.KafkaSplit("a", 0, 5), None)
     return savepoint.SavepointComparison(
         "/a",
         "/b",
         (
             savepoint.OperatorComparison(
-                "by-user", "0" * 32, None, (), (state,), (), "equal", False
+                "by-user", "0" * 32, None, (), (state,), (), (split,), "equal", False
             ),
         ),
     )
@@ -228,6 +230,7 @@ MADE: list[Callable[[], object]] = [
     lambda: savepoint.SourceSplits((savepoint.UnknownSplit(0, 1, b"split"),), b"", 1),
     comparison,
     lambda: comparison().operators[0],
+    lambda: comparison().operators[0].splits[0],
     lambda: comparison().operators[0].states[0],
     lambda: comparison().operators[0].states[0].changes[0],
     lambda: comparison().operators[0].states[0].examples[0],
@@ -317,9 +320,10 @@ def use(value: object) -> None:
             attribute = getattr(value, name)
             if not callable(attribute) or required(attribute):
                 continue
-            found = attribute()
-            if isinstance(found, Iterator):
-                list(found)
+            with suppress(InvalidValueError):  # of several states one is to be named
+                found = attribute()
+                if isinstance(found, Iterator):
+                    list(found)
 
 
 def required(call: Callable[..., object]) -> bool:

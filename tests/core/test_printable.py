@@ -45,9 +45,11 @@ from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_rows
 from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.savepoint import (
+    KafkaSplit,
     Pojo,
     Row,
     SavepointWriter,
+    SplitDifference,
     ValueStateDescriptor,
     change_max_parallelism,
     describe_sql_state,
@@ -229,6 +231,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     for of_operator in compared.operators:
         yield from (*of_operator.states, *of_operator.operator_states, *of_operator.changes)
         yield from (change for state in of_operator.states for change in state.changes)
+    yield SplitDifference("changed", KafkaSplit(NAME, 0, 5), KafkaSplit(NAME, 0, 7))
     job = hostile_job()
     yield from (job, *job.vertices, job.skew(job.vertices[0]), *job.savepoints())
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))

@@ -16,11 +16,12 @@ import pytest
 from real_savepoints import point
 from sample_savepoints import NewPath, savepoint_folder, written_folder
 
-from keygroups import keys_for_subtasks
+from keygroups import assign_to_key_group, keys_for_subtasks
 from keygroups._show.progress import ProgressLine
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress, ProgressCallback
 from keygroups.savepoint import (
+    ListStateDescriptor,
     Savepoint,
     SavepointWriter,
     ValueStateDescriptor,
@@ -174,6 +175,15 @@ def test_writing(clock: Clock, tmp_path: Path) -> None:
     assert told == [("write a", 4, 4, "key groups")]
 
 
+def test_writing_operator_state_alone_is_not_told(clock: Clock) -> None:
+    told = Told()
+    with SavepointWriter(NewPath(), progress=told) as writer:
+        lists = [ListStateDescriptor("list", INT)]
+        operator = writer.add_operator("a", None, [], 4, 2, list_states=lists)
+        operator.write_operator_state("list", [1, 2, 3])
+    assert told == []
+
+
 def test_writing_anew(old: str, clock: Clock) -> None:
     size, told = bytes_of(old), Told()
     path = NewPath().__fspath__()
@@ -190,7 +200,6 @@ def test_writing_anew(old: str, clock: Clock) -> None:
 
 def test_sorting_is_counted_as_it_goes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keygroups.savepoint._state.spill._COUNTED", 10)
-    monkeypatch.setattr("keygroups.savepoint._state.spill._BUCKET", 2_000)
     told, path = Told(), NewPath()
     change_max_parallelism(written_folder(100), 256, path, progress=told)
     told.check()
@@ -209,6 +218,41 @@ def test_editing(old: str, clock: Clock) -> None:
     assert (edited, added, merged) == ("write new", "merge by-int", "edit by-int")
     assert copied.startswith("copy to ")
     assert told[-1].total == bytes_of(old)
+
+
+def test_comparing(old: str, clock: Clock) -> None:
+    """What is read of both is one piece of work."""
+    told = Told()
+    for here, there in ((told, None), (None, told)):
+        savepoint = read_savepoint(old, progress=here)
+        report = savepoint.compare(read_savepoint(old, progress=there), ["by-int"])
+        assert not report.has_differences
+        told.check()
+        assert told[-1] == ("compare by-int", 2 * bytes_of(old), 2 * bytes_of(old), "bytes")
+        assert len(told) > 30
+        told.clear()
+    savepoint = read_savepoint(old, progress=told)
+    assert [*savepoint.differences(read_savepoint(old), ["by-int"])] == []
+    told.check()
+
+
+def test_looking_up(old: str, clock: Clock) -> None:
+    told = Told()
+    operator = read_savepoint(old, progress=told).operator("by-int")
+    assert len(operator.get(5, "text")) == 20_000
+    told.check()
+    key_group = assign_to_key_group(5, 128)
+    assert told[-1].work == "look up a key of by-int"
+    assert 20_000 < told[-1].total < operator.key_group_bytes().weights[key_group] + 1_000
+
+
+def test_tables(old: str, clock: Clock) -> None:
+    pytest.importorskip("pyarrow")
+    told = Told()
+    table = read_savepoint(old, progress=told).operator("by-int").to_arrow("text")
+    assert table.num_rows == 60
+    told.check()
+    assert told[-1] == ("read by-int", bytes_of(old), bytes_of(old), "bytes")
 
 
 def test_reports(old: str, clock: Clock) -> None:
@@ -319,11 +363,25 @@ WORKS: list[tuple[str, Callable[[Savepoint, Path], object]]] = [
     ("merge by-int", mapped),
     ("copy to", copied),
     ("write by-int", lambda savepoint, path: write(path, savepoint._progress)),
+    ("compare by-int", lambda savepoint, _: savepoint.compare(savepoint, ["by-int"])),
+    ("look up", lambda savepoint, _: savepoint.operator("by-int").get(5)),
     ("find keys", lambda savepoint, _: keys_for_subtasks(128, 50, progress=savepoint._progress)),
 ]
 
 
 ERRORS = (IndexError, ValueError, TypeError, InvalidValueError, SavepointError, KeyboardInterrupt)
+
+
+def test_what_it_raises_goes_through_arrow(old: str, clock: Clock) -> None:
+    pytest.importorskip("pyarrow")
+    error = ValueError("full")
+
+    def raises(progress: Progress) -> None:
+        raise error
+
+    with pytest.raises(ValueError, match="full") as raised:
+        read_savepoint(old, progress=raises).operator("by-int").to_arrow("text")
+    assert raised.value is error
 
 
 @pytest.mark.parametrize("at_the_end", [False, pytest.param(True, marks=pytest.mark.slow)])

@@ -15,6 +15,8 @@ from real_savepoints import point
 
 from keygroups._show.progress import ProgressLine
 from keygroups.cli import main
+from keygroups.cli._progress import LINE
+from keygroups.cli._streams import print_lines
 from keygroups.errors import SavepointError
 from keygroups.progress import Progress
 
@@ -45,12 +47,16 @@ class Terminal:
 
     def __init__(self, columns: int) -> None:
         self.master, slave = pty.openpty()
-        self.columns = columns
-        size = (24).to_bytes(2, sys.byteorder) + columns.to_bytes(2, sys.byteorder) + bytes(4)
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, size)
+        self.resize(columns)
         os.set_blocking(self.master, False)
         self.written = ""
         self.stream = Stream(slave, self.read)
+
+    def resize(self, columns: int) -> None:
+        """Make it so many columns wide."""
+        self.columns = columns
+        size = (24).to_bytes(2, sys.byteorder) + columns.to_bytes(2, sys.byteorder) + bytes(4)
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, size)
 
     def close(self) -> None:
         self.stream.close()
@@ -206,6 +212,36 @@ def test_works_that_take_turns(terminal: MakeTerminal, clock: Clock) -> None:
     assert shown.rows() == ["b: 4 %, 4 of 100 key groups, 1 key groups/s, 1:36 left"]
 
 
+def test_many_short_works_are_a_long_one(terminal: MakeTerminal, clock: Clock) -> None:
+    """As those on the operators of a savepoint, of which none takes two seconds."""
+    shown, line = terminal(80), ProgressLine()
+    for number in range(5):
+        for done in (20, 80, 100):
+            line(Progress(str(number), done, 100, "keys"))
+            clock.now += 0.3
+    assert "0: " not in shown.read()
+    assert "3: 80 %, 80 of 100 keys, 200 keys/s, 0:00 left" in shown.written
+    assert shown.rows() == [""]
+    clock.now += 60  # in which there is none
+    before = shown.written
+    line(Progress("a", 20, 100, "keys"))
+    clock.now += 1
+    line(Progress("a", 80, 100, "keys"))
+    assert shown.read() == before
+
+
+def test_a_terminal_that_gets_narrower(terminal: MakeTerminal, clock: Clock) -> None:
+    """Blanks beyond its end would make a line of their own; what was there it wraps by itself."""
+    shown, line = terminal(80), ProgressLine()
+    told(line, clock, "write what has a long name")
+    before = len(shown.read())
+    shown.resize(30)
+    told(line, clock, "read")
+    line.clear()
+    for segment in shown.read()[before:].split("\r"):
+        assert len(segment) < 30
+
+
 @pytest.mark.parametrize("columns", [*range(1, 12), 40, 41, 60, 300])
 @pytest.mark.parametrize(
     "work", ["read \x1b[2J\r\nb", "\u65e5\u672c" * 99, "e\u0301" * 99, "a" * 999]
@@ -288,9 +324,10 @@ def test_a_terminal_that_is_gone(
 # --- the command ------------------------------------------------------------------------
 
 WRITES = [
-    ("--set-max-parallelism", "64"),
-    ("--delete-keys", "-", "--operator", "by-string"),
+    ("--set-max-parallelism", "64", "--output"),
+    ("--delete-keys", "-", "--operator", "by-string", "--output"),
 ]
+EXPORTS = ("--operator", "by-string", "--state", "count", "--export")
 
 
 def test_the_command_shows_it(
@@ -309,6 +346,18 @@ def test_the_command_shows_it(
     assert "%" not in plain.written
     assert f"write {tmp_path}/shown: " in shown.written
     assert shown.rows() == [line.replace("quiet", "shown") for line in lines]
+
+
+def test_an_answer_stands_alone(
+    terminal: MakeTerminal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that on an operator whose keys turn out to be unknown, which does not come to its end."""
+    shown = terminal(80)
+    monkeypatch.setattr(sys, "stdout", shown.stream)
+    told(LINE, clock)
+    print_lines(["answer"])
+    LINE.close()
+    assert shown.rows() == ["answer", ""]
 
 
 def test_an_error_stands_alone(
@@ -338,6 +387,20 @@ def test_searching_keys(
     assert capsys.readouterr().out.count("\n") == 24
 
 
+def test_a_comparison_shows_it(
+    terminal: MakeTerminal, clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock.step = 1
+    shown = terminal(80)
+    assert main(["diff", str(SAVEPOINT), str(SAVEPOINT)]) == 0
+    assert "compare by-string: " in shown.read()
+    assert shown.rows() == [""]
+    loud, before = capsys.readouterr().out, shown.written
+    assert main(["diff", str(SAVEPOINT), str(SAVEPOINT), "--quiet"]) == 0
+    assert capsys.readouterr().out == loud
+    assert shown.read() == before
+
+
 INTERRUPTED = """
 import fcntl, signal, sys, termios
 fcntl.ioctl(2, termios.TIOCSCTTY, 0)
@@ -360,11 +423,11 @@ sys.exit(main())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", WRITES)
+@pytest.mark.parametrize("what", [*WRITES, EXPORTS])
 def test_ctrl_c_on_a_terminal(what: tuple[str, ...], tmp_path: Path) -> None:
-    """While the line is there and a savepoint is half written."""
+    """While the line is there and a savepoint, or a table, is half written."""
     shown = Terminal(200)
-    arguments = ["savepoint", str(SAVEPOINT), *what, "--output", str(tmp_path / "new")]
+    arguments = ["savepoint", str(SAVEPOINT), *what, str(tmp_path / "new.csv")]
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, *arguments],
         stdin=subprocess.PIPE,

@@ -21,6 +21,7 @@ from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -388,6 +389,15 @@ def hashes(key: object, key_type: KeyType | None = None) -> Callable[[], object]
     return lambda: hash_code(key, key_type)
 
 
+def array_skew(keys: list[str | None], nulls: str = "raise") -> list[int]:
+    import pyarrow as pa
+
+    from keygroups.arrays import skew_report
+
+    report = skew_report({"key": pa.array(keys)}, "key", 128, 3, nulls=nulls)
+    return [row.records for row in report.subtasks]
+
+
 def array_hashes(key: Any, key_type: KeyType | None = None) -> list[int]:
     from keygroups import arrays
 
@@ -705,13 +715,18 @@ def relocated(moved: dict[str, str] | None) -> str:
         return state.stream.path
 
 
-def in_any_order(sort: bool) -> list[str]:
-    """Write keys of falling key groups, and return those that are read."""
+def in_any_order(sort: bool, is_table: bool = False) -> list[str]:
+    """Write keys of falling key groups, one by one or a table, and return those that are read."""
     with TemporaryDirectory() as folder:
         with SavepointWriter(f"{folder}/new") as writer:
             states = [ValueStateDescriptor("count", LONG)]
             operator = writer.add_operator("a", STRING, states, 128, 1, sort=sort)
-            for key in ("A", "B"):  # of the key groups 104 and 17
+            keys = ["A", "B"]  # of the key groups 104 and 17
+            if is_table:
+                table = import_module("pyarrow").table({"key": keys, "value": [5, 5]})
+                operator.write_table("count", table)
+                keys = []
+            for key in keys:
                 operator.write("count", key, 5)
         return [entry.key for entry in read_savepoint(f"{folder}/new").operators[0].entries()]
 
@@ -864,6 +879,14 @@ OF_ARRAYS = [
         "MONEY",
     ),
     Remedy(
+        "reports/_skew",
+        "filter them out first, or pass nulls='drop'",
+        lambda: array_skew(["A", None]),
+        lambda: [array_skew(["A"]), array_skew(["A", None], "drop")],
+        [[0, 0, 1]] * 2,
+        ARRAYS,
+    ),
+    Remedy(
         "arrays/_inputs",
         "may stand for several Java classes: pass key_type",
         lambda: array_hashes(numpy_array(0.5, dtype="float32")),
@@ -978,6 +1001,14 @@ OF_EXTRAS = [
         lambda: values_of(by_column, HALF_A_PAIR),
         lambda: values_of(by_entry, HALF_A_PAIR),
         ["\ud800"],
+        ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/table_rows",
+        "write_table needs PyArrow: pip install 'keygroups[arrays]'",
+        lambda: imported("keygroups.savepoint._columns.table_rows", "pyarrow"),
+        lambda: in_any_order(True, is_table=True),
+        ["B", "A"],
         ARRAYS,
     ),
     Remedy(

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -243,6 +244,11 @@ def test_bad_arguments(number: int) -> None:
     call, error, message = BAD[number]
     with pytest.raises(error, match=message):
         call(HEAP.read().operator("by-string"))
+
+
+def test_states_without_end() -> None:
+    with pytest.raises(InvalidValueError, match="states must be at most 13 names"):
+        HEAP.read().operator("by-string").entries(repeat("count"))
 
 
 def test_states_of_an_operator_without_any() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from html_tables import Tables
 from real_savepoints import point
 
 from keygroups import cli
@@ -18,7 +19,14 @@ from keygroups._serializers.jvm.pojos import PojoSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING, read_long
 from keygroups._values.java_values import Pojo
 from keygroups.errors import SavepointError
-from keygroups.savepoint import Operator, StateDescriptor, TimeWindow, read_savepoint
+from keygroups.savepoint import (
+    Operator,
+    StateDescriptor,
+    TimeWindow,
+    html_report,
+    operator_reports,
+    read_savepoint,
+)
 from keygroups.state_keys import (
     TIME_WINDOW,
     VOID_NAMESPACE,
@@ -213,3 +221,7 @@ def test_the_report_says_why_no_keys_are_told(
     (report,) = json.loads(capsys.readouterr().out)["reports"]
     assert why in report["unknown_keys"]
     assert report["heaviest_keys"] == []
+    savepoint = read_savepoint(tmp_path)
+    (of_operator,) = operator_reports(savepoint)
+    for html in (of_operator._repr_html_(), html_report(savepoint)):
+        assert any(why in text for text in Tables(html).paragraphs)

@@ -13,7 +13,7 @@ import savepoint_bytes as sb
 from real_savepoints import point
 
 from keygroups._serializers.scalars import write_string
-from keygroups.cli import main
+from keygroups.cli import _state, main
 
 HEAP = str(point("2.3.0-heap-canonical").path)
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -141,8 +141,6 @@ def test_row_groups_are_held_up_to_a_size(
     pytest.importorskip("pyarrow")
     from pyarrow import parquet
 
-    from keygroups.cli import _state
-
     monkeypatch.setattr(_state, "_ROW_GROUP", 1)
     target = tmp_path / "n.parquet"
     run(capsys, HEAP, "--export", str(target), "--state", "count", "--operator", "by-string")
@@ -167,6 +165,14 @@ def test_a_file_is_whole_or_absent(
         assert status in (1, 2)
         assert message in err
         assert [*out.iterdir()] == []
+
+    def stopped(file: Any, reader: Any) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(_state._WRITERS, ".csv", stopped)
+    status, _, _ = run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")
+    assert (status, [*out.iterdir()]) == (130, [])
+    monkeypatch.undo()
 
     # Where a file has one name only it is renamed; what came in between stays.
     def no_links(source: Any, target: Any) -> None:

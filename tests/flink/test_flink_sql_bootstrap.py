@@ -33,6 +33,7 @@ from keygroups.savepoint._metadata.handles import operator_id_of
 from keygroups.types import LONG
 
 pytestmark = pytest.mark.flink
+PLANNED = pytest.mark.flink_since("1.20", "a planner that groups by a ROW")
 
 VIEW = (
     "SELECT k, id, v, CAST(v AS DECIMAL(30, 4)) AS price, ARRAY[k, CAST(id AS STRING)] AS tags,"
@@ -222,6 +223,7 @@ def restored_tasks(
     ]
 
 
+@PLANNED
 def test_sql_jobs_go_on(flink_sql: FlinkSql, tmp_path: Path) -> None:
     empty, before, whole = flink_sql.jobs(
         [
@@ -251,6 +253,7 @@ PLAIN = {
 }
 
 
+@PLANNED
 def test_sql_state_of_types_alone(flink_sql: FlinkSql, tmp_path: Path) -> None:
     """Scalars, and rows with their names, are written without a template."""
     before, whole = flink_sql.jobs(

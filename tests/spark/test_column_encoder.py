@@ -9,7 +9,6 @@ import datetime as dt
 import pickle
 import random
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -402,19 +401,6 @@ def test_maps_make_the_entries_of_their_pairs(
     expected, _ = encode(of_pairs, rows, maps.items.take(taken), maps.keys.take(taken))
     assert ours == by_rows == expected
     assert len(ours) == len(TEXTS) + 3
-
-
-def test_a_null_in_a_map(tmp_path: Path) -> None:
-    """No map of Spark's has one by itself; a Python UDF may return such."""
-    pairs = pa.StructArray.from_arrays([pa.array(["x", None]), pa.array([1, 2])], ["key", "value"])
-    offsets = pa.py_buffer(struct.pack("=2i", 0, 2))
-    kind = pa.map_(pa.string(), pa.int64())
-    maps = pa.Array.from_buffers(kind, 1, [None, offsets], children=[pairs])
-    task = operator_of(tmp_path, STRING, [MapStateDescriptor("map", STRING, LONG)]).task(0)
-    columns = (StateColumns("map", 3, LONG, None, STRING, is_map=True),)
-    encode = RowEncoder("by-key", task, STRING, False, columns)
-    error = (InvalidValueError, "user key of state 'map' is null in a map, where Flink keeps none")
-    assert outcome(encode, batch_of(STRING, ["a"], 128, maps)) == error
 
 
 def refused_batches() -> dict[str, tuple[bool, Any]]:

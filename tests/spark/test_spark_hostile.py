@@ -95,6 +95,7 @@ def valid(
             "load": [KeyGroupLoad(8, [1] * 8)],
             "edit_savepoint.output": [tmp_path_factory.mktemp("edited") / "savepoint"],
             "max_parallelism": [8, 128],
+            "uids": [None, ["by-string"]],
             "moved": [None, {}, {"/old": "/new"}],
             "new_max_parallelism": [64],
             "new_parallelism": [3],

@@ -28,7 +28,6 @@ from keygroups.spark import (
     register,
     register_data_source,
     repartition_by_subtask,
-    skew_report,
     with_routing,
 )
 from keygroups.spark._columns.sql_string import LambdaFree
@@ -206,19 +205,6 @@ EVERYWHERE = [
         lambda: placed(letters().dropna()),
         [2],
         error=QUERY_FAILS,
-    ),
-    Remedy(
-        "spark/skew",
-        "filter them out first, or pass nulls='drop'",
-        lambda: skew_report(letters(), "key", 128, 3),
-        lambda: [
-            [row.records for row in report.subtasks]
-            for report in (
-                skew_report(letters().dropna(), "key", 128, 3),
-                skew_report(letters(), "key", 128, 3, nulls="drop"),
-            )
-        ],
-        [[0, 0, 1]] * 2,
     ),
 ]
 ON_CLASSIC = [  # Spark Connect makes columns without a session

@@ -86,7 +86,7 @@ def rows_of(spark: SparkSession, saved: Point, uid: str, state: str | None = Non
             ("2.3.0-heap-canonical", "session"),
             ("2.3.0-heap-canonical", "by-tuple"),
             ("2.3.0-heap-canonical", "sliding-list"),
-            ("2.3.0-rocksinc-checkpoint", "by-long"),
+            ("2.3.0-rocksinc-checkpoint", "by-string"),
             ("2.3.0-changelog-checkpoint", "by-string"),
             ("1.20.5-heap-native", "by-string"),
             ("1.17.2-rocks-canonical", "by-int"),

@@ -257,6 +257,21 @@ def test_the_types_of_one_state(spark: SparkSession) -> None:
     assert types["value"] == "string"
 
 
+@pytest.mark.parametrize("state", ["pair", "ttlMap", "visits"])
+def test_a_table_of_arrow_has_the_same_columns(spark: SparkSession, state: str) -> None:
+    """But for those that are null in all rows, and what is the same in all."""
+    table = HEAP.read().operator("by-string").to_arrow(state)
+    df = read_keyed_state(spark, HEAP.path, "by-string", state)
+    rows = [row.asDict(recursive=True) for row in df.collect()]
+    left = [name for name in df.columns if name not in table.column_names]
+    assert {*left} >= {"state", "kind", "namespace", "timestamp", "key_bytes"}
+    assert {row[name] for row in rows for name in left} - {state} <= {None, rows[0]["kind"]}
+    of_table = df.select(*table.column_names)
+    assert spark_schema(table.schema) == of_table.schema
+    kept = [{name: row[name] for name in table.column_names} for row in rows]
+    assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, kept))
+
+
 def test_the_types_of_all_states(spark: SparkSession) -> None:
     """One type where all agree, else a field for each state that has one."""
     df = read_keyed_state(spark, HEAP.path, "by-long")

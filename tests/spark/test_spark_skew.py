@@ -21,6 +21,7 @@ from keygroups import (
     LocalKeyBy,
     ParallelismError,
     UnsupportedKeyTypeError,
+    arrays,
     assign_key_to_parallel_operator,
     assign_to_key_group,
     compute_key_group_range_for_operator_index,
@@ -505,3 +506,15 @@ def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
     for rows, key_type in ((df, SQL_ROW("DOUBLE")), (nested, SQL_ROW("ARRAY<ROW<INT, FLOAT>>"))):
         with pytest.raises(UnsupportedKeyTypeError, match="FLOAT or DOUBLE in it"):
             skew_report(rows, "x", 128, 2, key_type)
+
+
+@pytest.mark.parametrize(("key", "key_type"), BY, ids=str)
+def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: KeyType) -> None:
+    """One of the same records, from the same file."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(FLIGHTS)
+    for parallelism in (3, 24):
+        on_spark = skew_report(flights, key, 128, parallelism, key_type, top=5, subtask=1)
+        assert arrays.skew_report(table, key, 128, parallelism, key_type, 5, subtask=1) == on_spark
+        assert on_spark.records > 100_000

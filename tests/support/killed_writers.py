@@ -121,6 +121,22 @@ for name, value in {{
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
 }}.items():
     builder = builder.config(name, value)
+if master == "two hosts":  # as an attempt is not repeated on the host of another one
+    import atexit, pyspark, socket, subprocess
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{{port}}"
+    program = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    def run(name, *arguments):
+        names = ("--webui-port", "0", *arguments)
+        command = [program, f"org.apache.spark.deploy.{{name}}", *names]
+        quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        atexit.register(subprocess.Popen(command, **quiet).terminate)
+    run("master.Master", "--host", "127.0.0.1", "--port", str(port))
+    for host in ("127.0.0.1", "127.0.0.2"):
+        folder = f"{{attempts}}-{{host}}"
+        run("worker.Worker", "--host", host, "-c", "8", "-m", "1g", "-d", folder, master)
 spark = builder.master(master).getOrCreate()
 print("{READY}", flush=True)
 rows = spark.range(0, {KEYS}, 1, 6)

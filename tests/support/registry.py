@@ -181,6 +181,13 @@ def write_unsorted(n: int) -> None:
             operator.write("count", key, 5)
 
 
+def write_table(n: int) -> None:
+    pa = pytest.importorskip("pyarrow")
+    states = [ValueStateDescriptor("count", LONG)]
+    operator = SavepointWriter(NewPath()).add_operator("a", INT, states, 128, 3, sort=True)
+    operator.write_table("count", pa.table({"key": range(n), "value": range(n)}))
+
+
 def broadcast_one_by_one(n: int) -> None:
     rules = MapStateDescriptor("rules", INT, INT)
     operator = SavepointWriter(NewPath()).add_operator(
@@ -313,6 +320,7 @@ RECORDS = {
     "SkewReport",
     "SourceSplits",
     "SpecialOffset",
+    "SplitDifference",
     "SqlOperatorDescription",
     "SqlStateDescription",
     "StateComparison",
@@ -332,8 +340,8 @@ RECORDS = {
     "Vertex",
     "VertexSkew",
 }
-# What they do is pandas' and Matplotlib's, where these are installed.
-OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas"}
+# What they do is that of pandas, Polars and Matplotlib, where these are installed.
+OF_OTHER_LIBRARIES = {"plot", "plot_key_groups", "to_pandas", "to_polars"}
 VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "RUNNING", 5, 60),))
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
@@ -758,6 +766,7 @@ REGISTRY: dict[str, Registered] = {
     "OperatorWriter.write": Registered(
         lambda n: operator_writer().write("tags", 1, ["a"] * n), more={"unsorted": write_unsorted}
     ),
+    "OperatorWriter.write_table": Registered(write_table, arguments={"table": [None]}),
     "OperatorWriter.write_timer": Registered(
         constant="one timer", arguments={"key": [5], "namespace": [None]}
     ),
@@ -778,6 +787,16 @@ REGISTRY: dict[str, Registered] = {
         more={"of key groups": lambda n: gs.operator_of(gs.key_groups, n // 5).key_group_bytes()},
     ),
     "Operator.key_sizes": Registered(lambda n: operator_of(n).key_sizes(n)),
+    "Operator.get": Registered(
+        lambda n: operator_of(n).get(5), arguments={"key": [5], "state": ["count"]}
+    ),
+    "Operator.to_arrow": Registered(
+        lambda n: operator_of(n).to_arrow("count"), arguments={"state": ["count"]}
+    ),
+    "Operator.to_arrow_batch_reader": Registered(
+        lambda n: operator_of(n).to_arrow_batch_reader("count").read_all(),
+        arguments={"state": ["count"]},
+    ),
     "Operator.operator_state": Registered(
         lambda n: list(operator_of(n, "source").operator_state()),
         more={

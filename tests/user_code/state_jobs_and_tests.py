@@ -43,6 +43,7 @@ def what_a_savepoint_has(path: str) -> None:
     heaviest: list[savepoint.KeySize] = operator.key_sizes(top=1)
     assert_type((heaviest[0].subtask, heaviest[0].bytes), tuple[int, int])
     assert_type(operator.key_group_bytes(), load.KeyGroupLoad)
+    print(operator.get("user-1"), operator.get("user-1", state=operator.states[0]))
     states: list[savepoint.OperatorStateEntry] = list(operator.operator_state())
     assert_type(states[0].mode, str)
     compared: savepoint.SavepointComparison = found.compare(savepoint.read_savepoint(path))
@@ -50,6 +51,8 @@ def what_a_savepoint_has(path: str) -> None:
     of_state: savepoint.StateComparison = of_operator.states[0]
     assert_type((compared.has_differences, of_operator.only), tuple[bool, str | None])
     assert_type(of_state.equal + of_state.touched, int)
+    splits: tuple[savepoint.SplitDifference, ...] = of_operator.splits
+    assert_type(splits[0].here, savepoint.KafkaSplit | savepoint.FileSplit | None)
     changes: tuple[savepoint.Change, ...] = of_state.changes
     assert_type(changes[0].name, str)
     for difference in found.differences(found, operators=["by-user"], states=["count"]):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby
-from operator import itemgetter
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -124,15 +123,23 @@ def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:
     try:
         return arrow_array(column.convert(values), column.data_type)
     except InvalidValueError:
-        # It is not known of which key group; the one that it is of raises again.
-        for key_group, group in groupby(zip(entries.columns["key_group"], values), itemgetter(0)):
-            try:
-                arrow_array(column.convert([value for _, value in group]), column.data_type)
-            except InvalidValueError as error:
-                raise InvalidValueError(
-                    f"{role} in state {entries.state.name!r}, key group {key_group}: {error}"
-                ) from None
-        raise
+        key_group, error = next(  # of the first value that is refused by itself too
+            (key_group, error)
+            for key_group, value in zip(entries.columns["key_group"], values)
+            if (error := _refusal(column, value)) is not None
+        )
+        raise InvalidValueError(
+            f"{role} in state {entries.state.name!r}, key group {key_group}: {error}"
+        ) from None
+
+
+def _refusal(column: ArrowColumn, value: Any) -> InvalidValueError | None:
+    """Return why a column does not hold a value."""
+    try:
+        arrow_array(column.convert([value]), column.data_type)
+    except InvalidValueError as error:
+        return error
+    return None
 
 
 def placed(

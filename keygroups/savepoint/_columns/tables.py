@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -16,6 +17,7 @@ except ModuleNotFoundError as error:
 from keygroups._serializers.base import Serializer
 from keygroups._serializers.jvm import avro, kryo, pojos, scala
 from keygroups.errors import KeyGroupsError
+from keygroups.progress import Meter
 from keygroups.savepoint._columns.batches import (
     TYPED,
     layout_of,
@@ -31,15 +33,20 @@ if TYPE_CHECKING:
     from polars import DataFrame as PolarsFrame
 
 
-def batch_reader(tasks: Sequence[ReadTask], state: StateDescriptor) -> pa.RecordBatchReader:
-    """Return the entries of a state that tasks read, batch by batch."""
+def batch_reader(
+    tasks: Sequence[ReadTask],
+    state: StateDescriptor,
+    metered: AbstractContextManager[Meter | None],
+) -> pa.RecordBatchReader:
+    """Return the entries of a state that tasks read, batch by batch, as a meter counts them."""
     layout = layout_of([state])
     names = _names(state)
 
     def batches() -> Iterator[Any]:
-        for task in ahead(tasks):
-            for batch in record_batches(task, layout):
-                yield batch.select(names)
+        with metered as meter:
+            for task in ahead(tasks, meter=meter):
+                for batch in record_batches(task, layout):
+                    yield batch.select(names)
 
     schema = pa.schema([layout.schema.field(name) for name in names])
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -20,18 +20,22 @@ from typing import Any, NamedTuple, Protocol
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.data_input import Cursor, ReadingContext
-from keygroups.errors import SavepointError
+from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
 from keygroups.savepoint._comparison.report import (
     Change,
     EntryDifference,
     OperatorComparison,
+    SplitDifference,
     StateComparison,
 )
-from keygroups.savepoint._comparison.sorting import Place, in_order
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaSplit
+from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
@@ -42,6 +46,7 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
     read_encoded_operator_state,
 )
+from keygroups.savepoint._state.spill import Place, sorted_entries
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
@@ -67,14 +72,41 @@ _Placed = Iterator["tuple[Any, EncodedEntry]"]
 class ComparedOperator(Protocol):
     """What is asked of an Operator."""
 
-    operator_id: str
-    uid: str | None
-    name: str | None
-    parallelism: int
-    max_parallelism: int
-    is_fully_finished: bool
-    _files: Files
-    _context: ReadingContext
+    @property
+    def operator_id(self) -> str:
+        """The id in hex."""
+
+    @property
+    def uid(self) -> str | None:
+        """The uid, if it is known."""
+
+    @property
+    def name(self) -> str | None:
+        """The name, if it is known."""
+
+    @property
+    def parallelism(self) -> int:
+        """The parallelism it was written under."""
+
+    @property
+    def max_parallelism(self) -> int:
+        """The max parallelism it was written under."""
+
+    @property
+    def is_fully_finished(self) -> bool:
+        """Whether all subtasks are finished."""
+
+    @property
+    def _files(self) -> Files:
+        """What opens the files."""
+
+    @property
+    def _context(self) -> ReadingContext:
+        """What headers are read with."""
+
+    @property
+    def _progress(self) -> ProgressCallback | None:
+        """What is told how far the work has come."""
 
     @property
     def _has_channel_state(self) -> bool:
@@ -85,6 +117,9 @@ class ComparedOperator(Protocol):
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         """Return the handles of operator state, with their subtasks, and whether they are raw."""
+
+    def source_splits(self) -> SourceSplits | None:
+        """Return the splits of a source."""
 
     def coordinator_state(self) -> bytes | None:
         """Return the state of the operator's coordinator."""
@@ -113,6 +148,9 @@ class OperatorPair:
         # Flink 1.x tells neither, and the caller may have told it to one side alone.
         names = [*(side.uid for side in known), *(side.name for side in known)]
         self.label = next(filter(None, names), self.operator_id)
+        self._progress = next(
+            (side._progress for side in known if side._progress is not None), None
+        )
 
     @property
     def state_names(self) -> set[str]:
@@ -152,6 +190,7 @@ class OperatorPair:
             changes,
             keyed,
             others,
+            tuple(self._splits()),
             self._coordinator() if self._has_coordinator else None,
             any(side._has_channel_state for side in (first, second) if side is not None),
         )
@@ -164,19 +203,51 @@ class OperatorPair:
             and here.max_parallelism != there.max_parallelism
         )
         place = _in_operator if has_other_key_groups else _in_key_group
-        yield from _compared(
-            self._keyed,
-            *(
-                _keyed_entries(number, side, _numbers(self._keyed, number), place)
-                for number, side in enumerate((here, there))
-            ),
-        )
+        with measured(self._progress, f"compare {self.label}", self._bytes_to_read) as meter:
+            yield from _compared(
+                self._keyed,
+                *(
+                    _keyed_entries(number, side, _numbers(self._keyed, number), place, meter)
+                    for number, side in enumerate((here, there))
+                ),
+            )
         yield from _compared(
             self._others,
             *(
                 _elements(number, side, _numbers(self._others, number))
                 for number, side in enumerate((here, there))
             ),
+        )
+
+    def _splits(self) -> Iterator[SplitDifference]:
+        """Yield the splits that are not the same, of a source whose splits are known."""
+        here, there = self._here, self._there
+        if here is None or there is None or READER_STATE.name not in self.state_names:
+            return
+        sides = []
+        for operator in (here, there):
+            try:
+                source = operator.source_splits()
+            except (SavepointError, InvalidValueError):  # of another source, or none in this one
+                return
+            splits = source.splits if source is not None else ()
+            sides.append({_split_id(split): split for split in splits})
+        for split_id in {**sides[0], **sides[1]}:
+            first, second = (side.get(split_id) for side in sides)
+            if isinstance(first, UnknownSplit) or isinstance(second, UnknownSplit):
+                continue  # its bytes are an element of the readers' state
+            if first is None or second is None:
+                yield SplitDifference(_ONLY[first is None], first, second)
+            elif first._replace(subtask=None) != second._replace(subtask=None):
+                yield SplitDifference("changed", first, second)
+
+    def _bytes_to_read(self) -> int:
+        """Return about how many bytes the keyed state of both has."""
+        return sum(
+            task.bytes_to_read
+            for number, side in enumerate((self._here, self._there))
+            if side is not None
+            for task in side.tasks(name for name, _ in _numbers(self._keyed, number))
         )
 
     def _coordinator(self) -> str | None:
@@ -454,13 +525,14 @@ def _keyed_entries(
     operator: ComparedOperator | None,
     numbers: Mapping[tuple[str, str], int],
     place: Place,
+    meter: Meter | None,
 ) -> _Placed:
     """Yield the entries of keyed state, each of which is there once."""
     if operator is None or not numbers:
         return
     with _errors_of(number):
         last = None
-        for entry in _sorted_entries(operator, numbers, place):
+        for entry in _sorted_entries(operator, numbers, place, meter):
             at = place(entry)
             if at == last:
                 raise SavepointError(
@@ -472,21 +544,24 @@ def _keyed_entries(
 
 
 def _sorted_entries(
-    operator: ComparedOperator, numbers: Mapping[tuple[str, str], int], place: Place
+    operator: ComparedOperator,
+    numbers: Mapping[tuple[str, str], int],
+    place: Place,
+    meter: Meter | None,
 ) -> Iterator[EncodedEntry]:
     names = {name: number for (name, _), number in numbers.items()}
     # No two subtasks have a key group; which has the first one is for the savepoint to say.
     tasks = sorted(operator.tasks(names), key=_first_key_group)
     entries = (
         EncodedEntry(entry.key_group, names[entry.state], entry.encoded_key, entry.encoded_value)
-        for task in ahead(tasks)
+        for task in ahead(tasks, meter=meter)
         for entry in task.framed_entries(has_keys=False)
     )
     if place is not _in_key_group:
-        yield from in_order(entries, place)
+        yield from sorted_entries(entries, None, place=place)
         return
     for _, of_group in groupby(entries, _key_group):
-        yield from in_order(of_group, place)
+        yield from sorted_entries(of_group, None)
 
 
 def _first_key_group(task: ReadTask) -> int:
@@ -512,7 +587,7 @@ def _elements(
 
     with _errors_of(number):
         last = None
-        for entry in in_order(elements(), _with_value):
+        for entry in sorted_entries(elements(), None, place=_with_value):
             at = _with_value(entry)
             if at != last or entry.state not in broadcast:
                 yield at[:2], entry
@@ -554,6 +629,11 @@ def _compared(pairs: Sequence[_StatePair], here: _Placed, there: _Placed) -> Ite
     if right is not None:
         for _, entry in chain([(at_right, right)], there):
             yield _Found(pairs[entry.state >> 1], "only_there", None, entry)
+
+
+def _split_id(split: KafkaSplit | FileSplit | UnknownSplit) -> object:
+    """Return what tells a split from the others of its source."""
+    return split[:2] if isinstance(split, KafkaSplit) else split[0]
 
 
 @contextmanager

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 from keygroups._checks import show
 from keygroups._show.tables import html_table
 from keygroups.errors import printable, short
+from keygroups.savepoint._sources.file_splits import FileSplit
+from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement
 
 _WIDTH = 80  # characters of a line; paths alone may be longer
 _PARTS = (60, 40, 28, 20)  # characters of a key or a value in it, as many as fit
+_SPLITS = 20  # lines of an operator
 _NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
 _HTML_HEADER = ("operator", "state", "equal", "changed", "touched", "only here", "only there")
 
@@ -83,6 +86,36 @@ class EntryDifference(NamedTuple):
         return f"{text or 'element'}: {' -> '.join(values)}"
 
 
+class SplitDifference(NamedTuple):
+    """A split of a source that does not go on in the same place in two savepoints.
+
+    `kind` is "only_here", "only_there" or "changed", `here` and `there` are the split in either
+    savepoint. Who has it is no difference.
+    """
+
+    kind: str
+    here: KafkaSplit | FileSplit | None
+    there: KafkaSplit | FileSplit | None
+
+    def __str__(self) -> str:
+        split = self.there if self.here is None else self.here
+        assert split is not None
+        if isinstance(split, KafkaSplit):
+            name = f"{split.topic}/{split.partition}"
+            names = ["offset", "stopping_offset", "is_assigned"]
+        else:
+            name, names = split.split_id, ["path", "offset", "length", "position"]
+        sides = [side for side in (self.here, self.there) if side is not None]
+        said = []
+        for field in names:
+            values = [show(getattr(side, field)) for side in sides]
+            if values[0] != values[-1]:
+                said.append(f"{field} {' -> '.join(values)}")
+            elif len(values) == 1 and values[0] != "None":
+                said.append(f"{field} {values[0]}")
+        return printable(f"split {name}: {', '.join(said)}")
+
+
 @dataclass(frozen=True)
 class StateComparison:
     """A state in two savepoints; `kind` is that of StateDescriptor, or the mode of operator state.
@@ -137,9 +170,11 @@ class OperatorComparison:
     `operator` is its uid, name or id. `only` is "only_here" or "only_there" for one that is in
     one savepoint alone, else None. `changes` are of parallelism, max_parallelism and
     is_fully_finished, `states` are its keyed states, timers among them, and `operator_states` the
-    others. `coordinator` is "equal", "changed", "only_here" or "only_there", as the state of
-    its coordinator is, None where it has none. `has_channel_state` says that an unaligned
-    checkpoint has in-flight data of it, which is not compared.
+    others. `splits` are those of a source that are not the same, where they can be decoded; what
+    its readers hold of them is an operator state too. `coordinator` is "equal", "changed",
+    "only_here" or "only_there", as the state of its coordinator is, None where it has none.
+    `has_channel_state` says that an unaligned checkpoint has in-flight data of it, which is not
+    compared.
     """
 
     operator: str
@@ -148,6 +183,7 @@ class OperatorComparison:
     changes: tuple[Change, ...]
     states: tuple[StateComparison, ...]
     operator_states: tuple[StateComparison, ...]
+    splits: tuple[SplitDifference, ...]
     coordinator: str | None
     has_channel_state: bool
 
@@ -158,6 +194,7 @@ class OperatorComparison:
         return (
             self.only is not None
             or bool(self.changes)
+            or bool(self.splits)
             or self.coordinator not in (None, "equal")
             or any(state.has_differences for state in states)
         )
@@ -180,6 +217,10 @@ class OperatorComparison:
                 equal.append(state.equal)
         if equal:
             yield f"  equal: {len(equal)} states, {sum(equal):,} entries"
+        for split in self.splits[:_SPLITS]:
+            yield short(f"  {split.kind.replace('_', ' '):<10} {split}", _WIDTH)
+        if len(self.splits) > _SPLITS:
+            yield f"  and {len(self.splits) - _SPLITS:,} splits more"
         if self.coordinator is not None:
             yield f"  coordinator: {self.coordinator.replace('_', ' ')}"
         if self.has_channel_state:
@@ -233,6 +274,9 @@ class SavepointComparison:
                 lines.append(f"coordinator {operator.coordinator.replace('_', ' ')}")
             if operator.has_channel_state:
                 lines.append("in-flight data is not compared")
+            lines += [
+                f"{split.kind.replace('_', ' ')} {split}" for split in operator.splits[:_SPLITS]
+            ]
             notes += [f"{operator.operator}: {', '.join(lines)}"] if lines else []
             for state in (*operator.states, *operator.operator_states):
                 notes += [f"{operator.operator}, {state.state}: {line}" for line in state.changes]

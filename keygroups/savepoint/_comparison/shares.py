@@ -17,7 +17,7 @@ from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._tasks.read import ReadTask
 
 
-@dataclass
+@dataclass(frozen=True)
 class OperatorShare:
     """Some key groups of an operator, without its other state; it may be pickled."""
 
@@ -32,6 +32,7 @@ class OperatorShare:
     _context: ReadingContext
 
     _has_channel_state = False
+    _progress = None
 
     def tasks(self, states: Iterable[str] | None = None) -> list[ReadTask]:
         """Return what reads the entries of keyed state."""
@@ -40,6 +41,9 @@ class OperatorShare:
 
     def _operator_state_handles(self) -> list[tuple[int, OperatorStateHandle, bool]]:
         return []
+
+    def source_splits(self) -> None:
+        """Return nothing: splits are of no key group."""
 
     def coordinator_state(self) -> None:
         """Return nothing: the coordinator's is of no key group."""

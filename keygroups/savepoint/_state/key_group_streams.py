@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns, HeldEntries
 
 _COMPARED = 8  # key groups whose numbers are looked at
+_MOST_SOUGHT = 8  # keys with which each entry is compared
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
 _EMPTY_SNAPPY = 10 + 14  # the start of a stream, and those six bytes in a chunk
@@ -212,12 +213,15 @@ class KeyGroupStreams(OffsetFormat):
             states, is_native, feeds = self._opened(stream, selection)
             readers = [reader_of(layout_of(state)) for state in states]
             wanted = selection.numbers(states)
+            sought = _sought(selection)
             for key_group, feed in feeds:
                 if is_native:
                     yield from _native_entries(feed, key_group, states, readers, wanted)
                 else:
                     prefix = selection.prefix_bytes
-                    yield from _canonical_entries(feed, key_group, prefix, states, readers, wanted)
+                    yield from _canonical_entries(
+                        feed, key_group, prefix, states, readers, wanted, sought
+                    )
 
     def _opened(
         self, stream: OpenStream, selection: Selection
@@ -275,6 +279,16 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
     return bool(mark == END_OF_KEY_GROUP and 2 <= key_size <= end - start - _LEAST_FRAMED + 2)
 
 
+def _sought(selection: Selection) -> tuple[bytes, ...]:
+    """Return what keys start with behind their key groups that alone are to be read, b"" for all.
+
+    That is for a few, as each entry is compared with each.
+    """
+    if selection.keys is None or len(selection.keys) > _MOST_SOUGHT:
+        return (b"",)
+    return tuple({key[selection.prefix_bytes :] for key in selection.keys})
+
+
 def _canonical_entries(
     feed: Feed,
     key_group: int,
@@ -282,14 +296,18 @@ def _canonical_entries(
     states: Sequence[StateDescriptor],
     readers: Sequence[EntryReader[Entry]],
     wanted: Collection[int],
+    sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:
     """Yield the entries of a key group, of the states with some numbers.
+
+    Those of a key that does not start as one that is sought may be left out.
 
     Flink: FullSnapshotRestoreOperation; written by FullSnapshotAsyncWriter.writeKVStateData.
     """
     for number in _canonical_states(feed, states):
-        read = readers[number].framed if number in wanted else None
-        yield from _framed_entries(feed, key_group, prefix_bytes, states[number], read)
+        state, read = states[number], readers[number].framed if number in wanted else None
+        starts = (b"",) if layout_of(state).before_key else sought
+        yield from _framed_entries(feed, key_group, prefix_bytes, state, read, starts)
 
 
 def _canonical_columns(
@@ -330,8 +348,12 @@ def _framed_entries(
     prefix_bytes: int,
     state: StateDescriptor,
     read: Callable[[int, bytes, bytes], Entry] | None,
+    starts: tuple[bytes, ...] = (b"",),
 ) -> Iterator[Entry]:
-    """Yield the entries of a state in a key group; without a reader, read over them."""
+    """Yield the entries of a state in a key group; without a reader, read over them.
+
+    So are those whose keys start otherwise.
+    """
     is_last = False
     while not is_last:
         data, pos = feed.data, feed.pos
@@ -356,7 +378,7 @@ def _framed_entries(
             prefix = prefix << 8 | data[key + 1]
         if prefix != key_group:
             raise feed.error(f"a key of key group {prefix} in key group {key_group}")
-        if read is not None:
+        if read is not None and data.startswith(starts, key + prefix_bytes, value - 4):
             try:
                 entry = read(key_group, data[key + prefix_bytes : value - 4], data[value:end])
             except (*TRUNCATED, ValueError) as error:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import merge
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
 
 from keygroups.progress import Meter
 from keygroups.savepoint._files.files import file_error
@@ -20,18 +21,23 @@ _MOST_RUNS = 128  # files that are open at once
 _BUFFERED = 1 << 16  # bytes of a file that are read or written at once
 _COUNTED = 1 << 12  # entries that are counted at once
 
+Place = Callable[[EncodedEntry], Any]
+"""What entries are sorted by."""
+
 _head = struct.Struct("<HIII")
 
 
 class EntrySorter:
     """Sorts entries by key group, state, key and value, in memory of a fixed size.
 
-    What is more is in sorted files of a temporary folder in `folder`, None for the machine's own,
-    until `close`. What cannot be written there is a SavepointError.
+    With a `place` they are sorted by that alone. What is more is in sorted files of a temporary
+    folder in `folder`, None for the machine's own, until `close`. What cannot be written there is
+    a SavepointError.
     """
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, place: Place | None = None) -> None:
         self._folder = folder
+        self._place = place
         self._scratch: TemporaryDirectory[str] | None = None
         self._runs: deque[Path] = deque()
         self._made = 0
@@ -49,7 +55,7 @@ class EntrySorter:
         with self._errors():
             if self._scratch is None:
                 self._scratch = TemporaryDirectory(dir=self._folder)
-            self._held.sort()
+            self._held.sort(key=self._place)
             self._write_run(self._held)
         self._held, self._size = [], 0
 
@@ -57,7 +63,7 @@ class EntrySorter:
         """Yield all entries in their order, once."""
         if self._runs and self._held:  # what is held makes room for what is read of each file
             self.spill()
-        self._held.sort()
+        self._held.sort(key=self._place)
         with self._errors():
             while len(self._runs) > _MOST_RUNS:
                 too_many = len(self._runs) - _MOST_RUNS
@@ -84,7 +90,7 @@ class EntrySorter:
     def _merged(self, count: int) -> Iterator[EncodedEntry]:
         """Yield the entries of the oldest files, which go then."""
         runs = [self._runs.popleft() for _ in range(count)]
-        yield from merge(*map(_read_run, runs))
+        yield from merge(*map(_read_run, runs), key=self._place)
         for path in runs:
             path.unlink()
 
@@ -101,12 +107,13 @@ def sorted_entries(
     folder: Path | None,
     size: int = 0,
     meter: Meter | None = None,
+    place: Place | None = None,
 ) -> Generator[EncodedEntry, None, None]:
-    """Yield entries as an EntrySorter sorts them, which has its files in a folder.
+    """Yield entries as an EntrySorter sorts them, which has its files in a folder, by `place`.
 
     A meter counts `size` as they are yielded.
     """
-    sorter = EntrySorter(folder)
+    sorter = EntrySorter(folder, place)
     total = 0
     try:
         for entry in entries:

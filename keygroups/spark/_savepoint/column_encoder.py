@@ -175,7 +175,7 @@ def rows_of_state(
 ) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
     """Yield the rows of a batch with the bytes of their keys; of maps, a row for each pair.
 
-    Raises InvalidValueError for a null among the keys of a map.
+    Maps have no nulls among their keys, of which Arrow takes none.
     """
     if not state.is_map:
         yield batch, encoded_keys
@@ -190,10 +190,6 @@ def rows_of_state(
     for start in range(0, len(rows), _PAIRS):
         of_rows, of_maps = (pa.array(of[start : start + _PAIRS]) for of in (rows, places))
         user_keys, values = maps.keys.take(of_maps), maps.items.take(of_maps)
-        if user_keys.null_count:
-            raise InvalidValueError(
-                f"user key of state {state.name!r} is null in a map, where Flink keeps none"
-            )
         columns = [batch.column(place).take(of_rows) for place in (KEY_GROUP, KEY, LAST_ACCESS)]
         columns += [values, user_keys]
         pairs = pa.RecordBatch.from_arrays(columns, [*map(str, range(len(columns)))])

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups._checks import check_str, iterate, show
+from keygroups._checks import show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
@@ -143,8 +143,7 @@ def _chosen(
     """Return the states of some names, at least one."""
     if states is None:
         return [*known]
-    names = {check_str("state", name) for name in iterate("states", "names", states)}
-    operator.tasks(names)  # says which there are
+    names = operator.check_states(states)
     if not names:
         raise InvalidValueError("states must be at least one, got none")
     return [state for state in known if state.name in names]

@@ -144,7 +144,7 @@ class _StateReader:
         key, value, user_key = of["key"], of["value"], of.get("user_key")
         # A row without an entry is refused here.
         has_none = (value if user_key is None else user_key).null_count > 0
-        is_list = pa.types.is_list(value.type)  # unless its elements are not decoded
+        is_list = self._is_list and pa.types.is_list(value.type)  # elements may be undecoded
         if has_none or (is_list and pc.min(pc.list_value_length(value)).as_py() == 0):
             raise UnwrittenError
         last_access = pa.nulls(len(rows), pa.int64())

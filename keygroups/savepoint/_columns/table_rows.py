@@ -1,0 +1,132 @@
+"""From tables, of Arrow, pandas or Polars, to the entries of a state as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+from typing import Any, NamedTuple
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "write_table needs PyArrow: pip install 'keygroups[arrays]'", name=error.name
+    ) from None
+
+from keygroups._checks import show
+from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.savepoint._columns.arrow_values import values
+from keygroups.savepoint._columns.batches import TYPED, times_of, typed_columns
+from keygroups.savepoint._columns.column_types import is_written
+from keygroups.savepoint._state.header import StateDescriptor
+
+_ROWS = 1 << 12  # rows that are decoded at once
+
+
+class TableRow(NamedTuple):
+    """A row, as the arguments of `OperatorWriter.write` behind the state."""
+
+    key: Any
+    value: Any
+    user_key: Any
+    last_access: int | None
+    namespace: Any
+
+
+def table_rows(table: object, state: StateDescriptor) -> Iterator[TableRow]:
+    """Return an iterator over the rows of a table of one state.
+
+    Raises what `OperatorWriter.write_table` raises for a table, before it returns.
+    """
+    reader = _reader(table)
+    names = reader.schema.names
+    types: dict[str, pa.DataType] = {}
+    columns = {}
+    for role, column in zip(TYPED, typed_columns(state)):
+        if column is not None:
+            serializer = getattr(state, f"{role}_serializer")
+            if not is_written(serializer):
+                raise UnsupportedKeyTypeError(
+                    f"{role} of state {state.name!r} cannot be written from a table: its column "
+                    f"is text or bytes, which are not what a {serializer} writes"
+                )
+            columns[role], types[role] = column, column.data_type
+    types |= dict.fromkeys(times_of(state), pa.int64())
+    for name, taken in types.items():
+        if names.count(name) != 1:
+            raise InvalidValueError(
+                f"table must have the column {name} once for state {state.name!r}, got "
+                f"{show(names)}"
+            )
+        given = reader.schema.field(name).type
+        if not _is_same(given, taken):
+            raise InvalidTypeError(f"{name} of state {state.name!r} must be {taken}, got {given}")
+
+    def rows() -> Iterator[TableRow]:
+        for whole in reader:
+            for start in range(0, len(whole), _ROWS):
+                batch = whole.slice(start, _ROWS)
+                of: dict[str, Any] = {}
+                for name, taken in types.items():
+                    called = f"{name} of state {state.name!r}"
+                    array = _cast(called, batch.column(name), taken)
+                    if name in columns:
+                        of[name] = values(called, array, columns[name])
+                    else:
+                        of[name] = array.to_pylist()
+                yield from map(
+                    TableRow,
+                    *(of.get(name, repeat(None, len(batch))) for name in TableRow._fields),
+                )
+
+    return rows()
+
+
+def _reader(table: object) -> Any:
+    """Return a reader of the batches of a table."""
+    if isinstance(table, pa.RecordBatchReader):
+        return table
+    if hasattr(table, "to_arrow"):  # of Polars, whose own form of text not every Arrow casts
+        table = table.to_arrow()
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(table)
+    raise InvalidTypeError(
+        f"table must be a table of Arrow, pandas (2.2 and newer) or Polars, got {show(table)}"
+    )
+
+
+def _cast(name: str, array: Any, taken: pa.DataType) -> Any:
+    try:
+        return array.cast(taken)
+    except pa.ArrowException as error:
+        raise InvalidValueError(f"{name} must be {taken}, got another: {error}") from None
+
+
+_KINDS = (
+    (pa.types.is_integer,),
+    (pa.types.is_string, pa.types.is_large_string),
+    (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary),
+    (pa.types.is_decimal,),
+)
+
+
+def _is_same(given: pa.DataType, taken: pa.DataType) -> bool:
+    """Return whether a column may hold values of another type, unless they are too large."""
+    if pa.types.is_null(given):
+        return True
+    if any(any(of(given) for of in kind) and any(of(taken) for of in kind) for kind in _KINDS):
+        return True
+    if pa.types.is_timestamp(given) and pa.types.is_timestamp(taken):
+        return (given.tz is None) == (taken.tz is None)
+    if pa.types.is_list(taken):
+        is_list = pa.types.is_list(given) or pa.types.is_large_list(given)
+        return is_list and _is_same(given.value_type, taken.value_type)
+    if pa.types.is_map(given) and pa.types.is_map(taken):
+        return _is_same(given.key_type, taken.key_type) and _is_same(
+            given.item_type, taken.item_type
+        )
+    if pa.types.is_struct(given) and pa.types.is_struct(taken):
+        return [field.name for field in given] == [field.name for field in taken] and all(
+            _is_same(field.type, of.type) for field, of in zip(given, taken)
+        )
+    return bool(given == taken)

@@ -1,0 +1,190 @@
+"""An operator of two savepoints compared in shares: together they find what the whole does.
+
+That what the whole finds is right is for test_compare.py.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_savepoints import point
+
+from keygroups import InvalidTypeError
+from keygroups.savepoint import (
+    EntryDifference,
+    MapStateDescriptor,
+    Savepoint,
+    SavepointWriter,
+    StateEntry,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
+from keygroups.types import DOUBLE, INT, LONG, STRING
+
+HEAP = point("2.3.0-heap-canonical")
+
+
+def tasks_of(
+    old: Savepoint, new: Savepoint, operator_id: str, states: frozenset[str] | None, size: int
+) -> list[ComparisonTask]:
+    """Return the tasks as another process gets them."""
+    here, there = (
+        next((of for of in side.operators if of.operator_id == operator_id), None)
+        for side in (old, new)
+    )
+    tasks: list[ComparisonTask] = pickle.loads(
+        pickle.dumps(comparison_tasks(here, there, states, size))
+    )
+    return tasks
+
+
+def of_keyed_state(differences: Any) -> list[EntryDifference]:
+    return [of for of in differences if isinstance(of.here or of.there, StateEntry)]
+
+
+def written(
+    path: Path, parallelism: int, groups: int, entries: Iterable[tuple[float, float]]
+) -> Savepoint:
+    with SavepointWriter(path) as writer:
+        states = [ValueStateDescriptor("sum", DOUBLE), MapStateDescriptor("map", INT, LONG)]
+        operator = writer.add_operator("op", DOUBLE, states, groups, parallelism, sort=True)
+        for key, value in entries:
+            operator.write("sum", key, value)
+            operator.write("map", key, 5, 7)
+    return read_savepoint(path)
+
+
+@pytest.mark.parametrize(
+    ("groups", "size", "least", "most"),
+    [
+        *((128, 1, 90, 128), (128, 5_000, 3, 20), (128, 1 << 30, 1, 1)),
+        *((96, 1, 31, 32), (256, 5_000, 3, 20), (127, 1, 1, 1)),
+    ],
+)
+def test_shares_find_what_the_whole_does(
+    groups: int, size: int, least: int, most: int, tmp_path: Path
+) -> None:
+    """As many as the divisor of both max parallelisms allows; 0.0 is not -0.0, nor its value."""
+    same = [(number / 4, 1.0) for number in range(9, 200)]
+    old = written(tmp_path / "old", 3, 128, [*same, (0.0, 0.0), (-0.0, 1.0)])
+    changed = [(number / 4, 1.0 if number % 7 else -1.0) for number in range(9, 220)]
+    new = written(tmp_path / "new", 5, groups, [*changed, (0.0, -0.0)])
+    (operator,) = old.operators
+    tasks = tasks_of(old, new, operator.operator_id, None, size)
+    assert least <= len(tasks) <= most
+    found = [difference for task in tasks for difference in task.differences()]
+    assert Counter(map(repr, found)) == Counter(map(repr, old.differences(new)))
+    kinds = Counter((of.state, of.kind) for of in found)
+    assert kinds == {
+        ("sum", "changed"): len(range(14, 200, 7)) + 1,
+        **{(state, "only_here"): 1 for state in ("sum", "map")},
+        **{(state, "only_there"): 20 for state in ("sum", "map")},
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "2.3.0-rocks-canonical",
+        pytest.param("2.3.0-rocksresc-checkpoint", marks=pytest.mark.slow),
+        pytest.param("2.3.0-changelog-checkpoint", marks=pytest.mark.slow),
+    ],
+)
+def test_real_points(name: str) -> None:
+    """Each operator of two jobs, in other formats and under other parallelisms."""
+    old, new = HEAP.read(), point(name).read()
+    count = 0
+    for operator_id in {of.operator_id: None for of in (*old.operators, *new.operators)}:
+        tasks = tasks_of(old, new, operator_id, None, 10_000)
+        found = [difference for task in tasks for difference in task.differences()]
+        expected = of_keyed_state(old.differences(new, [operator_id]))
+        assert Counter(map(repr, found)) == Counter(map(repr, expected))
+        count += len(found)
+    assert count > 100
+
+
+def test_some_states(tmp_path: Path) -> None:
+    old = written(tmp_path / "old", 3, 128, [(1.0, 5.0), (2.0, 5.0)])
+    new = written(tmp_path / "new", 3, 128, [(1.0, 6.0)])
+    operator_id = old.operators[0].operator_id
+    tasks = tasks_of(old, new, operator_id, frozenset(["map"]), 1)
+    assert [(of.state, of.kind) for task in tasks for of in task.differences()] == [
+        ("map", "only_here")
+    ]
+
+
+def test_sizes_that_are_not_known() -> None:
+    """Of a changelog: then no task has more key groups than a subtask."""
+    operator = point("2.3.0-changelog-checkpoint").read().operator("by-string")
+    assert not any(task.bytes for task in operator.tasks())
+    tasks = comparison_tasks(operator, operator, None, 1 << 30)
+    assert len(tasks) >= operator.parallelism > 1
+    assert not [difference for task in tasks for difference in task.differences()]
+
+
+# --- batches ----------------------------------------------------------------------------
+
+
+def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All differences, with the values of both, in batches of some size."""
+    pa = pytest.importorskip("pyarrow")
+    from keygroups.savepoint._columns import differences
+
+    monkeypatch.setattr(differences, "_ROWS", 50)
+    old, new = HEAP.read(), point("2.3.0-rocks-canonical").read()
+    here, there = (side.operator("by-string") for side in (old, new))
+    layout = pickle.loads(pickle.dumps(differences.difference_layout(here.states, there.states)))
+    found = of_keyed_state(old.differences(new, ["by-string"]))
+    batches = [*layout.batches(found)]
+    for batch in batches:
+        batch.validate(full=True)
+        assert 1 <= len(batch) <= 50
+    table = pa.Table.from_batches(batches)
+    assert len(table) == len(found)
+    rows = [row for row in table.to_pylist() if row["state"] == "count"]
+    expected = [of for of in found if of.state == "count"]
+    assert len(rows) > 20
+
+    def value(column: Any) -> Any:
+        return column["count"] if isinstance(column, dict) else column
+
+    of_columns = [
+        (
+            row["key_group"],
+            row["key"],
+            row["kind"],
+            *map(value, (row["old_value"], row["new_value"])),
+        )
+        for row in rows
+    ]
+    of_entries = []
+    for of in expected:
+        entry: Any = of.here or of.there
+        sides: list[Any] = [of.here, of.there]
+        values = [side and side.value for side in sides]
+        of_entries.append((entry.key_group, entry.key, of.kind, *values))
+    assert sorted(of_columns, key=repr) == sorted(of_entries, key=repr)
+
+
+def test_keys_of_another_type(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._columns.differences import difference_layout
+
+    keys = [MapStateDescriptor("map", INT, LONG), MapStateDescriptor("map", STRING, LONG)]
+    sides = []
+    for number, state in enumerate(keys):
+        with SavepointWriter(tmp_path / str(number)) as writer:
+            sides.append(writer.add_operator("op", DOUBLE, [state], 128, 3).states)
+    message = "state 'map' must have the same type of user_key in both savepoints, got INT and STR"
+    with pytest.raises(InvalidTypeError, match=message):
+        difference_layout(*sides)
+    schema = difference_layout(sides[0], []).schema
+    assert [str(schema.field(name).type) for name in ("user_key", "old_value", "new_value")] == [
+        *("int32", "int64", "string")  # as of what is always null
+    ]
