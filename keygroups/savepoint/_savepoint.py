@@ -316,7 +316,7 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else self.check_states(states)
+        names = None if states is None else check_states(self, states)
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -444,24 +444,6 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def check_states(self, states: Iterable[str]) -> frozenset[str]:
-        """Return the names of states, if there are such states."""
-        known = {state.name: None for state in self.states}  # in their order
-        names = set()
-        for count, name in enumerate(iterate("states", "names", states)):
-            names.add(check_str("state", name))
-            if name not in known:
-                raise InvalidValueError(
-                    f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
-                    f"got {show(name)}"
-                )
-            if count == len(known):
-                raise InvalidValueError(
-                    f"states must be at most {len(known)} names, all that {self.label} has, got "
-                    "more"
-                )
-        return frozenset(names)
-
     def _check_key_groups(self, key_groups: Iterable[int] | None) -> KeyGroupRanges:
         last = self.max_parallelism - 1
         if key_groups is None:
@@ -475,6 +457,25 @@ class Operator:
                 )
             checked.add(check_int("key group", key_group, 0, last))
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
+
+
+def check_states(operator: Operator, states: Iterable[str]) -> frozenset[str]:
+    """Return the names of states, if there are such states."""
+    known = {state.name: None for state in operator.states}  # in their order
+    names = set()
+    for count, name in enumerate(iterate("states", "names", states)):
+        names.add(check_str("state", name))
+        if name not in known:
+            raise InvalidValueError(
+                f"states must be of {operator.label}, which has {', '.join(known) or 'none'}, "
+                f"got {show(name)}"
+            )
+        if count == len(known):
+            raise InvalidValueError(
+                f"states must be at most {len(known)} names, all that {operator.label} has, got "
+                "more"
+            )
+    return frozenset(names)
 
 
 def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:

@@ -59,7 +59,12 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._files.files": {"absolute_path"},
     "keygroups.savepoint._operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriter": {"SavepointRewriter", "with_keyed_state"},
-    "keygroups.savepoint._savepoint": {"id_in_either", "key_sizes_of", "savepoint_of"},
+    "keygroups.savepoint._savepoint": {
+        "check_states",
+        "id_in_either",
+        "key_sizes_of",
+        "savepoint_of",
+    },
     "keygroups.savepoint._state.entry_encoder": {"EncodedEntry", "EntryEncoder"},
     "keygroups.savepoint._state.entries": {"LAST_OF_STATE"},
     "keygroups.savepoint._state.keyed_state_file": {"KeyedStateFile"},

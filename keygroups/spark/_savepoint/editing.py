@@ -14,6 +14,7 @@ from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescr
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._operator_rewriter import merged_header
 from keygroups.savepoint._rewriter import with_keyed_state
+from keygroups.savepoint._savepoint import check_states
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
@@ -143,7 +144,7 @@ def _chosen(
     """Return the states of some names, at least one."""
     if states is None:
         return [*known]
-    names = operator.check_states(states)
+    names = check_states(operator, states)
     if not names:
         raise InvalidValueError("states must be at least one, got none")
     return [state for state in known if state.name in names]
