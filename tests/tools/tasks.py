@@ -40,7 +40,7 @@ from real_savepoints import Point, point
 
 CHECKOUT = Path(__file__).parents[2]
 SAVEPOINT = point("2.3.0-heaptimers-canonical")  # that of examples/data
-OLD, NEW = point("2.3.0-heap-canonical"), point("2.3.0-rocks-canonical")
+NEW = point("2.3.0-rocks-canonical")
 NATIVE = point("2.3.0-rocksinc-native")
 FLINK_1 = point("1.20.5-heap-canonical")
 SQL = point("2.3.0-sqlheap-canonical")
@@ -123,7 +123,7 @@ def loads(column: str, max_parallelism: int, parallelism: int) -> list[int]:
 
 def operator_id(uid: str) -> str:
     """Return the id of an operator, as Flink 2.3 wrote it beside the uid."""
-    (line,) = (line for line in OLD.truth("metadata") if line.get("uid") == uid)
+    (line,) = (line for line in NEW.truth("metadata") if line.get("uid") == uid)
     return str(line["operator"])
 
 
@@ -335,7 +335,7 @@ def export(_: Output, arrow: Output) -> None:
 
 @task(
     "What has changed between two savepoints?",
-    "$ keygroups diff OLD NEW --operator by-string --state count --state byCity",
+    "$ keygroups diff examples/data/savepoint NEW --operator by-string",
 )
 def what_has_changed(diff: Output) -> None:
     for state in ("count", "byCity"):
@@ -344,7 +344,7 @@ def what_has_changed(diff: Output) -> None:
                 (entry["key"], entry.get("user_key")): entry["value"]
                 for entry in entries(savepoint, "by-string", state)
             }
-            for savepoint in (OLD, NEW)
+            for savepoint in (SAVEPOINT, NEW)
         )
         both = old.keys() & new.keys()
         equal = sum(old[key] == new[key] for key in both)
@@ -529,7 +529,8 @@ def solve(task: Task, verbose: bool) -> str:
                 print(step.text.strip(), *outputs[-1], sep="\n\n")
         task.check(*outputs)
     except Exception as error:  # whatever the answer was, the other tasks run too
-        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        frames = traceback.extract_tb(error.__traceback__)
+        line = [frame.lineno for frame in frames if frame.filename == __file__][-1]
         return f"not solved, line {line}: {str(error) or type(error).__name__}"
     return "solved"
 
@@ -542,8 +543,7 @@ def main() -> int:
     outcomes = set()
     with TemporaryDirectory(prefix="keygroups-tasks-") as folder, cluster() as url:
         PLACES.update(WORK=folder, URL=url)
-        for name, place in [("OLD", OLD), ("NEW", NEW), ("NATIVE", NATIVE), ("FLINK_1", FLINK_1)]:
-            PLACES[name] = str(place.path)
+        PLACES.update(NEW=str(NEW.path), NATIVE=str(NATIVE.path), FLINK_1=str(FLINK_1.path))
         (work() / "seen.json").write_text(json.dumps(seen_in_sql()))
         width = max(len(task.question) for task in TASKS)
         print(f"task  {'question':{width}}  lines  seconds  outcome")
