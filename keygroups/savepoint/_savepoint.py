@@ -40,7 +40,7 @@ from keygroups.savepoint._sources.source_splits import (
     read_source_splits,
 )
 from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead
@@ -734,8 +734,10 @@ def _about(operator: Operator) -> Iterator[Section]:
         for subtask in written
     ]
     hot = {i: "hot" for i, subtask in enumerate(written) if subtask.bytes >= HOT * mean > 0}
-    which = f"The {len(rows):,} of {operator.parallelism:,} subtasks with the most bytes"
-    caption = f"{which}; hot: {HOT} times the mean and more"
+    caption = f"Subtasks, with the headers in their files; hot: {HOT} times the mean and more"
+    if len(rows) < len(operator.subtasks):
+        left_out = len(operator.subtasks) - len(rows)
+        caption += f"; the {len(rows)} with the most bytes, {left_out:,} others are left out"
     if rows:
         yield Section([], _SUBTASK_HEADINGS, rows, (), caption, marks=hot)
 

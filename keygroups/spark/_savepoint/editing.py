@@ -18,9 +18,10 @@ from keygroups.savepoint._savepoint import check_states
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
+from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
+from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
 
 
 class SparkEditor(SavepointEditor):
@@ -81,8 +82,8 @@ class RowsEditor(SavepointEditor):
         self._is_whole = states is None
         wanted = _chosen(old, header.states, states)
         # Both need NumPy and PyArrow.
-        from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
-        from keygroups.spark._savepoint.entry_rows import check_states_of_rows, entry_rows
+        from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
+        from keygroups.spark._savepoint.rows.entry_rows import check_states_of_rows, entry_rows
 
         check_states_of_rows(old.label, wanted)
         rows = entry_rows(df, wanted)
