@@ -10,8 +10,12 @@
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
-from keygroups.savepoint._report import OperatorReport
-from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
+from keygroups.savepoint._reports.report import OperatorReport
+from keygroups.savepoint._rewriting.rewriter import (
+    RewriteReport,
+    RewrittenOperator,
+    RewrittenState,
+)
 
 __all__ = [
     "DeletedKeys",
