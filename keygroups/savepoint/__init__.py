@@ -26,8 +26,8 @@ key 'ann': 7 -> 8
 >>> report.operators[0].new_max_parallelism
 4096
 
-This help has those functions and the two classes that are read. The rest is by subject, such as
-`help("keygroups.savepoint.writing")`; what is there can be imported from here, many values aside:
+Below are these two classes, and functions of whole savepoints. The rest is by subject, such as
+`help("keygroups.savepoint.writing")`; it can be imported from here too, many of the values aside:
 
     entries      what an operator has: entries, operator state, subtasks
     sources      where a source goes on: splits and offsets
@@ -38,7 +38,7 @@ This help has those functions and the two classes that are read. The rest is by 
     descriptors  the states of an operator, read or to be written
     windows      the windows of an operator to be written
     editing      SavepointEditor: a savepoint made from another
-    reports      what was edited and rewritten; what is in an operator
+    reports      what an edit changed, and what was written anew
 
 Reading: `Operator.entries` yields the keys and values of keyed state, each a `StateEntry`; `get`
 what there is of one key. `to_arrow`, `to_arrow_batch_reader`, `to_pandas` and `to_polars` give a
@@ -125,11 +125,11 @@ backend restores the canonical format.
 """
 
 from keygroups._serializers.base import Serializer as Serializer
-from keygroups.savepoint._reports.html_report import html_report
-from keygroups.savepoint._rewriting.relocate import relocate
-from keygroups.savepoint._reports.report import operator_reports
-from keygroups.savepoint._rewriting.rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._reports.html_report import html_report
+from keygroups.savepoint._reports.report import OperatorReport, operator_reports
+from keygroups.savepoint._rewriting.relocate import relocate
+from keygroups.savepoint._rewriting.rewrite import change_max_parallelism, convert_to_canonical
 from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint.comparing import (
     Change as Change,
@@ -165,7 +165,6 @@ from keygroups.savepoint.reports import (
     EditedOperator as EditedOperator,
     EditedState as EditedState,
     EditReport as EditReport,
-    OperatorReport as OperatorReport,
     RewriteReport as RewriteReport,
     RewrittenOperator as RewrittenOperator,
     RewrittenState as RewrittenState,
@@ -209,6 +208,7 @@ from keygroups.savepoint.writing import (
 
 __all__ = [
     "Operator",
+    "OperatorReport",
     "Savepoint",
     "change_max_parallelism",
     "convert_to_canonical",

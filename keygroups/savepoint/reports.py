@@ -1,16 +1,13 @@
-"""What was done to a savepoint, and what an operator of it holds.
+"""What was done to a savepoint: what an edit changed, and what was written anew.
 
 `SavepointEditor.report` returns an `EditReport`; `change_max_parallelism` and
 `convert_to_canonical` return a `RewriteReport`. Both have their operators, and these their states.
 `DeletedKeys` says how much was deleted, and each `UnsearchedPlace` where such keys may be too.
-
-`operator_reports` yields an `OperatorReport` for each operator.
 """
 
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
-from keygroups.savepoint._reports.report import OperatorReport
 from keygroups.savepoint._rewriting.rewriter import (
     RewriteReport,
     RewrittenOperator,
@@ -22,7 +19,6 @@ __all__ = [
     "EditReport",
     "EditedOperator",
     "EditedState",
-    "OperatorReport",
     "RewriteReport",
     "RewrittenOperator",
     "RewrittenState",

@@ -219,8 +219,6 @@ def a_savepoint_by_subject(found: savepoint.Savepoint, operator: savepoint.Opera
         assert_type(difference, comparing.EntryDifference)
         if isinstance(difference.here, entries.OperatorStateElement):
             print(difference.here, split_differences)
-    report: savepoint_reports.OperatorReport = next(savepoint.operator_reports(found))
-    print(report)
 
 
 def writing_by_subject(path: str) -> None:
