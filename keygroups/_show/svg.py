@@ -5,7 +5,7 @@ The colours are those of `keygroups._show.page`; what is hot is hatched, and sai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 8, 18, 40  # room around a plot
 _MOST_BARS = 128
 _NAMED = 10  # hot subtasks in a description
 _LABELLED = 32  # bars that have room for a word
+_BAR = 0.86  # of a bar's room, the rest of which is on both sides of it
 _TICKS = 5
 _PREFIXES = "", " k", " M", " G", " T", " P", " E"
 
@@ -47,20 +48,20 @@ def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> st
         if last > first:
             said += f"; the largest of {first} to {last}"
         height = weight / top * _plot_height()
-        x, y = _LEFT + index * width, _TOP + _plot_height() - height
+        middle, y = _LEFT + (index + 0.5) * width, _TOP + _plot_height() - height
+        wide = max(width * _BAR, 0.5)
         drawn.append(
-            f'<rect class="{"hot" if is_hot else "bar"}" x="{x:.2f}" y="{y:.2f}" '
-            f'width="{max(width * 0.86, 0.5):.2f}" height="{height:.2f}">'
+            f'<rect class="{"hot" if is_hot else "bar"}" x="{middle - wide / 2:.2f}" '
+            f'y="{y:.2f}" width="{wide:.2f}" height="{height:.2f}">'
             f"<title>{html_text(said)}</title></rect>"
         )
         if is_hot and len(bars) <= _LABELLED:
-            middle = x + width * 0.43
             drawn.append(f'<text x="{middle:.2f}" y="{y - 4:.2f}" text-anchor="middle">hot</text>')
     every = bars[0].last - bars[0].first + 1
     of = f"{bar}, of {len(weights):,}"
     label = of if every == 1 else f"{of}: the largest of every {every}"
     places = [
-        (_LEFT + (index + 0.43) * width, f"{bars[index].first:,}")
+        (_LEFT + (index + 0.5) * width, f"{bars[index].first:,}")
         for index in _spread(0, len(bars) - 1)
     ]
     title = f"Bytes by {bar}"
@@ -81,19 +82,19 @@ def steps_svg(parallelisms: range, heaviest: Sequence[float], total: float, now:
     def y(weight: float) -> float:
         return _TOP + _plot_height() * (1 - weight / top)
 
-    steps = " ".join(
-        f"L{x(index):.1f},{y(weight):.1f} L{x(index + 1):.1f},{y(weight):.1f}"
-        for index, weight in enumerate(heaviest)
-    )
-    means = " ".join(
-        f"L{x(index + 0.5):.1f},{y(min(total / parallelism, top)):.1f}"
-        for index, parallelism in enumerate(parallelisms)
-    )
+    def steps(weights: Iterable[float]) -> str:
+        lines = (
+            f"L{x(index):.1f},{y(weight):.1f} L{x(index + 1):.1f},{y(weight):.1f}"
+            for index, weight in enumerate(weights)
+        )
+        return "M" + " ".join(lines)[1:]
+
+    means = (total / parallelism for parallelism in parallelisms)
     middle, height = x(parallelisms.index(now) + 0.5), y(heaviest[parallelisms.index(now)])
     side = "end" if middle > _WIDTH / 2 else "start"
     drawn = [
-        f'<path class="heaviest" d="M{steps[1:]}"/>',
-        f'<path class="mean" d="M{means[1:]}"/>',
+        f'<path class="heaviest" d="{steps(heaviest)}"/>',
+        f'<path class="mean" d="{steps(means)}"/>',
         f'<circle class="now" cx="{middle:.1f}" cy="{height:.1f}" r="5"/>',
         f'<text x="{middle:.1f}" y="{height - 8:.1f}" text-anchor="{side}">now: {now:,}</text>',
     ]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         Savepoint,
     )
 
-_BEFORE_A_PLACE = re.compile(r"=(?=/|[A-Za-z][A-Za-z0-9+.-]*:/)")
+_PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # how it begins
 
 
 def add_commands(command: AddCommand) -> None:
@@ -199,15 +199,16 @@ def _moved(texts: list[str]) -> dict[str, str]:
 
 def _moved_pair(text: str) -> tuple[str, str]:
     """Return OLD and NEW, which may have more = in them, as the folders of partitions have."""
-    places = [*re.finditer("=", text)]
+    places = [at for at, char in enumerate(text) if char == "="]
     if len(places) > 1:
-        places = [*_BEFORE_A_PLACE.finditer(text)]
-    if len(places) != 1 or not text[: places[0].start()] or not text[places[0].end() :]:
+        places = [at for at in places if _PLACE.match(text, at + 1)]
+    old, new = (text[: places[0]], text[places[0] + 1 :]) if len(places) == 1 else ("", "")
+    if not old or not new:
         raise InvalidValueError(
             "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
             f"=, got {show(text)}"
         )
-    return text[: places[0].start()], text[places[0].end() :]
+    return old, new
 
 
 def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:

@@ -135,7 +135,8 @@ from keygroups.savepoint._sql_state import (
 )
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
+from keygroups.savepoint._state.writing.new_states import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -143,7 +144,6 @@ from keygroups.savepoint._state.new_states import (
     TimerServiceDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
 from keygroups.savepoint._windows.assigners import (
     CountWindows,
     EventTimeSessionWindows,

@@ -121,15 +121,15 @@ def _parallelisms(report: OperatorReport) -> Iterator[str]:
         moved = RescalePlan(groups, now, parallelism).moved_weight(load) / (load.total or 1)
         rows.append(
             (
-                f"{parallelism}",
+                f"{parallelism}, now" if parallelism == now else f"{parallelism}",
                 f"{weights[parallelism - low]:,}",
                 f"{imbalance:.2f}",
                 f"{len(load.idle_subtasks(parallelism)):,}",
                 f"{moved:.1%}",
             )
         )
-        words = ["now"] * (parallelism == now) + ["hot"] * (imbalance >= HOT)
-        marks[index] = ", ".join(words)
+        if imbalance >= HOT:
+            marks[index] = "hot"
     header = ("parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move")
     caption += f"; hot: the heaviest subtask has {HOT} times the mean and more"
     yield wide(html_sections([Section([], header, rows, (), caption, marks=marks)]))

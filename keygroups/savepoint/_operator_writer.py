@@ -21,20 +21,24 @@ from keygroups.savepoint._metadata.handles import (
     StreamHandle,
     SubtaskState,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, joined_lists
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.writing.entry_encoder import (
+    EncodedEntry,
+    EntryEncoder,
+    joined_lists,
+)
+from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._state.writing.new_states import (
     EVENT_TIME,
     TIME_DOMAINS,
     USER_TIMERS,
     timer_state_name,
 )
-from keygroups.savepoint._state.operator_state_writer import (
+from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
     OperatorStateWriter,
 )
-from keygroups.savepoint._state.spill import EntrySorter
+from keygroups.savepoint._state.writing.spill import EntrySorter
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 
 _SORT = ": pass sort=True to add_operator, which takes any order"

@@ -22,7 +22,7 @@ from keygroups.savepoint._savepoint import (
     operator_lines,
     states_section,
 )
-from keygroups.savepoint._state.key_group_streams import NotFramedError
+from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
 
 _LONGEST_KEY = 100  # characters in a table
 

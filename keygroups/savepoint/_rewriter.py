@@ -54,6 +54,9 @@ class RewriteReport:
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
+    def __repr__(self) -> str:
+        return f"<RewriteReport: {len(self.operators)} operators, {printable(self.path)}>"
+
     def _repr_html_(self) -> str:
         rows = [
             (operator, changed, state, f"{entries:,}", f"{size:,}", str(subtasks))

@@ -40,7 +40,7 @@ from keygroups.savepoint._sources.source_splits import (
     read_source_splits,
 )
 from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead
@@ -321,7 +321,7 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else self.check_states(states)
+        names = None if states is None else check_states(self, states)
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -450,24 +450,6 @@ class Operator:
             f"state must be one of {self.label}, which has {names}, got {show(state)}"
         )
 
-    def check_states(self, states: Iterable[str]) -> frozenset[str]:
-        """Return the names of states, if there are such states."""
-        known = {state.name: None for state in self.states}  # in their order
-        names = set()
-        for count, name in enumerate(iterate("states", "names", states)):
-            names.add(check_str("state", name))
-            if name not in known:
-                raise InvalidValueError(
-                    f"states must be of {self.label}, which has {', '.join(known) or 'none'}, "
-                    f"got {show(name)}"
-                )
-            if count == len(known):
-                raise InvalidValueError(
-                    f"states must be at most {len(known)} names, all that {self.label} has, got "
-                    "more"
-                )
-        return frozenset(names)
-
     def _check_key_groups(self, key_groups: Iterable[int] | None) -> KeyGroupRanges:
         last = self.max_parallelism - 1
         if key_groups is None:
@@ -481,6 +463,25 @@ class Operator:
                 )
             checked.add(check_int("key group", key_group, 0, last))
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
+
+
+def check_states(operator: Operator, states: Iterable[str]) -> frozenset[str]:
+    """Return the names of states, if there are such states."""
+    known = {state.name: None for state in operator.states}  # in their order
+    names = set()
+    for count, name in enumerate(iterate("states", "names", states)):
+        names.add(check_str("state", name))
+        if name not in known:
+            raise InvalidValueError(
+                f"states must be of {operator.label}, which has {', '.join(known) or 'none'}, "
+                f"got {show(name)}"
+            )
+        if count == len(known):
+            raise InvalidValueError(
+                f"states must be at most {len(known)} names, all that {operator.label} has, got "
+                "more"
+            )
+    return frozenset(names)
 
 
 def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
@@ -740,8 +741,10 @@ def _about(operator: Operator) -> Iterator[Section]:
         for subtask in written
     ]
     hot = {i: "hot" for i, subtask in enumerate(written) if subtask.bytes >= HOT * mean > 0}
-    which = f"The {len(rows):,} of {operator.parallelism:,} subtasks with the most bytes"
-    caption = f"{which}; hot: {HOT} times the mean and more"
+    caption = f"Subtasks, with the headers in their files; hot: {HOT} times the mean and more"
+    if len(rows) < len(operator.subtasks):
+        left_out = len(operator.subtasks) - len(rows)
+        caption += f"; the {len(rows)} with the most bytes, {left_out:,} others are left out"
     if rows:
         yield Section([], _SUBTASK_HEADINGS, rows, (), caption, marks=hot)
 

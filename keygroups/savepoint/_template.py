@@ -10,7 +10,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._savepoint import Operator, Savepoint
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.writing.new_states import (
     NewState,
     TimerServiceDescriptor,
     described_states,

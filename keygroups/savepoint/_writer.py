@@ -37,16 +37,16 @@ from keygroups.savepoint._sources.source_splits import (
     coordinator_bytes,
     reader_elements,
 )
-from keygroups.savepoint._state.entry_encoder import EntryEncoder
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header, write_state
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
+from keygroups.savepoint._state.writing.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     NewState,
     described_states,
     key_to_write,
 )
-from keygroups.savepoint._state.operator_state_writer import (
+from keygroups.savepoint._state.writing.operator_state_writer import (
     new_operator_states,
 )
 from keygroups.savepoint._template import Template

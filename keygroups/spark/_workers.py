@@ -25,8 +25,9 @@ _EXTRAS = {ARRAYS: ("numpy", "pyarrow"), STATE: ("google.protobuf", "pandas", "p
 
 # How Spark says that no worker answers. In 3.5 the version is "(3, 10)", from 4.0 on "3.10".
 _OTHER_VERSION = re.compile(r"different version:? \(?(\d+)(?:\.|, )(\d+)\)? than that in driver")
-_NOT_THERE = re.compile(r'Cannot run program "([^"\n]*)".*?: ([^\n]*)')
-_NOT_STARTED = re.compile(r"Error from python worker:\s*?\n(.*?)\n\s*PYTHONPATH was:", re.DOTALL)
+_NOT_THERE = re.compile(
+    r'Cannot run program "([^"\n]*)"(?: \(in directory "[^"\n]*"\))?: ([^\n]*)'
+)
 
 # By the SparkContext, or by the session of Spark Connect: it says what a good worker answered.
 _answers: WeakKeyDictionary[Any, Mapping[str, Any]] = WeakKeyDictionary()
@@ -88,8 +89,9 @@ def trouble_of_failure(text: str) -> str | None:
         return f"run Python {match[1]}.{match[2]}"
     if match := _NOT_THERE.search(text):
         return f"cannot be started, as {match[1]} cannot be run ({match[2]})"
-    if match := _NOT_STARTED.search(text):
-        return f"cannot be started ({match[1].strip().splitlines()[-1].strip()})"
+    said, ended, _ = text.partition("Error from python worker:")[2].partition("PYTHONPATH was:")
+    if ended and said.strip():
+        return f"cannot be started ({said.strip().splitlines()[-1].strip()})"
     return None
 
 

@@ -41,16 +41,17 @@ from keygroups.spark._columns.key_columns import simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.comparing import compared, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
-from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
-from keygroups.spark._savepoint.new_states import (
+from keygroups.spark._savepoint.entry_files import write_entries
+from keygroups.spark._savepoint.results import described
+from keygroups.spark._savepoint.rewriting import rekeyed_entries
+from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
+from keygroups.spark._savepoint.rows.new_states import (
     KeyedState,
     ListState,
     MapState,
     ReducingState,
     ValueState,
 )
-from keygroups.spark._savepoint.results import described
-from keygroups.spark._savepoint.rewriting import rekeyed_entries
 from keygroups.spark._savepoint.tasks import KeyedStateReader, read_tasks, wanted_states
 from keygroups.spark._workers import check_workers
 from keygroups.spark.dataframe import named_column
@@ -160,7 +161,7 @@ def read_keyed_state(
     groups = read_tasks(keyed, states, key_groups)
     if not is_connect(spark):
         return _read_classic(spark, groups, layout)
-    from keygroups.spark._savepoint.spark_types import spark_schema
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     register_data_source(spark)
     reader = (
@@ -216,7 +217,7 @@ def _read_classic(
     spark: SparkSession, groups: Sequence[tuple[ReadTask, ...]], layout: Layout
 ) -> DataFrame:
     """Return what tasks read, those of a tuple in one task of Spark, which gets no others."""
-    from keygroups.spark._savepoint.spark_types import spark_schema  # which needs PyArrow
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema  # which needs PyArrow
 
     # Serializers may be of the user's script.
     rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
@@ -592,8 +593,8 @@ def _plan(
         allow_any_last_access=keyed.allow_any_last_access,
     )
     # Both need NumPy and PyArrow.
-    from keygroups.spark._savepoint.row_encoder import RowEncoder
-    from keygroups.spark._savepoint.state_columns import rows_of
+    from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
+    from keygroups.spark._savepoint.rows.state_columns import rows_of
 
     source = df if keyed.df is None else keyed.df
     check_df(source)

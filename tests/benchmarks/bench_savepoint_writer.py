@@ -35,8 +35,8 @@ from keygroups import arrays
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor, read_savepoint
 from keygroups.spark import KeyedState, ValueState, write_savepoint
 from keygroups.spark._savepoint.entry_files import FileWriter
-from keygroups.spark._savepoint.row_encoder import RowEncoder
-from keygroups.spark._savepoint.state_columns import StateColumns
+from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
+from keygroups.spark._savepoint.rows.state_columns import StateColumns
 from keygroups.types import LONG, STRING
 
 ROUNDS, CORES, ENTRIES = 3, 2, 1_000_000

@@ -1,8 +1,8 @@
-"""A savepoint of many gigabytes, made of real key groups, read, weighed, re-keyed and edited.
+"""A savepoint of many gigabytes, made of real key groups: read, compared, re-keyed, edited.
 
 Run `python tests/benchmarks/soak_savepoint.py [--gigabytes N] [--folder PATH]`; N is 1 unless it
 is given, and the disk has to have room for three times as much, for
-`--steps read key_sizes` once. It prints for each step the
+`--steps read key_sizes diff` once. It prints for each step the
 processor time, the megabytes and entries in a second of that, and the most memory of the process,
 which has no more than that step to do. All is removed at the end.
 
@@ -32,7 +32,7 @@ from trimmed_savepoints import content, fewer_states, first_subtask
 from keygroups import assign_to_key_group, compute_key_group_range_for_operator_index
 from keygroups.savepoint import DELETE, SavepointWriter, change_max_parallelism, read_savepoint
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.key_group_streams import header_size
+from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import key_group_prefix
 from keygroups.types import STRING
 
@@ -142,6 +142,13 @@ def weigh_keys(old: Path, new: Path) -> int:
     return len(read_savepoint(old).operator(OPERATOR).key_sizes(100))
 
 
+def compare(old: Path, new: Path) -> int:
+    """Compare it with itself: each entry is read twice, and none is different."""
+    comparison = read_savepoint(old).compare(read_savepoint(old))
+    assert not comparison.has_differences
+    return sum(state.equal for operator in comparison.operators for state in operator.states)
+
+
 def change_key_groups(old: Path, new: Path) -> int:
     report = change_max_parallelism(old, NEW_MAX_PARALLELISM, new)
     return sum(state.entries for operator in report.operators for state in operator.states)
@@ -160,6 +167,7 @@ def edit(old: Path, new: Path) -> int:
 STEPS: dict[str, Callable[[Path, Path], int]] = {
     "read": read,
     "key_sizes": weigh_keys,
+    "diff": compare,
     "change_max_parallelism": change_key_groups,
     "map_entries": edit,
 }

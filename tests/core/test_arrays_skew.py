@@ -284,7 +284,7 @@ TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdef
         ),
         (InvalidValueError, "got two columns of that name", (TABLE, "b", 8, 2), {}),
         (InvalidTypeError, "key must be a str, got 5", (TABLE, 5, 8, 2), {}),
-        (InvalidTypeError, "column 0 must be an array", (TABLE.column_names, None, 8, 2), {}),
+        (InvalidTypeError, "column 0 must be an array", (("a", "b"), None, 8, 2), {}),
         (InvalidValueError, "key must have a column", (TABLE, [], 8, 2), {}),
         (ParallelismError, "parallelism must be from 1 to 8", (TABLE, "a", 8, 9), {}),
         (InvalidValueError, "top must be from 1 to 1000", (TABLE, "a", 8, 2), {"top": 1001}),

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import savepoint_bytes as sb
 from growth import count_bytes
+from html_tables import shown
 from real_savepoints import POINTS, Point, plain, point, true_entries
 from serializer_cases import cases
 
@@ -49,7 +50,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._comparison.contents import exact
-from keygroups.savepoint._state import spill
+from keygroups.savepoint._state.writing import spill
 from keygroups.state_keys import BYTES
 from keygroups.types import LONG, STRING
 
@@ -774,10 +775,30 @@ def test_report(tmp_path: Path) -> None:
     ]
     assert text[-1] == "      and 120 more"
     assert max(map(len, text[2:])) <= 80
-    page = report._repr_html_()
-    assert "<td>a</td><td>count</td><td>75</td><td>75</td><td>0</td><td>50</td>" in page
+    page = shown(report)
+    assert page.paragraphs == text[:3]
+    assert page.rows[0] == ["operator", "state", *(kind.replace("_", " ") for kind in KINDS)]
+    assert page.rows[1] == ["a", "count", "75", "75", "0", "50", "0"]
+    (state,) = report.operators[0].states
+    assert page.rows[3:] == [
+        ["a", "count", example.kind.replace("_", " "), str(example)] for example in state.examples
+    ]
+    assert repr(report) == "<SavepointComparison: 1 operators, 1 with differences>"
     assert str(here.compare(here)).endswith("1 operators, all equal")
     assert not here.compare(here).has_differences
+    page = shown(here.compare(here))
+    assert page.paragraphs[-1] == "equal: 1 states, 200 entries"
+    assert page.rows == []
+
+
+def test_notebooks_show_fifty_entries(tmp_path: Path) -> None:
+    counts = {str(number): number for number in range(5)}
+    here = written(tmp_path / "here", {f"{number}": counts for number in range(11)})
+    there = written(tmp_path / "there", {"others": counts})
+    page = shown(here.compare(there))
+    rows = [row for row in page.rows if row[2] == "only here"]
+    assert Counter(map(len, rows)) == {3: 11, 4: 50}  # operators, entries
+    assert page.captions[-1] == "Entries that differ; 10 others are left out"
 
 
 def test_hostile_names(tmp_path: Path) -> None:
@@ -937,8 +958,10 @@ def test_raw_state_and_what_is_in_flight(tmp_path: Path) -> None:
         "  coordinator: changed",
         "  in-flight data of an unaligned checkpoint is not compared",
     ]
-    page = report._repr_html_()
-    assert "<p>a: coordinator changed, in-flight data is not compared</p>" in page
+    assert shown(report).rows[1:3] == [
+        ["a", "", "coordinator: changed"],
+        ["a", "", "in-flight data of an unaligned checkpoint is not compared"],
+    ]
     same = sides[0].compare(sides[0])
     assert not same.has_differences
     assert str(same).splitlines()[3] == "a: equal"
@@ -991,8 +1014,10 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     operator = OperatorComparison("a", "0" * 32, "only_here", (), (), (), splits, None, False)
     assert str(operator).splitlines()[0] == "a: only here"
     assert str(operator).splitlines()[-1] == "  and 5 splits more"
-    page = SavepointComparison("/a", "/b", (operator,))._repr_html_()
-    assert page.count("split 1:") == 20
+    page = shown(SavepointComparison("/a", "/b", (operator,)))
+    assert page.rows[1] == ["a", "", "only here"]
+    assert page.rows[-1] == ["a", "", "and 5 splits more"]
+    assert len(page.rows) == 1 + 1 + 20 + 1
 
 
 def test_lists_of_maps_with_a_time_to_live(tmp_path: Path) -> None:

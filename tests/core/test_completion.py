@@ -22,7 +22,7 @@ LINES = {
     "keygroups savepoint b": {"b c"},
     "keygroups trace --type LOCAL_": {"LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME"},
     "keygroups trace x -m ": set(),
-    "keygroups range 128 --": {"--help", "--json"},
+    "keygroups range 128 --": {"--help", "--json", "--quiet"},
     "keygroups completion z": {"zsh"},
 }
 

@@ -69,7 +69,7 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import CompositeKeySerializer, serializer_of
 from keygroups.types import BIG_DEC, INSTANT, LIST, LONG, MAP, SET, TUPLE
 from keygroups.types import BYTE as BYTE_KEY

@@ -41,6 +41,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
         "core/test_lookup.py::test_keys_of_savepoints",
         "core/test_lookup.py::test_blocks_of_rocksdb_without_the_key_are_left_out",
     ),
+    "changes between two savepoints": ("core/test_compare.py::test_real_points",),
     "new savepoint from rows": (
         "flink/test_flink_written_savepoints.py::test_flink_finds_what_was_written",
         "spark/test_spark_write_savepoint.py::test_every_kind_of_state_is_written_as_by_the_core",

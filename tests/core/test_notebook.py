@@ -198,7 +198,11 @@ def test_savepoint_and_operators() -> None:
 
 def test_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("keygroups.savepoint._savepoint._SHOWN", 2)
-    page = shown(read_savepoint(point("2.3.0-heap-canonical").path))
+    found = read_savepoint(point("2.3.0-heap-canonical").path)
+    subtasks = shown(found.operator("session"))
+    assert subtasks.captions[0].endswith("; the 2 with the most bytes, 1 others are left out")
+    assert len(subtasks.rows) - len(found.operator("session").states) == 1 + 2 + 1
+    page = shown(found)
     assert [row[0] for row in page.rows] == ["operator", "by-string", "by-tuple"]
     assert page.captions[0].endswith("; the 2 with the most bytes, 23 others are left out")
 
@@ -241,6 +245,7 @@ def test_report_of_a_rewrite(tmp_path: Path) -> None:
     page = shown(report)
     assert page.paragraphs[0] == f"canonical savepoint: {tmp_path / 'new'}"
     assert page.paragraphs[1] == str(report).splitlines()[-1]
+    assert repr(report) == f"<RewriteReport: 1 operators, {tmp_path / 'new'}>"
     said = str(report)
     for operator, changed, state, entries, size, subtasks in page.rows[1:]:
         assert f"{operator}: max parallelism {changed}\n" in said
@@ -253,6 +258,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(written_folder(), tmp_path / "new") as writer:
         editor = writer.operator("by-int")
         editor.remove_state("tags")
+        editor.remove_state("cities")  # whose user keys are Strings, which could be a key
         editor.rename_state("count", "number")
         editor.delete_keys([1, 10**6])
     report = writer.report()
@@ -268,4 +274,28 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
         f"{edited.deleted:,}",
         f"{edited.added:,}",
     ]
-    assert any("keys deleted: 1, and 1 that had no entries" in text for text in page.paragraphs)
+    assert page.paragraphs[1] == "keys deleted: 1, and 1 that had no entries"
+    assert page.paragraphs[2] == (
+        f"keys may also be where nobody has searched: in the old savepoint {written_folder()}, in "
+        "checkpoints that share its files"
+    )
+    assert len(page.paragraphs) == 3
+    assert page.captions == ["The operators", "Entries of the states of by-int"]
+    assert repr(report) == f"<EditReport: 1 operators, {tmp_path / 'new'}>"
+
+
+def test_places_where_deleted_keys_may_be(tmp_path: Path) -> None:
+    """Where there are Strings, as the keys are."""
+    old = point("2.3.0-heaptimers-canonical").path
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        writer.operator("by-string").delete_keys(["user-89019"])
+    page = shown(writer.report())
+    assert page.captions[-1] == "Where keys may also be"
+    assert page.rows[-6:] == [
+        ["operator", "place"],
+        ["by-string", "values of the state 'label'"],
+        ["by-string", "values of the state 'pair'"],
+        ["by-string", "values of the state 'visits'"],
+        ["by-string", "user keys of the state 'byCity'"],
+        ["by-string", "values of the state 'ttlMap'"],
+    ]

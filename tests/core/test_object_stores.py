@@ -22,7 +22,7 @@ from keygroups.savepoint._files.files import Files, _Reader
 from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
-from keygroups.savepoint._state import rocksdb
+from keygroups.savepoint._state.formats import rocksdb
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 

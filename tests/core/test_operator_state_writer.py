@@ -29,13 +29,13 @@ from keygroups.savepoint._state.operator_state import (
     read_operator_state,
     read_operator_state_header,
 )
-from keygroups.savepoint._state.operator_state_writer import (
+from keygroups.savepoint._state.state_infos import KEY, VALUE
+from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
     broadcast_bytes,
     operator_state_header,
     pairs_of,
 )
-from keygroups.savepoint._state.state_infos import KEY, VALUE
 from keygroups.types import LIST, LONG, STRING
 
 COUNTS = [ValueStateDescriptor("count", LONG)]
@@ -307,7 +307,7 @@ def test_keyed_states_have_a_key_type(tmp_path: Path) -> None:
 def test_there_are_no_more_states_than_a_header_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = "keygroups.savepoint._state.operator_state_writer"
+    module = "keygroups.savepoint._state.writing.operator_state_writer"
     monkeypatch.setattr(f"{module}._MOST_STATES", 1)
     with (
         pytest.raises(InvalidValueError, match="must be at most 1, got 2 operator states"),

@@ -76,6 +76,17 @@ def test_key_groups(pyplot: Any) -> None:
 
 
 @pytest.mark.extras
+def test_no_bar_is_behind_the_legend(pyplot: Any) -> None:
+    even, half_hot = KeyGroupLoad(64, [1] * 64), KeyGroupLoad(64, [1] * 16 + [0] * 32 + [1] * 16)
+    pictures: list[Any] = [even.plot(4), even.plot_key_groups(), half_hot.plot(64)]
+    for axes in pictures:
+        axes.figure.canvas.draw()
+        behind = axes.get_legend().get_window_extent()
+        assert not any(behind.overlaps(bar.get_window_extent()) for bar in axes.patches)
+        assert not any(behind.overlaps(line.get_window_extent()) for line in axes.lines)
+
+
+@pytest.mark.extras
 def test_recommendations(pyplot: Any) -> None:
     """Of 12 the heaviest subtask has 12, 8, 7 and 6 at 1 to 4, still 6 up to 7, and 5 at 8."""
     _, given = pyplot.subplots()

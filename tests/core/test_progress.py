@@ -199,7 +199,7 @@ def test_writing_anew(old: str, clock: Clock) -> None:
 
 
 def test_sorting_is_counted_as_it_goes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups.savepoint._state.spill._COUNTED", 10)
+    monkeypatch.setattr("keygroups.savepoint._state.writing.spill._COUNTED", 10)
     told, path = Told(), NewPath()
     change_max_parallelism(written_folder(100), 256, path, progress=told)
     told.check()

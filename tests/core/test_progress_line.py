@@ -367,7 +367,9 @@ def test_an_error_stands_alone(
         raise SavepointError("new/1: cannot be written: No space left on device")
 
     clock.step = 1
-    monkeypatch.setattr("keygroups.savepoint._state.keyed_state_file.KeyedStateFile.finish", full)
+    monkeypatch.setattr(
+        "keygroups.savepoint._state.writing.keyed_state_file.KeyedStateFile.finish", full
+    )
     shown = terminal(200)
     new = ["--set-max-parallelism", "64", "--output", str(tmp_path / "new")]
     assert main(["savepoint", str(SAVEPOINT), *new]) == 1

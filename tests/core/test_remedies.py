@@ -816,7 +816,7 @@ OF_STATE = [
         [7],
     ),
     Remedy(
-        "savepoint/_state/new_states",
+        "savepoint/_state/writing/new_states",
         "{} must be the type without its last access, got {}: pass has_ttl=True",
         lambda: ValueStateDescriptor("seen", TtlSerializer(BYTES)),
         lambda: last_access(1_700_000_000_000, allow_any=False),  # of a state with has_ttl=True
@@ -833,14 +833,14 @@ OF_STATE = [
         [1_700_000_000, 1_700_000_000_000],
     ),
     Remedy(
-        "savepoint/_state/key_group_streams",
+        "savepoint/_state/formats/key_group_streams",
         "take a savepoint in canonical format",
         lambda: kryo_values(canonical=False),
         lambda: kryo_values(canonical=True),
         [b"kryo"],
     ),
     Remedy(
-        "savepoint/_state/changelog",
+        "savepoint/_state/formats/changelog",
         "take a canonical savepoint, which has no changes",
         changes_of_no_key,
         lambda: entries("2.3.0-changelog-canonical"),

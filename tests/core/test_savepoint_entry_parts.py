@@ -17,8 +17,8 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, joined_lists
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, joined_lists
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.types import INT, LONG, STRING, TUPLE
 
 KEY_TYPE = TUPLE(STRING, INT)

@@ -36,7 +36,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._files import output_folder
 from keygroups.savepoint._files.output_folder import OutputFolder
-from keygroups.savepoint._state import keyed_state_file
+from keygroups.savepoint._state.writing import keyed_state_file
 from keygroups.types import LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")

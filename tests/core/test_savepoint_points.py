@@ -32,7 +32,7 @@ from keygroups.savepoint._metadata.handles import (
     StreamHandle,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import KeyedHeader
 from keygroups.savepoint._state.operator_state import read_operator_state
 

@@ -34,9 +34,9 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state import new_states
-from keygroups.savepoint._state.entry_encoder import EntryEncoder
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing import new_states
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import BYTES
 from keygroups.types import (
     BOOLEAN,

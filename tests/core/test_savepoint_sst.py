@@ -36,7 +36,7 @@ from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.sst import RangeDeletion, SstFile
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.rocksdb import _live
+from keygroups.savepoint._state.formats.rocksdb import _live
 
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 

@@ -28,7 +28,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.write import WriteTask
 from keygroups.types import LONG, STRING
 

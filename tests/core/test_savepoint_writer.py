@@ -44,7 +44,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._metadata.handles import RawTimersHandle
 from keygroups.savepoint._state.header import KeyedHeader, write_state
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE
 from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, STRING
 

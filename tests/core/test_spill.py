@@ -36,8 +36,8 @@ from keygroups.savepoint import (
     change_max_parallelism,
     read_savepoint,
 )
-from keygroups.savepoint._state import spill
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing import spill
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.types import LONG, STRING
 
 COUNTS = [ValueStateDescriptor("count", LONG)]

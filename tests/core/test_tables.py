@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from column_entries import entry, operator_of
 from job_points import JOB_POINTS
 from real_savepoints import POINTS, Point, point, seen_entry, true_entries
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.savepoint import Operator, StateDescriptor, StateEntry, read_savepoint
+from keygroups.savepoint import StateDescriptor, StateEntry, read_savepoint
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
@@ -89,25 +90,6 @@ def test_no_column_is_left_out_that_has_a_value(saved: Point) -> None:
             with suppress(SavepointError):  # of what only the job can read
                 for entry in operator.entries([state.name]):
                     assert not any(getattr(entry, name) is not None for name in left)
-
-
-def operator_of(
-    folder: Path, states: list[bytes], groups: list[list[tuple[int, list[tuple[bytes, bytes]]]]]
-) -> Operator:
-    """Return an operator; each group of states is of a subtask with one key group, from 3 on."""
-    header = sb.keyed_header(STRING, states)
-    subtasks = []
-    for number, group in enumerate(groups):
-        stream = sb.inline(header + sb.canonical_key_group(group))
-        keyed = sb.canonical(3 + number, [len(header)], stream)
-        subtasks.append(sb.subtask(number, managed_keyed=keyed))
-    task = sb.operator(subtasks, parallelism=max(len(groups), 1))
-    (operator,) = read_savepoint(sb.write(folder, [task])).operators
-    return operator
-
-
-def entry(key_group: int, key: str, value: bytes) -> tuple[bytes, bytes]:
-    return bytes([key_group]) + write_string(key) + b"\0", value
 
 
 def test_columns_by_kind() -> None:

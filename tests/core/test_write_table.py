@@ -25,7 +25,7 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._columns import column_types
 from keygroups.savepoint._columns.table_rows import table_rows
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import INSTANT, INT, LONG, MAP, STRING, TUPLE
 

@@ -28,8 +28,8 @@ from keygroups.savepoint import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, joined_lists
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, joined_lists
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import (
     BIG_DEC,
@@ -60,20 +60,21 @@ from keygroups._serializers.jvm.time import (  # noqa: E402
     SqlTimestampSerializer,
 )
 from keygroups._serializers.scalars import BYTES, SQL_STRING  # noqa: E402
-from keygroups.spark._savepoint import (  # noqa: E402
+from keygroups.spark._savepoint.entry_files import FileWriter  # noqa: E402
+from keygroups.spark._savepoint.rows import (  # noqa: E402
     column_encoder,
     entry_row_encoder,
     row_encoder,
 )
-from keygroups.spark._savepoint.column_writers import (  # noqa: E402
+from keygroups.spark._savepoint.rows.column_writers import (  # noqa: E402
     UnwrittenError,
     column_writer,
 )
-from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch  # noqa: E402
-from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder  # noqa: E402
-from keygroups.spark._savepoint.entry_rows import Place  # noqa: E402
-from keygroups.spark._savepoint.row_encoder import RowEncoder  # noqa: E402
-from keygroups.spark._savepoint.state_columns import StateColumns  # noqa: E402
+from keygroups.spark._savepoint.rows.entry_batches import entry_batch  # noqa: E402
+from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder  # noqa: E402
+from keygroups.spark._savepoint.rows.entry_rows import Place  # noqa: E402
+from keygroups.spark._savepoint.rows.row_encoder import RowEncoder  # noqa: E402
+from keygroups.spark._savepoint.rows.state_columns import StateColumns  # noqa: E402
 
 Type = KeyType | Serializer
 EPOCH = dt.datetime(1970, 1, 1)

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from column_entries import entry, operator_of
 from job_points import JOB_POINTS
 from real_savepoints import POINTS, Point, point
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.savepoint import Operator, read_savepoint
 
 pytest.importorskip("pyspark")
 pa: Any = pytest.importorskip("pyarrow")
@@ -25,7 +25,7 @@ from pyspark.sql.pandas.types import to_arrow_schema  # noqa: E402
 
 from keygroups.savepoint._columns.batches import layout_of, record_batches  # noqa: E402
 from keygroups.spark._savepoint import tasks as tasks_module  # noqa: E402
-from keygroups.spark._savepoint.spark_types import spark_schema  # noqa: E402
+from keygroups.spark._savepoint.rows.spark_types import spark_schema  # noqa: E402
 from keygroups.spark._savepoint.tasks import (  # noqa: E402
     KeyedStateReader,
     encoded_keys,
@@ -62,8 +62,8 @@ def check(saved: Point) -> int:
             if unheld not in str(error) and "takes the job's own classes" not in str(error):
                 raise
             continue
-        for entry in operator.entries():
-            sizes[entry.state, entry.key_group] -= entry.bytes
+        for one in operator.entries():
+            sizes[one.state, one.key_group] -= one.bytes
         assert not any(sizes.values())
     return count
 
@@ -77,25 +77,6 @@ def test_batches_of_a_point(name: str) -> None:
 @pytest.mark.parametrize("saved", [*POINTS, *JOB_POINTS], ids=str)
 def test_batches_of_all_points(saved: Point) -> None:
     assert check(saved) >= 0
-
-
-def operator_of(
-    folder: Path, states: list[bytes], groups: list[list[tuple[int, list[tuple[bytes, bytes]]]]]
-) -> Operator:
-    """Each group of states is of a subtask with one key group, from 3 on."""
-    header = sb.keyed_header(STRING, states)
-    subtasks = []
-    for number, group in enumerate(groups):
-        stream = sb.inline(header + sb.canonical_key_group(group))
-        keyed = sb.canonical(3 + number, [len(header)], stream)
-        subtasks.append(sb.subtask(number, managed_keyed=keyed))
-    task = sb.operator(subtasks, parallelism=max(len(groups), 1))
-    (operator,) = read_savepoint(sb.write(folder, [task])).operators
-    return operator
-
-
-def entry(key_group: int, key: str, value: bytes) -> tuple[bytes, bytes]:
-    return bytes([key_group]) + write_string(key) + b"\0", value
 
 
 def test_what_executors_do(tmp_path: Path) -> None:

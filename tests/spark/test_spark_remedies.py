@@ -292,12 +292,15 @@ def test_remedy(remedy: Remedy) -> None:
 # what does not.
 TRIED_ELSEWHERE = [
     (
-        "spark/_savepoint/entry_rows",
+        "spark/_savepoint/rows/entry_rows",
         "{} must be {}{}, as read_keyed_state gives it, got {}: cast it",
     ),
     ("spark/savepoint", "{} must be left out {}, got {}"),
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
-    ("spark/_savepoint/row_encoder", " is null, on which Flink fails: filter such rows out first"),
+    (
+        "spark/_savepoint/rows/row_encoder",
+        " is null, on which Flink fails: filter such rows out first",
+    ),
     ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
     ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
     ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),

@@ -35,8 +35,8 @@ from keygroups.logical_types import parse_logical_type
 from keygroups.savepoint import Operator, Savepoint, StateDescriptor, read_savepoint
 from keygroups.savepoint._columns.batches import TYPED, layout_of, record_batches
 from keygroups.spark import read_keyed_state, write_savepoint
-from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
-from keygroups.spark._savepoint.entry_rows import (
+from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
+from keygroups.spark._savepoint.rows.entry_rows import (
     Place,
     check_states_of_rows,
     entry_rows,

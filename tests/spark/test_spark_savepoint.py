@@ -69,7 +69,7 @@ from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 from keygroups.spark import change_max_parallelism, read_keyed_state, register_data_source
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
-from keygroups.spark._savepoint.spark_types import spark_schema, spark_type_of
+from keygroups.spark._savepoint.rows.spark_types import spark_schema, spark_type_of
 from keygroups.spark._savepoint.tasks import parse_key_groups, read_tasks
 from keygroups.types import LONG as LONG_TYPE
 

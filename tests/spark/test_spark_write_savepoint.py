@@ -46,8 +46,8 @@ from keygroups.savepoint import (
 )
 from keygroups.savepoint._columns.column_types import column_of
 from keygroups.savepoint._columns.columns import ArrowColumn
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark import (
     KeyedState,
     ListState,
@@ -60,9 +60,10 @@ from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint import arrow_map
-from keygroups.spark._savepoint.entry_files import FileWriter, entry_batch
-from keygroups.spark._savepoint.spark_types import spark_type_of
-from keygroups.spark._savepoint.state_columns import column_to_write
+from keygroups.spark._savepoint.entry_files import FileWriter
+from keygroups.spark._savepoint.rows.entry_batches import entry_batch
+from keygroups.spark._savepoint.rows.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.state_columns import column_to_write
 from keygroups.state_keys import serializer_of
 from keygroups.types import (
     BIG_DEC,

@@ -36,8 +36,8 @@ from keygroups.spark import (
 )
 from keygroups.spark import functions as KF
 from keygroups.spark import savepoint as spark_savepoint
-from keygroups.spark._savepoint.row_encoder import RowEncoder
-from keygroups.spark._savepoint.state_columns import StateColumns
+from keygroups.spark._savepoint.rows.row_encoder import RowEncoder
+from keygroups.spark._savepoint.rows.state_columns import StateColumns
 from keygroups.spark.functions import hash_code
 from keygroups.state_keys import serializer_of
 from keygroups.types import (

@@ -804,7 +804,7 @@ REGISTRY: dict[str, Registered] = {
         },
     ),
     "Operator.tasks": Registered(
-        lambda n: operator_of(n).tasks(["count"] * n),
+        lambda n: gs.operator_of(gs.states, n // 10).tasks([f"s{i}" for i in range(n // 10)]),
         more={
             "of subtasks": lambda n: gs.operator_of(gs.subtasks, n // 10).tasks(
                 None, range(0, n // 10 * 2, 3)

@@ -11,7 +11,7 @@ from typing import Any
 from keygroups import LocalKeyBy
 from keygroups.partitioners import StreamPartitioner
 from keygroups.savepoint import Operator, Savepoint
-from keygroups.savepoint._state.entry_encoder import EntryEncoder
+from keygroups.savepoint._state.writing.entry_encoder import EntryEncoder
 from keygroups.state_keys import CompositeKeySerializer
 
 # Of what has no text that tells it all.

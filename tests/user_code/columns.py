@@ -72,6 +72,9 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
         assert_type(writer, keygroups_savepoint.SavepointEditor)
     rewritten = keygroups_spark.change_max_parallelism(spark, "old", 4096, "new")
     assert_type(rewritten, keygroups_savepoint.RewriteReport)
+    differences = keygroups_spark.compare_savepoints(spark, written, "new", "by-user")
+    assert_type(differences, DataFrame)
+    assert_type(keygroups_spark.key_sizes(spark, "old", "by-user", top=20), DataFrame)
 
 
 def by_module(spark: SparkSession, events: DataFrame) -> None:
@@ -100,6 +103,8 @@ def by_module(spark: SparkSession, events: DataFrame) -> None:
     savepoint.edit_savepoint(spark, Path("old"), Path("new"), {"/old": "/new"})
     savepoint.kafka_offsets(events)
     savepoint.change_max_parallelism(spark, Path("old"), 64, Path("new"), 8, operators=["users"])
+    savepoint.compare_savepoints(spark, Path("old"), Path("new"), "users", ["count"])
+    savepoint.key_sizes(spark, Path("old"), "users")
 
 
 def keyed_state(spark: SparkSession) -> None:

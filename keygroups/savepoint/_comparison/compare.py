@@ -37,7 +37,6 @@ from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
 from keygroups.savepoint._state.entries import StateEntry
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.layouts import LAYOUTS, layout_of
 from keygroups.savepoint._state.operator_state import (
@@ -46,8 +45,9 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
     read_encoded_operator_state,
 )
-from keygroups.savepoint._state.spill import Place, sorted_entries
 from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.spill import Place, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 _EXAMPLES = 5  # entries of a state in a report

@@ -12,9 +12,9 @@ from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Pojo
 from keygroups._values.rows import Row
 from keygroups.errors import SavepointError
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor, exact_state, stored_serializer
 from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, layout_of
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]
 """The times of last access in a value, and all else of it; None for times that do not count."""

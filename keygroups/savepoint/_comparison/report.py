@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keygroups._checks import show
-from keygroups._show.tables import html_table
+from keygroups._show.tables import Section, html_sections
 from keygroups.errors import printable, short
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
@@ -18,7 +18,8 @@ _WIDTH = 80  # characters of a line; paths alone may be longer
 _PARTS = (60, 40, 28, 20)  # characters of a key or a value in it, as many as fit
 _SPLITS = 20  # lines of an operator
 _NAMES = {"key": "key", "key_bytes": "key bytes", "namespace": " in", "user_key": ", user key"}
-_HTML_HEADER = ("operator", "state", "equal", "changed", "touched", "only here", "only there")
+_SHOWN = 50  # entries in a table
+_COUNTS = ("equal", "changed", "touched", "only_here", "only_there")
 
 
 class Change(NamedTuple):
@@ -150,8 +151,7 @@ class StateComparison:
 
     def _lines(self, width: int = _WIDTH) -> Iterator[str]:
         yield short(f"{self.state}: {self.kind}", width)
-        names = ("equal", "changed", "touched", "only_here", "only_there")
-        counts = {name: getattr(self, name) for name in names}
+        counts = {name: getattr(self, name) for name in _COUNTS}
         said = [f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items() if count]
         yield f"  {', '.join(said) or 'no entries'}"
         for change in self.changes:
@@ -190,14 +190,17 @@ class OperatorComparison:
     @property
     def has_differences(self) -> bool:
         """Whether anything is not the same."""
-        states = (*self.states, *self.operator_states)
         return (
             self.only is not None
             or bool(self.changes)
             or bool(self.splits)
             or self.coordinator not in (None, "equal")
-            or any(state.has_differences for state in states)
+            or any(state.has_differences for state in self._all())
         )
+
+    def _all(self) -> tuple[StateComparison, ...]:
+        """Return the keyed and the operator states."""
+        return self.states + self.operator_states
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -210,21 +213,40 @@ class OperatorComparison:
             said = ["equal"]
         yield short(f"{self.operator}: {', '.join(said)}" if said else self.operator, _WIDTH)
         equal = []
-        for state in (*self.states, *self.operator_states):
+        for state in self._all():
             if state.has_differences:
                 yield from (f"  {line}" for line in state._lines(_WIDTH - 2))
             else:
                 equal.append(state.equal)
         if equal:
             yield f"  equal: {len(equal)} states, {sum(equal):,} entries"
-        for split in self.splits[:_SPLITS]:
-            yield short(f"  {split.kind.replace('_', ' '):<10} {split}", _WIDTH)
-        if len(self.splits) > _SPLITS:
-            yield f"  and {len(self.splits) - _SPLITS:,} splits more"
+        yield from (short(f"  {line}", _WIDTH) for line in self._split_lines())
         if self.coordinator is not None:
             yield f"  coordinator: {self.coordinator.replace('_', ' ')}"
         if self.has_channel_state:
             yield "  in-flight data of an unaligned checkpoint is not compared"
+
+    def _split_lines(self) -> Iterator[str]:
+        for split in self.splits[:_SPLITS]:
+            yield f"{split.kind.replace('_', ' '):<10} {split}"
+        if len(self.splits) > _SPLITS:
+            yield f"and {len(self.splits) - _SPLITS:,} splits more"
+
+    def _properties(self) -> Iterator[tuple[str, str, str]]:
+        """Yield its name, that of a state if it is of one, and what differs besides entries."""
+        for change in self.changes:
+            yield self.operator, "", str(change)
+        if self.only is not None:
+            yield self.operator, "", self.only.replace("_", " ")
+        for state in self._all():
+            for change in state.changes:
+                yield self.operator, state.state, str(change)
+        for line in self._split_lines():
+            yield self.operator, "", line
+        if self.coordinator is not None:
+            yield self.operator, "", f"coordinator: {self.coordinator.replace('_', ' ')}"
+        if self.has_channel_state:
+            yield self.operator, "", "in-flight data of an unaligned checkpoint is not compared"
 
 
 @dataclass(frozen=True)
@@ -256,36 +278,47 @@ class SavepointComparison:
         ]
 
     def _head(self) -> list[str]:
+        here, there = printable(self.here), printable(self.there)
+        return [f"here:  {here}", f"there: {there}", self._summary()]
+
+    def _summary(self) -> str:
         differing = sum(operator.has_differences for operator in self.operators)
-        count = len(self.operators)
-        summary = (
-            f"{count} operators, {f'{differing} with differences' if differing else 'all equal'}"
-        )
-        return [f"here:  {printable(self.here)}", f"there: {printable(self.there)}", summary]
+        said = f"{differing} with differences" if differing else "all equal"
+        return f"{len(self.operators)} operators, {said}"
+
+    def __repr__(self) -> str:
+        return f"<SavepointComparison: {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        rows = []
-        notes = []
-        for operator in self._differing():
-            lines = [*map(str, operator.changes)]
-            if operator.only is not None:
-                lines.append(operator.only.replace("_", " "))
-            if operator.coordinator is not None:
-                lines.append(f"coordinator {operator.coordinator.replace('_', ' ')}")
-            if operator.has_channel_state:
-                lines.append("in-flight data is not compared")
-            lines += [
-                f"{split.kind.replace('_', ' ')} {split}" for split in operator.splits[:_SPLITS]
-            ]
-            notes += [f"{operator.operator}: {', '.join(lines)}"] if lines else []
-            for state in (*operator.states, *operator.operator_states):
-                notes += [f"{operator.operator}, {state.state}: {line}" for line in state.changes]
-                counts = (
-                    state.equal,
-                    state.changed,
-                    state.touched,
-                    state.only_here,
-                    state.only_there,
-                )
-                rows.append((operator.operator, state.state, *(f"{count:,}" for count in counts)))
-        return html_table([*self._head(), *notes], _HTML_HEADER if rows else (), rows)
+        return html_sections(self._sections())
+
+    def _sections(self) -> Iterator[Section]:
+        """Say what `str()` does in tables: properties, how many entries, and some of them."""
+        yield Section(self._head())
+        properties = [row for operator in self._differing() for row in operator._properties()]
+        if properties:
+            caption = "Properties that differ"
+            yield Section([], ("operator", "state", "property"), properties, (0, 1, 2), caption)
+        states = [(by.operator, state) for by in self.operators for state in by._all()]
+        rows = [
+            (operator, state.state, *(f"{getattr(state, name):,}" for name in _COUNTS))
+            for operator, state in states
+            if state.has_differences
+        ]
+        equal = [state.equal for _, state in states if not state.has_differences]
+        texts = [f"equal: {len(equal):,} states, {sum(equal):,} entries"] if equal else []
+        header = ("operator", "state", *(name.replace("_", " ") for name in _COUNTS))
+        yield Section(texts, header if rows else (), rows, (0, 1), "Entries of states that differ")
+        entries = [
+            (entry.operator, entry.state, entry.kind.replace("_", " "), str(entry))
+            for _, state in states
+            for entry in state.examples
+        ]
+        if entries:
+            shown = entries[:_SHOWN]
+            caption = "Entries that differ"
+            left_out = sum(state.differing for _, state in states) - len(shown)
+            if left_out:
+                caption += f"; {left_out:,} others are left out"
+            names = ("operator", "state", "which", "entry")
+            yield Section([], names, shown, (0, 1, 2, 3), caption)

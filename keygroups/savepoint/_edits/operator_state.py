@@ -28,7 +28,6 @@ from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
 from keygroups.savepoint._savepoint import Operator
 from keygroups.savepoint._sources.source_splits import READER_STATE
-from keygroups.savepoint._state.new_states import check_state_name
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,
     OperatorStateElement,
@@ -37,13 +36,14 @@ from keygroups.savepoint._state.operator_state import (
     read_element,
     read_operator_state_header,
 )
-from keygroups.savepoint._state.operator_state_writer import (
+from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
+from keygroups.savepoint._state.writing.new_states import check_state_name
+from keygroups.savepoint._state.writing.operator_state_writer import (
     NewOperatorState,
     broadcast_bytes,
     operator_state_handle,
     operator_state_header,
 )
-from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 
 MapElement = Callable[[OperatorStateElement], Any]
 

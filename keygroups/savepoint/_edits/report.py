@@ -51,7 +51,9 @@ class EditedOperator:
         for state in self.states:
             yield f"  {_state_line(state)}"
         if self.deleted_keys is not None:
-            yield from self._deleted_lines(self.deleted_keys)
+            yield from (f"  {line}" for line in self._deleted_lines(self.deleted_keys))
+            for operator, place in self.deleted_keys.may_be_in:
+                yield f"    {printable(operator)}: {printable(place)}"
 
     def _sections(self) -> Iterator[Section]:
         """Say the states that were written anew, and the keys that were deleted."""
@@ -65,10 +67,12 @@ class EditedOperator:
                 for state in self.states
             ]
             header = ("state", "becomes", "kept", "changed", "deleted", "added")
-            texts = [f"{self._name()}: {self._change()}"]
-            yield Section(texts, header, rows, (0, 1), f"Entries of the states of {self._name()}")
+            yield Section([], header, rows, (0, 1), f"Entries of the states of {self._name()}")
         if self.deleted_keys is not None:
-            yield Section([*self._deleted_lines(self.deleted_keys)])
+            places = self.deleted_keys.may_be_in
+            texts = [*self._deleted_lines(self.deleted_keys)]
+            names = UnsearchedPlace._fields if places else ()
+            yield Section(texts, names, places, (0, 1), "Where keys may also be")
 
     def _name(self) -> str:
         return printable(str(self.old_operator if self.operator is None else self.operator))
@@ -88,14 +92,12 @@ class EditedOperator:
 
     def _deleted_lines(self, keys: DeletedKeys) -> Iterator[str]:
         without = len(keys.without_entries)
-        yield f"  keys deleted: {keys.with_entries:,}, and {without:,} that had no entries"
+        yield f"keys deleted: {keys.with_entries:,}, and {without:,} that had no entries"
         yield (
-            "  keys may also be where nobody has searched: in the old savepoint "
+            "keys may also be where nobody has searched: in the old savepoint "
             f"{printable(str(self.path))}, in checkpoints that share its files"
             + (", and here:" if keys.may_be_in else "")
         )
-        for operator, place in keys.may_be_in:
-            yield f"    {printable(operator)}: {printable(place)}"
 
 
 def _new_name(state: EditedState) -> str:
@@ -125,6 +127,9 @@ class EditReport:
 
     def __str__(self) -> str:
         return "\n".join([f"savepoint: {printable(self.path)}", *map(str, self.operators)])
+
+    def __repr__(self) -> str:
+        return f"<EditReport: {len(self.operators)} operators, {printable(self.path)}>"
 
     def _repr_html_(self) -> str:
         rows = [(operator._name(), operator._change()) for operator in self.operators]

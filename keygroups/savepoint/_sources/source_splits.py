@@ -14,7 +14,7 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.savepoint._sources import file_splits, kafka
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaOffsets, KafkaSplit, Partition
-from keygroups.savepoint._state.new_states import ListStateDescriptor
+from keygroups.savepoint._state.writing.new_states import ListStateDescriptor
 
 READER_STATE = ListStateDescriptor("SourceReaderState", BYTES)
 """The splits of the readers. Flink: SourceOperator.SPLITS_STATE_DESC."""

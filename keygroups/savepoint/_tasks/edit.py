@@ -22,10 +22,10 @@ from keygroups.savepoint._edits.steps import Apply, Framed, FunctionError, Place
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
-from keygroups.savepoint._state.spill import packed, sorted_entries, unpacked
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._state.writing.spill import packed, sorted_entries, unpacked
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.savepoint._tasks.write import WriteTask, WrittenFile
 

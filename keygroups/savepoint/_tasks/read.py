@@ -15,8 +15,8 @@ from keygroups.savepoint._files.files import Files, Planned
 from keygroups.savepoint._metadata.handles import KeyedHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
 from keygroups.savepoint._state.entries import FramedEntry, StateEntry
-from keygroups.savepoint._state.format import Format, Selection, SizeRun
-from keygroups.savepoint._state.formats import format_of
+from keygroups.savepoint._state.formats.by_handle import format_of
+from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor
 from keygroups.state_keys import key_group_prefix_bytes
 

@@ -10,7 +10,7 @@ from keygroups._checks import show
 from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.hashing import hash_code
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.types import KeyType
 

@@ -19,9 +19,9 @@ from keygroups.key_group_range import (
 )
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder, name_of
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder, name_of
+from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
 
 
 class WrittenFile(NamedTuple):

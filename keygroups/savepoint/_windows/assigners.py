@@ -13,7 +13,7 @@ from typing import ClassVar
 from keygroups._checks import LONG_MAX, LONG_MIN, check_class, check_int, show
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import InvalidValueError
-from keygroups.savepoint._state.new_states import EVENT_TIME, PROCESSING_TIME
+from keygroups.savepoint._state.writing.new_states import EVENT_TIME, PROCESSING_TIME
 
 _MOST_WINDOWS = 10_000_000  # Flink: SlidingEventTimeWindows.MAX_WINDOW_NUM
 

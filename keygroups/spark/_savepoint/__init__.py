@@ -1,1 +1,1 @@
-"""Keyed state of savepoints in Spark: which types its columns have, and how tasks fill them."""
+"""Savepoints on executors: read, written, edited and compared in tasks."""

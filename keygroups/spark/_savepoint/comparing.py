@@ -35,7 +35,7 @@ def compared(
     """Return the entries that are not the same in two savepoints."""
     # Both need PyArrow.
     from keygroups.savepoint._columns.differences import difference_layout
-    from keygroups.spark._savepoint.spark_types import spark_schema
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     operator_id = id_in_either((old, new), check_str("operator", operator))
     here, there = (
@@ -81,7 +81,7 @@ def weighed(spark: SparkSession, operator: Operator) -> DataFrame:
     import pyarrow as pa
 
     from keygroups.savepoint._columns.batches import layout_of, typed_columns
-    from keygroups.spark._savepoint.spark_types import spark_schema
+    from keygroups.spark._savepoint.rows.spark_types import spark_schema
 
     states = operator.states
     key_type = layout_of(states).schema.field("key").type

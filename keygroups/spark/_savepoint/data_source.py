@@ -15,7 +15,7 @@ from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._columns.batches import Layout, layout_of, record_batches
 from keygroups.savepoint._tasks.read import ReadTask
-from keygroups.spark._savepoint.spark_types import spark_schema
+from keygroups.spark._savepoint.rows.spark_types import spark_schema
 from keygroups.spark._savepoint.tasks import (
     encoded_keys,
     parse_key_groups,

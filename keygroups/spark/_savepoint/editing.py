@@ -14,12 +14,14 @@ from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescr
 from keygroups.savepoint._edits.rewriter import EditingRewriter
 from keygroups.savepoint._operator_rewriter import merged_header
 from keygroups.savepoint._rewriter import with_keyed_state
+from keygroups.savepoint._savepoint import check_states
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark._savepoint.entry_files import ENTRIES, write_entries
+from keygroups.spark._savepoint.entry_files import write_entries
 from keygroups.spark._savepoint.results import described, run_tasks
 from keygroups.spark._savepoint.rewriting import rekeyed_entries
+from keygroups.spark._savepoint.rows.entry_batches import ENTRIES
 
 
 class SparkEditor(SavepointEditor):
@@ -80,8 +82,8 @@ class RowsEditor(SavepointEditor):
         self._is_whole = states is None
         wanted = _chosen(old, header.states, states)
         # Both need NumPy and PyArrow.
-        from keygroups.spark._savepoint.entry_row_encoder import EntryRowEncoder
-        from keygroups.spark._savepoint.entry_rows import check_states_of_rows, entry_rows
+        from keygroups.spark._savepoint.rows.entry_row_encoder import EntryRowEncoder
+        from keygroups.spark._savepoint.rows.entry_rows import check_states_of_rows, entry_rows
 
         check_states_of_rows(old.label, wanted)
         rows = entry_rows(df, wanted)
@@ -143,7 +145,7 @@ def _chosen(
     """Return the states of some names, at least one."""
     if states is None:
         return [*known]
-    names = operator.check_states(states)
+    names = check_states(operator, states)
     if not names:
         raise InvalidValueError("states must be at least one, got none")
     return [state for state in known if state.name in names]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,25 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.write import OperatorFiles, WriteTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.results import RESULT, collect_results, result_batch
 from keygroups.spark.placement import repartition_by_key_group
 from keygroups.state_keys import key_group_prefix
-
-ENTRIES = "key_group int, state int, key binary, value binary"
-"""The schema of entries, whose fields are those of an EncodedEntry."""
-
-
-def entry_batch(entries: Sequence[EncodedEntry]) -> Any:
-    """Return a batch of Arrow with some entries."""
-    import pyarrow as pa
-
-    types = (pa.int32(), pa.int32(), pa.binary(), pa.binary())
-    rows = zip(*entries) if entries else [()] * len(types)
-    columns = [pa.array(column, arrow_type) for column, arrow_type in zip(rows, types)]
-    return pa.RecordBatch.from_arrays(columns, EncodedEntry._fields)
 
 
 def write_entries(

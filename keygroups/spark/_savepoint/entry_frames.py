@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups.savepoint._state.entries import LAST_OF_STATE
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
-from keygroups.savepoint._state.keyed_state_file import KeyedStateFile
 from keygroups.savepoint._state.layouts import SEPARATOR
-from keygroups.spark._savepoint.column_writers import (
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.savepoint._state.writing.keyed_state_file import KeyedStateFile
+from keygroups.spark._savepoint.rows.column_writers import (
     BYTES,
     fixed,
     joined,

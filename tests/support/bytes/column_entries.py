@@ -1,11 +1,15 @@
-"""Entries that were read column by column, as the reader of single entries gives them."""
+"""Savepoints to read by columns, and what was read as the reader of single entries has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-from keygroups.savepoint import Operator, StateEntry, TimeWindow
+import savepoint_bytes as sb
+
+from keygroups._serializers.scalars import write_string
+from keygroups.savepoint import Operator, StateEntry, TimeWindow, read_savepoint
 
 
 def _values(column: Any) -> list[Any]:
@@ -46,3 +50,26 @@ def by_state(entries: Iterable[StateEntry]) -> dict[tuple[str, int], list[str]]:
     for entry in entries:
         states.setdefault((entry.state, entry.subtask), []).append(repr(entry))
     return states
+
+
+def operator_of(
+    folder: Path, states: list[bytes], groups: list[list[tuple[int, list[tuple[bytes, bytes]]]]]
+) -> Operator:
+    """Return an operator with keys of STRING.
+
+    Each group of states is of a subtask with one key group, from 3 on.
+    """
+    header = sb.keyed_header(sb.simple("String"), states)
+    subtasks = []
+    for number, group in enumerate(groups):
+        stream = sb.inline(header + sb.canonical_key_group(group))
+        keyed = sb.canonical(3 + number, [len(header)], stream)
+        subtasks.append(sb.subtask(number, managed_keyed=keyed))
+    task = sb.operator(subtasks, parallelism=max(len(groups), 1))
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+def entry(key_group: int, key: str, value: bytes) -> tuple[bytes, bytes]:
+    """Return key and value of an entry of a VALUE state."""
+    return bytes([key_group]) + write_string(key) + b"\0", value

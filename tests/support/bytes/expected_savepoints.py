@@ -23,7 +23,7 @@ from keygroups.savepoint import (
     TtlValue,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.types import LONG, STRING
 
 DESCRIPTORS: dict[str, Callable[..., NewState]] = {

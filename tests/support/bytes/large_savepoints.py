@@ -19,7 +19,7 @@ from trimmed_savepoints import content, fewer_states, first_subtask
 
 from keygroups import assign_to_key_group
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.key_group_streams import header_size
+from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import STRING
 

@@ -21,7 +21,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     WindowOperatorWriter,
 )
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.savepoint._tasks.write import WrittenFile
 from keygroups.types import INT, LONG, STRING
 

@@ -26,7 +26,7 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.key_group_streams import header_size, key_group_spans
+from keygroups.savepoint._state.formats.key_group_streams import header_size, key_group_spans
 from keygroups.savepoint._state.state_infos import KEYED, read_state_infos
 
 

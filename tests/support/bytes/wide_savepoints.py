@@ -17,7 +17,7 @@ from trimmed_savepoints import content, fewer_states, first_subtask
 
 from keygroups import compute_key_group_range_for_operator_index
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._state.key_group_streams import header_size
+from keygroups.savepoint._state.formats.key_group_streams import header_size
 from keygroups.state_keys import key_group_prefix
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import STRING

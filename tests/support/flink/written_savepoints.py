@@ -26,7 +26,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
 )
 from keygroups.savepoint import Row as FlinkRow
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.state_keys import serializer_of
 from keygroups.types import BOOLEAN, BYTE, CHAR, DOUBLE, FLOAT, INT, LONG, SHORT, STRING
 

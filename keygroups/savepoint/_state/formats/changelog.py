@@ -25,7 +25,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.files import Files, OpenStream, Planned
 from keygroups.savepoint._metadata.handles import ChangelogHandle, ChangesHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, FramedEntry
-from keygroups.savepoint._state.format import Format, Selection
+from keygroups.savepoint._state.formats.format import Format, Selection
 from keygroups.savepoint._state.header import (
     KeyedHeader,
     StateDescriptor,

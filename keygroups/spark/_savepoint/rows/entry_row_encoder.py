@@ -16,12 +16,12 @@ from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.batches import TYPED, times_of, typed_columns
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
-from keygroups.spark._savepoint.column_encoder import KeyColumn, StateEncoder
-from keygroups.spark._savepoint.column_writers import UnwrittenError
-from keygroups.spark._savepoint.entry_files import entry_batch
-from keygroups.spark._savepoint.entry_rows import Place
-from keygroups.spark._savepoint.state_columns import StateColumns
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.spark._savepoint.rows.column_encoder import KeyColumn, StateEncoder
+from keygroups.spark._savepoint.rows.column_writers import UnwrittenError
+from keygroups.spark._savepoint.rows.entry_batches import entry_batch
+from keygroups.spark._savepoint.rows.entry_rows import Place
+from keygroups.spark._savepoint.rows.state_columns import StateColumns
 
 
 class _Undecoded(Serializer):

@@ -22,7 +22,7 @@ from keygroups.savepoint._files.sst import TAIL, RangeDeletion, Record, SstFile
 from keygroups.savepoint._files.store_file import REQUEST
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
-from keygroups.savepoint._state.format import Format, Selection
+from keygroups.savepoint._state.formats.format import Format, Selection
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 

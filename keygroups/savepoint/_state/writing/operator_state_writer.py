@@ -14,13 +14,13 @@ from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.operator_state import redistribute_operator_state
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorStateHandle, StreamHandle
-from keygroups.savepoint._state.new_states import (
+from keygroups.savepoint._state.state_infos import BACKEND_TYPES, KEY, VALUE
+from keygroups.savepoint._state.writing.new_states import (
     ListStateDescriptor,
     MapStateDescriptor,
     StateOfValues,
     serializer_to_write,
 )
-from keygroups.savepoint._state.state_infos import BACKEND_TYPES, KEY, VALUE
 
 _VERSION = 5  # of the stream, with which nothing says that it is not compressed: Flink 1.7 to 2.3
 _MOST_STATES = 32767

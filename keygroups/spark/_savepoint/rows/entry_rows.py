@@ -20,8 +20,8 @@ from keygroups.errors import (
 from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
 from keygroups.savepoint._columns.column_types import is_written
-from keygroups.spark._savepoint.spark_types import spark_type_of
-from keygroups.spark._savepoint.state_columns import sent
+from keygroups.spark._savepoint.rows.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
 from keygroups.state_keys import VOID_NAMESPACE
 

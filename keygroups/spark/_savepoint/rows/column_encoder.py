@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from keygroups import arrays
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import Serializer, StateDescriptor
-from keygroups.savepoint._state.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, VOID
 from keygroups.savepoint._state.values import check_time
-from keygroups.spark._savepoint.column_writers import (
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+from keygroups.spark._savepoint.rows.column_writers import (
     BYTES,
     ColumnWriter,
     UnwrittenError,
@@ -27,7 +27,12 @@ from keygroups.spark._savepoint.column_writers import (
     with_others,
     write_elements,
 )
-from keygroups.spark._savepoint.state_columns import KEY, KEY_GROUP, LAST_ACCESS, StateColumns
+from keygroups.spark._savepoint.rows.state_columns import (
+    KEY,
+    KEY_GROUP,
+    LAST_ACCESS,
+    StateColumns,
+)
 from keygroups.state_keys import VOID_NAMESPACE, serializer_of
 from keygroups.types import KeyType
 

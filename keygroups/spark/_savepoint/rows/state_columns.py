@@ -27,8 +27,8 @@ from keygroups.spark._columns.key_columns import (
     single,
 )
 from keygroups.spark._columns.key_hash import key_fields
-from keygroups.spark._savepoint.new_states import KeyedState, ListState, MapState, State
-from keygroups.spark._savepoint.spark_types import spark_type_of
+from keygroups.spark._savepoint.rows.new_states import KeyedState, ListState, MapState, State
+from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark.dataframe import (
     check_deterministic,
     key_group_column,

@@ -28,7 +28,7 @@ from keygroups.savepoint._state.entries import (
     EntryReader,
     NativeEntries,
 )
-from keygroups.savepoint._state.format import Format, Selection, SizeRun
+from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
 from keygroups.savepoint._state.scans import KeyScan, framed_skip, key_scan

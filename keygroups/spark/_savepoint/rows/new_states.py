@@ -18,7 +18,7 @@ from keygroups.savepoint import (
     Serializer,
     ValueStateDescriptor,
 )
-from keygroups.savepoint._state.new_states import NewState
+from keygroups.savepoint._state.writing.new_states import NewState
 from keygroups.spark._columns.arguments import (
     check_column_or_name,
     check_df,

@@ -14,17 +14,17 @@ from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.column_types import column_of_key_type
 from keygroups.savepoint._columns.columns import array_of
-from keygroups.savepoint._state.entry_encoder import EncodedEntry, EntryEncoder
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry, EntryEncoder
 from keygroups.savepoint._tasks.write import WriteTask
-from keygroups.spark._savepoint.column_encoder import (
+from keygroups.spark._savepoint.rows.column_encoder import (
     KeyColumn,
     StateEncoder,
     of_pairs,
     rows_of_state,
 )
-from keygroups.spark._savepoint.column_writers import UnwrittenError, bytes_array
-from keygroups.spark._savepoint.entry_files import entry_batch
-from keygroups.spark._savepoint.state_columns import (
+from keygroups.spark._savepoint.rows.column_writers import UnwrittenError, bytes_array
+from keygroups.spark._savepoint.rows.entry_batches import entry_batch
+from keygroups.spark._savepoint.rows.state_columns import (
     KEY,
     KEY_GROUP,
     LAST_ACCESS,

@@ -22,9 +22,9 @@ from keygroups._serializers.scalars import LONG, read_long
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import OpenStream, Planned
 from keygroups.savepoint._state.entries import Entry, EntryReader
-from keygroups.savepoint._state.format import Selection
+from keygroups.savepoint._state.formats.format import Selection
+from keygroups.savepoint._state.formats.key_group_streams import OffsetFormat, key_group_spans
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, write_state
-from keygroups.savepoint._state.key_group_streams import OffsetFormat, key_group_spans
 from keygroups.savepoint._state.layouts import Layout, layout_of
 
 _MARK = 0xF1CD859F  # of PostVersionedIOReadableWritable

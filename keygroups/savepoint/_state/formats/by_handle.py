@@ -14,11 +14,11 @@ from keygroups.savepoint._metadata.handles import (
     RawTimersHandle,
     RocksDBHandle,
 )
-from keygroups.savepoint._state.changelog import Changelog
-from keygroups.savepoint._state.format import Format
-from keygroups.savepoint._state.key_group_streams import KeyGroupStreams
-from keygroups.savepoint._state.rocksdb import RocksDBFiles
-from keygroups.savepoint._state.timers import RawTimers
+from keygroups.savepoint._state.formats.changelog import Changelog
+from keygroups.savepoint._state.formats.format import Format
+from keygroups.savepoint._state.formats.key_group_streams import KeyGroupStreams
+from keygroups.savepoint._state.formats.rocksdb import RocksDBFiles
+from keygroups.savepoint._state.formats.timers import RawTimers
 
 
 def _changelog(files: Files, handle: ChangelogHandle, context: ReadingContext) -> Changelog:

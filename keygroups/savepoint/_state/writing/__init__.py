@@ -1,0 +1,1 @@
+"""State as it is written: the bytes of entries and elements, in order, in files."""
