@@ -97,7 +97,11 @@ def test_a_command_leaves_all_or_nothing(
     before = contents(old)
     whole.parent.mkdir()
     (tmp_path / "keys").write_text("nobody\n")
-    arguments = ["savepoint", old, *(option.replace("{}", str(tmp_path)) for option in options)]
+    arguments = [
+        "savepoint",
+        str(old),
+        *(option.replace("{}", str(tmp_path)) for option in options),
+    ]
     seconds = run_time(COMMAND, *arguments, whole)
     assert [*whole.parent.iterdir()] == [whole]
     rng = random.Random(signal_name)

@@ -53,7 +53,7 @@ def test_what_one_process_does_names_spark() -> None:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
     )
     reads = (Operator.entries, Operator.to_arrow_batch_reader, Operator.to_arrow)
-    functions = {
+    functions: dict[Any, str] = {
         **dict.fromkeys((*reads, Operator.to_pandas, Operator.to_polars), "read_keyed_state"),
         Operator.key_sizes: "key_sizes",
         Savepoint.compare: "compare_savepoints",
