@@ -97,6 +97,10 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     something: what JSON has as that, any other value as Python shows it. Both read the only
     operator with keyed state if there is no --operator.
 
+    All this is done by one process in bounded memory. For savepoints of many gigabytes
+    keygroups.spark has read_keyed_state, key_sizes, change_max_parallelism and edit_savepoint,
+    which read on executors.
+
     Files that it names are read in its own folder, for a checkpoint chk-N in shared, taskowned
     and the checkpoints beside it, where --moved leads, and in what --allow names. OLD=NEW is
     parted at its =; if it has more of them, at the only one before a / or a URL.

@@ -175,8 +175,10 @@ class Operator:
         """Return an iterator over the entries of keyed state, key group by key group.
 
         `states` are names of `states`, `key_groups` some of 0..max_parallelism-1; None is all.
-        Nothing is held but what is being read. Raises InvalidValueError or InvalidTypeError for
-        an argument, SavepointError where the state is damaged or takes what is not read here.
+        Nothing is held but what is being read, by this process alone;
+        `keygroups.spark.read_keyed_state` reads on executors. Raises InvalidValueError or
+        InvalidTypeError for an argument, SavepointError where the state is damaged or takes what
+        is not read here.
         """
         return self._entries(self.tasks(states, key_groups))
 
@@ -211,7 +213,8 @@ class Operator:
         which elements of a LIST have in them; `timestamp` of timers; and `key_bytes` where keys
         may be ones that only the job reads. Rows are in no order.
 
-        What is held is a batch, of some 16,384 entries or 4 MiB. The extra `arrays` has what this
+        What is held is a batch, of some 16,384 entries or 4 MiB, read by this process alone;
+        `keygroups.spark.read_keyed_state` reads on executors. The extra `arrays` has what this
         takes. `Operator.entries` reads what no column holds, which raises InvalidValueError when
         its batch is read: half of a surrogate pair, a date beyond the year 9999, the nanoseconds
         of an Instant, a map with a null key.
@@ -233,7 +236,7 @@ class Operator:
         """Return the entries of one state as a table of Arrow, all of it in memory.
 
         The arguments, the columns and what is raised are those of `to_arrow_batch_reader`, which
-        holds a batch; `keygroups.spark.read_keyed_state` reads on many machines.
+        holds a batch; `keygroups.spark.read_keyed_state` reads on executors.
         """
         return self.to_arrow_batch_reader(state, key_groups).read_all()
 
@@ -242,11 +245,12 @@ class Operator:
         state: str | StateDescriptor | None = None,
         key_groups: Iterable[int] | None = None,
     ) -> PandasFrame:
-        """Return the entries of one state as a DataFrame of pandas.
+        """Return the entries of one state as a DataFrame of pandas, all of it in memory.
 
         The arguments, the columns and what is raised are those of `to_arrow_batch_reader`. The
-        types are `pandas.ArrowDtype`, in which a null is one and changes no number. Raises
-        KeyGroupsError without pandas.
+        types are `pandas.ArrowDtype`, in which a null is one and changes no number; what is too
+        large for a machine is for `keygroups.spark.read_keyed_state`. Raises KeyGroupsError
+        without pandas.
         """
         table = self.to_arrow(state, key_groups)
         from keygroups.savepoint._columns.tables import pandas_frame
@@ -258,10 +262,11 @@ class Operator:
         state: str | StateDescriptor | None = None,
         key_groups: Iterable[int] | None = None,
     ) -> PolarsFrame:
-        """Return the entries of one state as a DataFrame of Polars.
+        """Return the entries of one state as a DataFrame of Polars, all of it in memory.
 
         The arguments, the columns and what is raised are those of `to_arrow_batch_reader`; a map
-        is a list of structs of `key` and `value`. Raises KeyGroupsError without Polars.
+        is a list of structs of `key` and `value`; what is too large for a machine is for
+        `keygroups.spark.read_keyed_state`. Raises KeyGroupsError without Polars.
         """
         table = self.to_arrow(state, key_groups)
         from keygroups.savepoint._columns.tables import polars_frame
@@ -331,9 +336,10 @@ class Operator:
     def key_sizes(self, top: int = 10) -> list[KeySize]:
         """Return the keys with the most bytes of keyed state, the heaviest first.
 
-        `top` is how many, at least 1. All entries are read, and the keys of one key group held
-        at a time. Raises InvalidValueError, InvalidTypeError or SavepointError, the latter also
-        where the bytes do not say what is of the key, as in `StateEntry`.
+        `top` is how many, at least 1. All entries are read, in this process, and the keys of one
+        key group held at a time; `keygroups.spark.key_sizes` reads on executors. Raises
+        InvalidValueError, InvalidTypeError or SavepointError, the latter also where the bytes do
+        not say what is of the key, as in `StateEntry`.
         """
         check_int("top", top, 1, 2**31 - 1)
         tasks = self.tasks()

@@ -156,7 +156,8 @@ class Savepoint:
     ) -> Iterator[EntryDifference]:
         """Return an iterator over the entries that are not the same in another savepoint.
 
-        The arguments, and what is raised, are those of `compare`, whose report has a few of them.
+        The arguments, what is raised and what is held are those of `compare`, whose report has a
+        few of them; `keygroups.spark.compare_savepoints` returns them as a DataFrame.
         """
         pairs = self._pairs(other, operators, states)
         return (difference for pair in pairs for difference in pair.differences())

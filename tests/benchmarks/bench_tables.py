@@ -133,7 +133,8 @@ def measure(form: str, entries: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--step"]:
-        STEPS[sys.argv[2]](*sys.argv[3:5], int(sys.argv[5]))
+        _, _, name, savepoints, form, count = sys.argv
+        STEPS[name](savepoints, form, int(count))
         print(peak())
     else:
         numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]

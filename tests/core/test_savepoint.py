@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import pickle
 import re
@@ -16,6 +17,7 @@ import pytest
 import savepoint_bytes as sb
 from real_savepoints import point, true_entries
 
+import keygroups
 from keygroups import KeyGroupLoad, KeyGroupRange, RescalePlan
 from keygroups.errors import (
     InvalidTypeError,
@@ -25,7 +27,14 @@ from keygroups.errors import (
     RestoreWarning,
     SavepointError,
 )
-from keygroups.savepoint import Operator, Savepoint, Subtask, read_savepoint
+from keygroups.savepoint import (
+    Operator,
+    Savepoint,
+    SavepointWriter,
+    Subtask,
+    change_max_parallelism,
+    read_savepoint,
+)
 from keygroups.savepoint._files import files as files_module
 from keygroups.types import STRING
 
@@ -33,6 +42,28 @@ HEAP = point("2.3.0-heap-canonical")
 FILES = point("2.3.0-files-canonical")
 INCREMENTAL = point("2.3.0-rocksinc-checkpoint")
 OLD = point("1.20.5-heap-canonical")
+
+
+def test_what_one_process_does_names_spark() -> None:
+    """Where it may take too long, or all of a state is in memory."""
+    source = Path(keygroups.__file__).parent / "spark" / "__init__.py"
+    (of_spark,) = (
+        {element.value for element in node.value.elts if isinstance(element, ast.Constant)}
+        for node in ast.parse(source.read_text("utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
+    )
+    reads = (Operator.entries, Operator.to_arrow_batch_reader, Operator.to_arrow)
+    functions: dict[Any, str] = {
+        **dict.fromkeys((*reads, Operator.to_pandas, Operator.to_polars), "read_keyed_state"),
+        Operator.key_sizes: "key_sizes",
+        Savepoint.compare: "compare_savepoints",
+        Savepoint.differences: "compare_savepoints",
+        change_max_parallelism: "change_max_parallelism",
+        SavepointWriter.from_existing_savepoint: "edit_savepoint",
+    }
+    for function, name in functions.items():
+        assert name in of_spark
+        assert f"`keygroups.spark.{name}`" in (function.__doc__ or "")
 
 
 def test_savepoint() -> None:

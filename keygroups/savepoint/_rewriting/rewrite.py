@@ -33,7 +33,8 @@ def change_max_parallelism(
     max parallelism too and compared. Keys whose hash is not known here move only where the new
     max parallelism divides the old. Operator state, coordinators and all else are copied. What
     `read_savepoint` reads is read, the canonical format is written. The job has to set the new
-    max parallelism explicitly.
+    max parallelism explicitly. Entries are sorted by this process in bounded memory;
+    `keygroups.spark.change_max_parallelism` has executors do it.
 
     Raises SavepointError, and leaves nothing, for what cannot be moved with certainty: keys of
     other classes, a key in a key group that is not its own, in-flight data of unaligned

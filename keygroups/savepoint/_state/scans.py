@@ -76,13 +76,10 @@ def key_scan(
     scan = native_scan(parts)
     if parts is None or scan is None:
         return None
-    before = 0
-    for name, serializer in parts:
-        if name == "key":
-            break
-        if serializer.size is None:
-            return None
-        before += serializer.size
+    names = [name for name, _ in parts]
+    before = total_size([serializer for _, serializer in parts[: names.index("key")]])
+    if before is None:
+        return None
 
     def find(data: bytes, pos: int, count: int) -> tuple[list[int], int, int]:
         places = scan(data, pos, count)
@@ -122,21 +119,25 @@ def framed_skip(
     head = key_size.to_bytes(4, "big") + prefix
     stride = 8 + key_size + value_size
     of_value = enumerate(value_size.to_bytes(4, "big"), 4 + key_size)
-    alike = [(place, bytes([byte])) for place, byte in (*enumerate(head), *of_value)]
+    # From the last one, in which another size of a value is another byte.
+    alike = [(place, bytes([byte])) for place, byte in (*enumerate(head), *of_value)][::-1]
     start = len(head) + before_key
 
     def skip(data: bytes, pos: int) -> int:
         run = _LEAST_RUN
         while True:
-            count = most = min((len(data) - pos) // stride, run)
+            count = min((len(data) - pos) // stride, run)
             for place, byte in alike:
+                if not count:
+                    return pos
                 of_each = data[pos + place : pos + count * stride : stride]
                 count -= len(of_each.lstrip(byte))
             end = pos + count * stride
-            for entry in range(pos, end, stride):
-                if data.startswith(starts, entry + start):
-                    return entry
-            if not count or count < most or most < run:
+            if any(data.find(of, pos, end) >= 0 for of in starts):
+                for entry in range(pos, end, stride):
+                    if data.startswith(starts, entry + start):
+                        return entry
+            if count < run:
                 return end
             pos, run = end, 2 * run
 

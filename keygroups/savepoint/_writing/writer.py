@@ -135,8 +135,9 @@ class SavepointWriter(FolderWriter):
         outside of it.
 
         Operators that are not changed are copied as they are, whatever the format of their state;
-        files from outside of the savepoint's folder come into the new one. Raises what those
-        raise, and InvalidValueError at the end of the block where no operator is left.
+        files from outside of the savepoint's folder come into the new one. What is changed is
+        written by this process; `keygroups.spark.edit_savepoint` has executors do it. Raises what
+        those raise, and InvalidValueError at the end of the block where no operator is left.
 
         >>> from tempfile import mkdtemp
         >>> from keygroups.savepoint import ValueStateDescriptor, read_savepoint

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 _COMPARED = 8  # key groups whose numbers are looked at
 _MOST_SOUGHT = 8  # keys with which each entry is compared
 _ALL = (b"",)  # as what keys start with
+_IRREGULAR = 1 << 12  # bytes that are read entry by entry where fewer could be passed over
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
 _EMPTY_SNAPPY = 10 + 14  # the start of a stream, and those six bytes in a chunk
@@ -361,10 +362,13 @@ def _framed_entries(
         prefix_of_all = key_group.to_bytes(prefix_bytes, "big")
         skip = framed_skip(layout.fields(), prefix_of_all, layout.before_key, starts)
         start += layout.before_key
-    is_last = False
+    is_last, again = False, 0
     while not is_last:
-        if skip is not None:
-            feed.pos = skip(feed.data, feed.pos)
+        if skip is not None and feed.offset >= again:
+            before = feed.pos
+            feed.pos = skip(feed.data, before)
+            if feed.pos - before < _IRREGULAR:
+                again = feed.offset + _IRREGULAR
         data, pos = feed.data, feed.pos
         key = pos + 4
         try:
