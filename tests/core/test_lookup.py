@@ -346,16 +346,21 @@ def test_what_entries_of_other_keys_cost(tmp_path: Path, monkeypatch: pytest.Mon
         assert native.get(texts[70]) == {"n": 5}
     assert len(reads) < 20 < len(texts) / 2
 
-    steps = []
     sought = key_in(3, LONG_TYPE, *range(1_000))[0]
-    for count in (500, 1_500):
-        members = [sought, *range(1_000, 1_000 + count)]
-        of_count = [(b"\3" + sb.i64(key) + b"\0", sb.i64(5)) for key in members]
-        content = sb.canonical_key_group([(0, of_count)])
-        states = [sb.state("n", "VALUE", LONG)]
-        operator = operator_of(tmp_path / str(count), LONG, states, content)
-        steps.append(count_steps(lambda of=operator: of.get(sought)))  # type: ignore[misc]
-    assert steps[1] - steps[0] < 1_000
+    long = sb.i64(5)
+    for kind, value_type, behind, value in (
+        ("VALUE", LONG, b"", long),
+        ("MAP", sb.map_of(LONG, LONG), long, b"\0" + long),
+    ):
+        steps = []
+        for count in (500, 1_500):
+            members = [sought, *range(1_000, 1_000 + count)]
+            of_count = [(b"\3" + sb.i64(key) + b"\0" + behind, value) for key in members]
+            content = sb.canonical_key_group([(0, of_count)])
+            states = [sb.state("n", kind, value_type)]
+            operator = operator_of(tmp_path / f"{kind} {count}", LONG, states, content)
+            steps.append(count_steps(lambda of=operator: of.get(sought)))  # type: ignore[misc]
+        assert steps[1] - steps[0] < 1_000
 
 
 def test_blocks_of_rocksdb_without_the_key_are_left_out(
