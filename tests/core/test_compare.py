@@ -259,6 +259,8 @@ def test_values(tmp_path: Path, value: bytes, here: bytes, there: bytes, kind: s
     )
     state = only_state(*sides)
     assert counted(state) == {kind: 1}
+    assert state.has_differences == (kind != "equal")
+    assert state.differing == state.has_differences
     assert [example.kind for example in state.examples] == [kind] * (kind != "equal")
 
 
@@ -296,6 +298,16 @@ def test_nulls_in_a_map(tmp_path: Path) -> None:
     ]
     assert counted(only_state(*sides[:2])) == {"equal": 1}
     assert counted(only_state(*sides[1:])) == {"changed": 1}
+
+
+def test_a_null_in_a_map_is_no_byte_of_its_mark(tmp_path: Path) -> None:
+    states = [sb.state("s", "MAP", sb.map_of(INTS, sb.simple("Byte")))]
+    entry = keys(1)[0] + sb.i32(7)
+    sides = [
+        keyed(tmp_path / str(step), states, canonical([(entry, value)]))
+        for step, value in enumerate((b"\1", b"\0\1"))
+    ]
+    assert counted(only_state(*sides)) == {"changed": 1}
 
 
 POJO = [("id", INTS), ("name", TEXT)]

@@ -24,10 +24,23 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
-from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
+from keygroups.savepoint._comparison.shares import ComparisonTask, _shares, comparison_tasks
 from keygroups.types import DOUBLE, INT, LONG, STRING
 
 HEAP = point("2.3.0-heap-canonical")
+
+
+@pytest.mark.parametrize(
+    ("weights", "most", "shares"),
+    [
+        ([4, 4, 1], 3, [0, 0, 1]),  # of 8 bytes, which two have
+        ([9, 1, 9, 9], 4, [0, 1, 2, 3]),  # what has more is alone
+        ([0, 0, 0, 0, 0], 2, [0, 0, 1, 1, 2]),
+    ],
+)
+def test_what_a_share_has(weights: list[int], most: int, shares: list[int]) -> None:
+    counted = Counter(dict(enumerate(weights)))
+    assert _shares(len(weights), counted, 8, most) == shares
 
 
 def tasks_of(
