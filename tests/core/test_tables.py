@@ -194,6 +194,18 @@ def test_keys_that_only_the_job_tells_have_their_bytes(tmp_path: Path) -> None:
     assert table["key_bytes"].to_pylist() == [only.key_bytes]
 
 
+def test_a_pojo_within_a_key_may_be_of_a_subclass(tmp_path: Path) -> None:
+    """Which only the job reads: then there are its bytes."""
+    for depth, key in enumerate((LONG, sb.tuple_of(LONG), sb.pojo_of("a.P", {"n": LONG}))):
+        for nested in (key, sb.tuple_of(LONG, key)):
+            header = sb.keyed_header(nested, [sb.state("n", "VALUE", LONG)])
+            keyed = sb.canonical(3, [0], sb.inline(header))
+            task = sb.operator([sb.subtask(managed_keyed=keyed)])
+            saved = sb.write(tmp_path / f"{depth} {nested == key}", [task])
+            names = read_savepoint(saved).operators[0].to_arrow_batch_reader().schema.names
+            assert ("key_bytes" in names) == (depth == 2)
+
+
 def test_states_of_several_types_have_each_their_field(tmp_path: Path) -> None:
     """As Spark has them in one DataFrame; what is the same in all is a column too."""
     states = [sb.state("n", "VALUE", LONG), sb.state("t", "VALUE", sb.ttl_of(STRING))]

@@ -234,6 +234,28 @@ REFUSED: dict[str, tuple[type[KeyGroupsError], str, str, Any]] = {
         "pair",
         pa.table({"key": ["a"], "value": [{"a": "x", "b": 1}]}),
     ),
+    "elements of another type": (
+        InvalidTypeError,
+        "value of state 'tags' must be list<.*string>, got list<.*int64>",
+        "tags",
+        pa.table({"key": ["a"], "value": [[1]]}),
+    ),
+    "times of no zone": (
+        InvalidTypeError,
+        r"value of state 'seen' must be list<.*tz=UTC.*, got list<.*timestamp\[us\]>",
+        "seen",
+        pa.table(
+            {
+                "key": ["a"],
+                "value": pa.array(
+                    [[{"last_access": 1, "value": dt.datetime(2024, 2, 29)}]],
+                    pa.list_(
+                        pa.struct([("last_access", pa.int64()), ("value", pa.timestamp("us"))])
+                    ),
+                ),
+            }
+        ),
+    ),
     "a number that is too large": (
         InvalidValueError,
         "value of state 'count' must be int32, got another: .*2147483648",
