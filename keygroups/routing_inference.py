@@ -110,9 +110,10 @@ def infer_routing(
     `observed` are pairs of a key and its subtask, 0..parallelism-1, from logs, the partitions of a
     sink or the web UI: at least one. Twenty are mostly enough. `parallelism` is the operator's,
     1..32768; every max parallelism from it to 32768 is tried. `key_types`, at most 100, are tried
-    beside those that the keys suggest: of ints INT and LONG, of text STRING, of any other key the
-    one that is inferred, and each of these as PYFLINK and, of ints and text, as a SQL_ROW of one
-    column. The keys of a SQL_ROW of one column may be given without the tuple around them.
+    beside those that the keys suggest: of ints INT and LONG, of text STRING, of tuples TUPLE of
+    these, of any other key the one that is inferred; and each of these as PYFLINK and, of ints,
+    text, bools, floats and tuples of them, as a SQL_ROW. The keys of a SQL_ROW of one column may
+    be given without the tuple around them.
 
     Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, and for a key
     that was seen in two subtasks, which no job does.

@@ -54,7 +54,7 @@ def plot_bars(
     axes.set_xlabel(f"{bar}, of {len(weights):,}")
     axes.set_ylabel("weight")
     axes.set_title(title)
-    axes.margins(x=0.01, y=0.25)  # room for the legend above all bars
+    axes.margins(x=0.01, y=0.3)  # room for the legend above all bars
     _count_in_ints(axes, weights)
     axes.legend()
     return axes

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups.cli._parser import WRONG_ARGUMENT, AddCommand
-from keygroups.cli._progress import progress_of
-from keygroups.cli._savepoint import _key_data, _moved, _uids
-from keygroups.cli._streams import json_line
+from keygroups.cli._reading import add_options, read
+from keygroups.cli._streams import json_line, key_data
 
 if TYPE_CHECKING:
     from keygroups.savepoint import (
@@ -34,12 +33,7 @@ def add_commands(command: AddCommand) -> None:
     add("--operator", action="append", metavar="UID", help=named)
     named = "only the states of this name; may be repeated"
     add("--state", action="append", metavar="STATE", help=named)
-    place = "where files of both are now whose paths start with OLD; may be repeated"
-    add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
-    told = "the uids of operators, as `keygroups savepoint` takes them"
-    add("--uids", metavar="FILE", help=told)
-    more = "also read files in this folder that a savepoint names; may be repeated"
-    add("--allow", action="append", default=[], metavar="PREFIX", help=more)
+    add_options(add)
     status = "end with 1 if anything is not the same, and with 2 for whatever is at fault"
     add("--exit-code", action="store_true", help=status)
 
@@ -63,17 +57,9 @@ def _diff(options: argparse.Namespace) -> Iterator[str]:
     key_group, subtask, key, namespace, user_key, value, last_access and timestamp, as far as such
     an entry has them.
     """
-    from keygroups.savepoint import read_savepoint
-
     if options.exit_code:
         options.fault = WRONG_ARGUMENT  # as _DIFFERENT is taken
-    moved = _moved(options.moved)
-    uids = None if options.uids is None else _uids(options.uids)
-    progress = progress_of(options)
-    old, new = (
-        read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
-        for path in (options.old, options.new)
-    )
+    old, new = read(options, options.old, options.new)
     report = old.compare(new, options.operator, options.state)
     if options.exit_code and report.has_differences:
         options.status = _DIFFERENT
@@ -137,7 +123,7 @@ def _difference_data(difference: EntryDifference) -> dict[str, Any]:
 def _entry_data(entry: dict[str, Any]) -> dict[str, Any]:
     names = ("key_group", "subtask", "key", "namespace", "user_key", "value", "last_access")
     return {
-        name: None if entry[name] is None else _key_data(entry[name])
+        name: None if entry[name] is None else key_data(entry[name])
         for name in (*names, "timestamp")
         if name in entry
     }

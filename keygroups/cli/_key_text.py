@@ -132,8 +132,12 @@ def _parse(text: str) -> ast.expr:
 
 def _key_type(node: ast.expr) -> KeyType:
     if isinstance(node, ast.Name):
-        if node.id.upper() in _CONSTANTS:
-            return _CONSTANTS[node.id.upper()]
+        name = node.id.upper()
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        if name in _CALLED:
+            (choice,) = (choice for choice in CHOICES if choice.startswith(f"{name}("))
+            raise _SyntaxError(f": did you mean {choice}?")
         raise _unknown(node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise _SyntaxError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,8 @@ from keygroups.cli._html import check_html, write_html
 from keygroups.cli._key_groups import rescale_data
 from keygroups.cli._key_text import check_text, parse_key
 from keygroups.cli._parser import AddCommand, to_int
-from keygroups.cli._progress import progress_of
-from keygroups.cli._streams import complain, json_line, lines_of, of_each_line
+from keygroups.cli._reading import add_options, moved_places, read
+from keygroups.cli._streams import complain, json_line, key_data, lines_of, of_each_line
 from keygroups.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
         RewrittenOperator,
         Savepoint,
     )
-
-_PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # how it begins
 
 
 def add_commands(command: AddCommand) -> None:
@@ -55,12 +52,7 @@ def add_commands(command: AddCommand) -> None:
     add("--html", metavar="FILE", help=page)
     copied = "make a checkpoint that was copied to there one that Flink restores there"
     add("--relocate", metavar="PATH", help=copied)
-    place = "where files are now whose paths start with OLD; may be repeated"
-    add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
-    told = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
-    add("--uids", metavar="FILE", help=told)
-    more = "also read files in this folder that the savepoint names; may be repeated"
-    add("--allow", action="append", default=[], metavar="PREFIX", help=more)
+    add_options(add)
     left = "remove what killed commands left beside --output, untouched for an hour"
     add("--clean", action="store_true", help=left)
     _state.add_options(add)
@@ -109,14 +101,9 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     and the checkpoints beside it, where --moved leads, and in what --allow names. OLD=NEW is
     parted at its =; if it has more of them, at the only one before a / or a URL.
     """
-    from keygroups.savepoint import operator_reports, read_savepoint
+    from keygroups.savepoint import operator_reports
 
-    moved = _moved(options.moved)
-    progress = progress_of(options)
-    uids = None if options.uids is None else _uids(options.uids)
-    savepoint = read_savepoint(
-        options.path, moved, uids=uids, allow=options.allow, progress=progress
-    )
+    [savepoint] = read(options, options.path)
     _check_options(options)
     if _state.is_asked(options):
         yield from _state.state_lines(savepoint, options)
@@ -133,7 +120,7 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
     if options.relocate is not None:
         from keygroups.savepoint import relocate
 
-        copy = relocate(savepoint, options.relocate, moved)
+        copy = relocate(savepoint, options.relocate, moved_places(options))
         yield json_line(_savepoint_data(copy)) if options.json else str(copy)
         return
     # This finds the operators that were named, so that their names are in the list of all too.
@@ -179,32 +166,6 @@ def _check_options(options: argparse.Namespace) -> None:
             raise InvalidValueError(
                 f"{name} must outlast the command, got {show(place)}, which is in its memory"
             )
-
-
-def _uids(path: str) -> list[str]:
-    """Return the lines of a file that are not empty."""
-    return [check_text("uid", uid) for uid in lines_of(path) if uid]
-
-
-def _moved(texts: list[str]) -> dict[str, str]:
-    moved = dict(map(_moved_pair, texts))
-    if len(moved) < len(texts):
-        raise InvalidValueError(f"moved must have each OLD once, got {show(texts)}")
-    return moved
-
-
-def _moved_pair(text: str) -> tuple[str, str]:
-    """Return OLD and NEW, which may have more = in them, as the folders of partitions have."""
-    places = [at for at, char in enumerate(text) if char == "="]
-    if len(places) > 1:
-        places = [at for at in places if _PLACE.match(text, at + 1)]
-    old, new = (text[: places[0]], text[places[0] + 1 :]) if len(places) == 1 else ("", "")
-    if not old or not new:
-        raise InvalidValueError(
-            "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
-            f"=, got {show(text)}"
-        )
-    return old, new
 
 
 def _rewrite(savepoint: Savepoint, options: argparse.Namespace) -> RewriteReport:
@@ -278,7 +239,7 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
     """Return the keyed state of an operator."""
     from keygroups.savepoint._state.header import exact_state
 
-    keys = [size._asdict() | {"key": _key_data(size.key)} for size in report.heaviest_keys]
+    keys = [size._asdict() | {"key": key_data(size.key)} for size in report.heaviest_keys]
     return {
         "operator_id": report.operator.operator_id,
         "states": [exact_state(state) for state in report.operator.states],
@@ -288,11 +249,6 @@ def _report_data(report: OperatorReport) -> dict[str, Any]:
         "unknown_keys": report.unknown_keys,
         "rescale": rescale_data(report.rescale),
     }
-
-
-def _key_data(key: Any) -> str | int:
-    """Return a key: text and numbers as JSON has them, any other as Python shows it."""
-    return key if isinstance(key, (str, int)) else repr(key)
 
 
 def _written_data(report: EditReport | RewriteReport) -> dict[str, Any]:
@@ -306,7 +262,7 @@ def _operator_data(operator: EditedOperator | RewrittenOperator) -> dict[str, An
     if keys is not None:
         data["deleted_keys"] = {
             "with_entries": keys.with_entries,
-            "without_entries": [*map(_key_data, keys.without_entries)],
+            "without_entries": [*map(key_data, keys.without_entries)],
             "may_be_in": [trace._asdict() for trace in keys.may_be_in],
         }
     return data

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from errno import EEXIST
 from math import isfinite
 from pathlib import Path
-from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any
 
 from keygroups._checks import show
 from keygroups._values.rows import TtlValue
 from keygroups.assignment import trace_key
 from keygroups.cli._key_text import check_text, parse_key, parse_key_type
+from keygroups.cli._new_file import new_file
 from keygroups.cli._streams import json_line
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
@@ -130,10 +127,7 @@ def _data(value: Any) -> Any:
 
 
 def _export(operator: Operator, state: str | None, text: str) -> int:
-    """Write the entries of a state to a file, which is there when all of it is.
-
-    Returns how many there are.
-    """
+    """Write the entries of a state to a file, and return how many there are."""
     path = Path(check_text("export", text))
     write = _WRITERS.get(path.suffix.lower())
     if write is None:
@@ -146,32 +140,14 @@ def _export(operator: Operator, state: str | None, text: str) -> int:
         raise KeyGroupsError(str(error)) from None
     from pyarrow import ArrowException
 
-    beside = path.with_name(f".{path.name}.{token_hex(16)}.writing")
     try:
-        if path.exists():
-            raise FileExistsError(EEXIST, os.strerror(EEXIST))
-        with beside.open("xb") as file:
-            count = write(file, reader)
-        _rename(beside, path)
+        with new_file("export", path) as file:
+            return write(file, reader)
     except KeyGroupsError:
         raise
     except (ArrowException, OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise KeyGroupsError(f"export {show(text)} cannot be written: {why}") from None
-    finally:
-        with suppress(OSError, ValueError):
-            beside.unlink()
-    return count
-
-
-def _rename(beside: Path, path: Path) -> None:
-    """Give a file its name, unless another has it by now."""
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise
-    except OSError:  # where a file has one name only
-        beside.rename(path)
 
 
 def _write_parquet(file: IO[bytes], reader: Any) -> int:

@@ -44,6 +44,11 @@ def print_lines(lines: Iterable[str]) -> None:
             raise OutputError(f"cannot be written: {error.strerror}") from error
 
 
+def key_data(key: Any) -> str | int:
+    """Return a key: text and numbers as JSON has them, any other as Python shows it."""
+    return key if isinstance(key, (str, int)) else repr(key)
+
+
 def json_line(value: Any) -> str:
     """Return a value as JSON."""
     import json  # which only --json needs

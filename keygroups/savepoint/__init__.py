@@ -125,11 +125,12 @@ backend restores the canonical format.
 """
 
 from keygroups._serializers.base import Serializer as Serializer
-from keygroups.savepoint._html_report import html_report
-from keygroups.savepoint._relocate import relocate
-from keygroups.savepoint._report import OperatorReport, operator_reports
-from keygroups.savepoint._rewrite import change_max_parallelism, convert_to_canonical
-from keygroups.savepoint._savepoint import Operator, Savepoint, read_savepoint
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._reports.html_report import html_report
+from keygroups.savepoint._reports.report import OperatorReport, operator_reports
+from keygroups.savepoint._rewriting.relocate import relocate
+from keygroups.savepoint._rewriting.rewrite import change_max_parallelism, convert_to_canonical
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 from keygroups.savepoint.comparing import (
     Change as Change,
     EntryDifference as EntryDifference,

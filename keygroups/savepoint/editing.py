@@ -16,7 +16,7 @@ does it on executors.
 
 from keygroups.savepoint._edits.editor import OperatorEditor
 from keygroups.savepoint._edits.steps import DELETE
-from keygroups.savepoint._writer import SavepointEditor
+from keygroups.savepoint._writing.writer import SavepointEditor
 
 __all__ = ["DELETE", "OperatorEditor", "SavepointEditor"]
 __dir__ = __all__.copy

@@ -7,7 +7,7 @@ element of operator state is an `OperatorStateElement` where it is edited or com
 classes keys and values are, is in `keygroups.savepoint.values`.
 """
 
-from keygroups.savepoint._savepoint import KeySize, Subtask
+from keygroups.savepoint._operator import KeySize, Subtask
 from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.operator_state import OperatorStateElement, OperatorStateEntry
 

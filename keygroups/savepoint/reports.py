@@ -8,7 +8,11 @@
 from keygroups.savepoint._edits.report import DeletedKeys, EditedOperator, EditReport
 from keygroups.savepoint._edits.rewriter import EditedState
 from keygroups.savepoint._edits.traces import UnsearchedPlace
-from keygroups.savepoint._rewriter import RewriteReport, RewrittenOperator, RewrittenState
+from keygroups.savepoint._rewriting.rewriter import (
+    RewriteReport,
+    RewrittenOperator,
+    RewrittenState,
+)
 
 __all__ = [
     "DeletedKeys",

@@ -6,7 +6,7 @@ come from the text of EXPLAIN. Rows are read, as tuples with a row kind, without
 `keygroups.savepoint.values.Row`.
 """
 
-from keygroups.savepoint._sql_state import (
+from keygroups.savepoint._sql.sql_state import (
     SqlOperatorDescription,
     SqlStateDescription,
     describe_sql_state,

@@ -12,9 +12,9 @@ state of Flink SQL is written. `SavepointWriter.from_existing_savepoint` changes
 `keygroups.spark.write_savepoint` writes on executors.
 """
 
-from keygroups.savepoint._operator_writer import OperatorWriter
 from keygroups.savepoint._windows.window_writer import WindowOperatorWriter
-from keygroups.savepoint._writer import SavepointWriter
+from keygroups.savepoint._writing.operator_writer import OperatorWriter
+from keygroups.savepoint._writing.writer import SavepointWriter
 
 __all__ = ["OperatorWriter", "SavepointWriter", "WindowOperatorWriter"]
 __dir__ = __all__.copy

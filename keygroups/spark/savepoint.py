@@ -33,7 +33,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._files.files import absolute_path
-from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._savepoint import savepoint_of
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect

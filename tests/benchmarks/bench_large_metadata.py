@@ -28,7 +28,7 @@ from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint import Savepoint, read_savepoint
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 
 SHAPES = {
     "one operator of 5,000 subtasks": Shape("canonical", 1, 5_000, 32_768),

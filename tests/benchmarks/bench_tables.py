@@ -1,13 +1,15 @@
-"""A key that is looked up, and a state as a table and as a file, against reading all entries.
+"""A key that is looked up, a state as a table and as a file, two savepoints compared.
 
-Run `python tests/benchmarks/bench_tables.py [entries]`; it prints CPU seconds, the best of three
-of each, by the form of the savepoint. With `--memory` it prints the peak of a process that exports
-a tenth of the entries and of one that exports all of them.
+Run `python tests/benchmarks/bench_tables.py [entries] [form ...]`. For each form of savepoint it
+does all of them with a tenth of the entries and with all, each in a process of its own. It prints
+CPU seconds, of the look-up the best of three, and the most memory that the process had; how many
+times as long as the look-up a full read takes, and a comparison as a read of both; and how much
+other work the machine had.
 """
 
 from __future__ import annotations
 
-import resource
+import os
 import subprocess
 import sys
 import time
@@ -20,58 +22,122 @@ sys.path.extend(map(str, Path(__file__).parents[1].glob("support/**/")))
 
 import large_savepoints
 
+from keygroups import assign_to_key_group
 from keygroups.cli import main
-from keygroups.savepoint import read_savepoint
+from keygroups.savepoint import Operator, read_savepoint
+from keygroups.types import LONG
 
-ROUNDS, ENTRIES = 3, 1_024_000
-FORMS = ("canonical", "native", "rocksdb")
-GOAL = 50  # of how many times the look-up of a key may take a full read
+ROUNDS, ENTRIES = 3, 10_000_000
+LATER = 1_000  # keys that a later savepoint has not, has besides, and has another value of
+FORMS = ("canonical", "map", "longs", "native", "rocksdb")
+GOAL, GOAL_OF_DIFF = 50, 5
 
 
-def best(side: Callable[[], object]) -> float:
-    """Return the best CPU time of some rounds."""
+def operator(path: str) -> Operator:
+    return read_savepoint(path).operator("by-string")
+
+
+def key_of(form: str, entries: int) -> tuple[object, object]:
+    """Return a key in the middle, and what there is of it."""
+    if form == "longs":  # whose key groups are not those of their keys, but for some
+        each = entries // large_savepoints.KEY_GROUPS
+        keys = range(entries // 2, entries)
+        groups = large_savepoints.KEY_GROUPS
+        key = next(key for key in keys if assign_to_key_group(key, groups, LONG) == key // each)
+        return key, key % each
+    if form == "map":
+        of = {f"city-{number}": 5 for number in range(large_savepoints.USER_KEYS)}
+        return f"user-{entries // large_savepoints.USER_KEYS // 2:09d}", of
+    return f"user-{entries // 2:09d}", 5
+
+
+def look_up(folder: str, form: str, entries: int) -> None:
+    key, expected = key_of(form, entries)
     times = []
     for _ in range(ROUNDS):
         start = time.process_time()
-        side()
+        states = operator(f"{folder}/old").get(key)
         times.append(time.process_time() - start)
-    return min(times)
+        assert [*states.values()] == [expected]
+    print(min(times))
 
 
-def compare(form: str, entries: int) -> None:
+def peak() -> int:
+    """Return the most MB this process had; getrusage's are those of before it was started too."""
+    return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) // 1024
+
+
+def timed(side: Callable[[], object]) -> None:
+    start = time.process_time()
+    side()
+    print(time.process_time() - start)
+
+
+def read(folder: str, form: str, entries: int) -> None:
+    timed(lambda: deque(operator(f"{folder}/old").entries(), 0))
+
+
+def table(folder: str, form: str, entries: int) -> None:
+    timed(lambda: deque(operator(f"{folder}/old").to_arrow_batch_reader(), 0))
+
+
+def export(folder: str, form: str, entries: int) -> None:
+    state = "byCity" if form == "map" else "count"
+    arguments = ["savepoint", f"{folder}/old", "--state", state]
+    timed(lambda: main([*arguments, "--export", f"{folder}/{state}.parquet"]))
+    from pyarrow import parquet
+
+    assert parquet.ParquetFile(f"{folder}/{state}.parquet").metadata.num_rows == entries
+
+
+def diff(folder: str, form: str, entries: int) -> None:
+    def compare() -> None:
+        old, new = (read_savepoint(f"{folder}/{name}") for name in ("old", "new"))
+        (of_operator,) = old.compare(new).operators
+        (state,) = of_operator.states
+        other = LATER * (large_savepoints.USER_KEYS if form == "map" else 1)
+        counts = (state.equal, state.changed, state.only_here, state.only_there)
+        assert counts == (entries - 2 * other, other, other, other)
+
+    timed(compare)
+
+
+STEPS = {step.__name__: step for step in (look_up, read, table, export, diff)}
+
+
+def measure(form: str, entries: int) -> None:
     """Print what a form takes."""
     with TemporaryDirectory() as folder:
-        path = Path(folder)
-        large_savepoints.write(path, form, entries)
-        operator = read_savepoint(path).operator("by-string")
-        key = f"user-{entries // 2:09d}"
-        assert operator.get(key, "count") == 5
-        found = best(lambda: read_savepoint(path).operator("by-string").get(key, "count"))
-        read = best(lambda: deque(operator.entries(), 0))
-        table = best(operator.to_arrow)
-        print(
-            f"{form}: get {found * 1000:.1f} ms, all entries {read:.2f} s, {read / found:,.0f} "
-            f"times as long (goal {GOAL}), as a table {table:.2f} s, {table / found:,.0f} times"
-        )
-
-
-def memory(form: str, entries: int) -> None:
-    """Print the peak of processes that export more and more."""
-    for number in (entries // 10, entries):
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "savepoint"
-            large_savepoints.write(path, form, number)
-            run = [sys.executable, __file__, "--export", str(path), f"{folder}/count.parquet"]
-            peak = subprocess.check_output(run, text=True).split()[-1]
-            print(f"{form}, {number:,} entries: {peak} MB")
+        old, new = Path(folder, "old"), Path(folder, "new")
+        if form == "longs":
+            entries = large_savepoints.write_longs(old, entries)
+        else:
+            entries = large_savepoints.write(old, form, entries)
+            large_savepoints.write(new, form, entries, LATER)
+        print(f"{form}, {entries:,} entries, load {os.getloadavg()[0]:.1f}")
+        seconds = {}
+        for name in STEPS:
+            if name == "diff" and form == "longs":
+                continue
+            run = [sys.executable, __file__, "--step", name, folder, form, str(entries)]
+            *_, took, megabytes = subprocess.check_output(run, text=True).split()
+            seconds[name] = float(took)
+            rate = "" if name == "look_up" else f", {entries / float(took):,.0f} entries a second"
+            print(f"  {name:7}  {float(took):9.4f} s{rate}, peak {megabytes} MB", flush=True)
+        fastest = min(seconds["read"], seconds["table"])
+        print(f"  a full read takes {fastest / seconds['look_up']:,.0f} look-ups, goal {GOAL}")
+        if "diff" in seconds:
+            ratio = seconds["diff"] / seconds["read"] / 2
+            print(f"  diff: {ratio:.2f} times a read of both, at most {GOAL_OF_DIFF}", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--export"]:
-        assert main(["savepoint", sys.argv[2], "--state", "count", "--export", sys.argv[3]]) == 0
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+    if sys.argv[1:2] == ["--step"]:
+        STEPS[sys.argv[2]](*sys.argv[3:5], int(sys.argv[5]))
+        print(peak())
     else:
         numbers = [int(argument) for argument in sys.argv[1:] if argument.isdecimal()]
-        large_savepoints.DISTINCT = ENTRIES * 100  # each key once
-        for form in FORMS:
-            (memory if "--memory" in sys.argv else compare)(form, *numbers or [ENTRIES])
+        large_savepoints.DISTINCT = sys.maxsize  # each key once
+        for form in [form for form in FORMS if form in sys.argv] or FORMS:
+            for number in (numbers or [ENTRIES])[0] // 10, (numbers or [ENTRIES])[0]:
+                measure(form, number)

@@ -627,7 +627,7 @@ def send(name: str, handlers: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("write", "what"),
     [
-        ("_operator_rewriter.OperatorRewriter.write", ("--set-max-parallelism", "64")),
+        ("_rewriting.operator_rewriter.OperatorRewriter.write", ("--set-max-parallelism", "64")),
         (
             "_edits.rewriter.EditingRewriter.write",
             ("--delete-keys", "-", "--operator", "by-string"),

@@ -51,7 +51,7 @@ from keygroups.savepoint._edits.steps import DeleteKeys, SetTtl
 from keygroups.savepoint._edits.steps import Place as StepPlace
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
-from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._tasks import edit as edit_module
 from keygroups.state_keys import serializer_of
 from keygroups.types import BIG_INT, LONG, STRING

@@ -23,10 +23,10 @@ from keygroups.savepoint import (
     Savepoint,
     SavepointWriter,
     ValueStateDescriptor,
-    _html_report,
     html_report,
     read_savepoint,
 )
+from keygroups.savepoint._reports import html_report as html_report_module
 from keygroups.types import LONG, STRING
 
 ORIGIN = point("2.3.0-heap-canonical")
@@ -202,8 +202,8 @@ def test_nothing_from_the_savepoint_is_html(tmp_path: Path) -> None:
 
 def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     savepoint = written(tmp_path / "made", operators=4)
-    monkeypatch.setattr(_html_report, "_LISTED", 3)
-    monkeypatch.setattr(_html_report, "_DETAILED", 2)
+    monkeypatch.setattr(html_report_module, "_LISTED", 3)
+    monkeypatch.setattr(html_report_module, "_DETAILED", 2)
     page = Tables(html_report(savepoint))
     of_operators = [text for level, text in page.headings if level == 2]
     assert of_operators == ["Operators", f"Operator {BAD}2", f"Operator {BAD}3"]  # the heaviest
@@ -409,7 +409,7 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("keygroups.cli._html.os.link", full)
+    monkeypatch.setattr("os.link", full)
     monkeypatch.setattr("pathlib.Path.rename", full)
     ended, _, complaint = run(capsys, str(ORIGIN.path), "--html", str(tmp_path / "a.html"))
     assert ended == 1

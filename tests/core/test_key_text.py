@@ -133,13 +133,14 @@ def test_what_is_no_key_type(text: str) -> None:
         *(("DATE", "LOCAL_DATE"), ("TIMESTAMP(3)", "LOCAL_DATE_TIME"), ("TIME", "LOCAL_TIME")),
         *(("LNG", "LONG"), ("Strng", "STRING"), ("BigInteger", "BIG_INT"), ("bool", "BOOLEAN")),
         *(("LocalDate", "LOCAL_DATE"), ("TUPEL(INT)", "TUPLE"), ("SQLROW('INT')", "SQL_ROW")),
+        *(("Tuple", "TUPLE(t, ...)"), ("LIST(sql_row)", "SQL_ROW('BIGINT', ...)")),
         *(("TUPLE(VARCHAR, INT)", "STRING"), ("LIST(ROW(INT, BIGINT))", "LONG")),
         *(("SQL_ROW('LONG')", "BIGINT"), ("SQL_ROW('INT', 'Sting')", "STRING")),
         *(("SQL_ROW('LOCAL_DATE')", "DATE"), ("SQL_ROW('INSTANT')", "TIMESTAMP_LTZ")),
     ],
 )
 def test_what_was_likely_meant(text: str, likely: str) -> None:
-    with pytest.raises(InvalidValueError, match=f": did you mean {likely}\\?$"):
+    with pytest.raises(InvalidValueError, match=f": did you mean {re.escape(likely)}\\?$"):
         parse_key_type(text)
 
 

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import random
+import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from killed_writers import (
+    COMMAND,
     EDITOR,
     KEYS,
+    MAX_PARALLELISM,
     OLD_MAX_PARALLELISM,
     REWRITER,
     UID,
     WRITER,
     check_whole,
+    interrupt,
     kill,
     readable_savepoints,
     run_time,
@@ -68,6 +73,64 @@ def test_it_leaves_a_whole_savepoint_or_none(
             check_whole(path)
     assert killed >= moments / 2
     assert contents(old) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((f"new.{ending}", ("--export",)) for ending in ("parquet", "arrow", "feather", "csv")),
+        ("new.html", ("--html",)),
+        ("new", ("--set-max-parallelism", str(MAX_PARALLELISM), "--output")),
+        ("new", ("--delete-keys", "/dev/null", "--operator", UID, "--output")),
+    ],
+    ids=["parquet", "arrow", "feather", "csv", "html", "anew", "edited"],
+)
+def test_a_command_leaves_all_or_nothing(
+    name: str, options: tuple[str, ...], signal_name: str, tmp_path: Path
+) -> None:
+    """Of one that is killed a file, or a folder, of another name may be there."""
+    pytest.importorskip("pyarrow")
+    old, whole = tmp_path / "old", tmp_path / "whole" / name
+    write_old(old)
+    before = contents(old)
+    whole.parent.mkdir()
+    arguments = ["savepoint", old, *options]
+    seconds = run_time(COMMAND, *arguments, whole)
+    assert [*whole.parent.iterdir()] == [whole]
+    rng = random.Random(signal_name)
+    ended = 0
+    for number in range(30):
+        path = tmp_path / str(number) / name
+        path.parent.mkdir()
+        started = start(COMMAND, *arguments, path)
+        after = rng.uniform(0, seconds)
+        if signal_name == "SIGINT":
+            status, complaint = interrupt(started, after)
+            # Python ends without its handlers, when all is written.
+            assert (status, complaint) in ((130, ""), (0, ""), (-signal.SIGINT, ""))
+            assert status == 130 or path.exists()
+            assert [*path.parent.iterdir()] == [path] * path.exists()
+            ended += status == 130
+        else:
+            ended += kill(started, after) is None
+            left = [beside.name for beside in path.parent.iterdir() if beside != path]
+            assert all(re.fullmatch(rf"\.{name}\.[0-9a-f]{{32}}\.writing", of) for of in left)
+            assert len(left) <= 1
+        if path.is_dir():
+            check_whole(path)
+        elif path.exists():
+            assert same(path, whole)
+    assert ended >= 10
+    assert contents(old) == before
+
+
+def same(path: Path, other: Path) -> bool:
+    """Return whether two files say the same; a page also tells when it was made."""
+    if path.suffix == ".html":
+        return path.read_bytes().endswith(b"</html>\n")
+    return path.read_bytes() == other.read_bytes()
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from growth import count_steps
 from job_points import JOB_POINTS
 from real_savepoints import FORMATS, POINTS, Point, point
 from sst_bytes import VALUE, sst
@@ -23,6 +24,8 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import Operator, StateDescriptor, StateEntry, TtlValue, read_savepoint
+from keygroups.savepoint._files import files as files_module
+from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.state_keys import CompositeKeySerializer
 from keygroups.types import BIG_INT
@@ -198,10 +201,10 @@ def test_a_key_whose_namespace_is_not_known(tmp_path: Path) -> None:
 
 
 def test_entries_of_other_keys_than_a_few_are_not_decoded() -> None:
-    """Of many keys that is left to who asked; timers start with their time, and all come."""
+    """Of many keys that is left to who asked."""
     operator = point("2.3.0-heap-canonical").read().operator("by-string")
     serializer = CompositeKeySerializer(128, STRING_TYPE)
-    for name, are_left_out in (("count", True), ("_timer_state/event_user-timers", False)):
+    for name in ("count", "_timer_state/event_user-timers"):
         entries = [*operator.entries([name])]
         keys = sorted({serializer.serialize(entry.key)[:-1] for entry in entries})
         for number in (1, 8, 9):
@@ -209,7 +212,112 @@ def test_entries_of_other_keys_than_a_few_are_not_decoded() -> None:
             tasks = [replace(task, keys=few) for task in operator.tasks([name])]
             there = [entry for task in tasks for entry in task.entries()]
             wanted = [entry for entry in entries if serializer.serialize(entry.key)[:-1] in few]
-            assert there == (wanted if are_left_out and number <= 8 else entries)
+            assert there == (wanted if number <= 8 else entries)
+
+
+def native_operator(folder: Path, header: bytes, states: list[list[bytes]]) -> Operator:
+    """Return an operator with key group 3 in the hashmap backend's own format."""
+    content = sb.i32(3)
+    for number, entries in enumerate(states):
+        content += number.to_bytes(2, "big") + sb.i32(len(entries)) + b"".join(entries)
+    keyed = sb.native(3, [len(header)], sb.inline(header + content))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)])
+    (operator,) = read_savepoint(sb.write(folder, [task])).operators
+    return operator
+
+
+TEXTS = ["", "a" * 200, "\u00e9", "\U0001f600", "\0", *map(str, range(4_000))]
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 1 << 18])
+@pytest.mark.parametrize("of_value", ["STRING", "LONG"])
+def test_each_key_of_the_hashmap_backend(
+    chunk: int, of_value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a state that is not asked for, and wherever what is read at once ends."""
+    keys = key_in(3, STRING_TYPE, *TEXTS, *("\u00e9" * n for n in range(60, 300)))
+    assert {len(key.encode()) > 127 for key in keys} == {True, False}
+    assert not all(map(str.isascii, keys))
+    serializer = STRING if of_value == "STRING" else LONG
+    values = [str(n) * (n % 3) if of_value == "STRING" else n for n in range(len(keys))]
+    write = write_string if of_value == "STRING" else sb.i64
+    entries = [
+        b"\0" + write_string(key) + write(value)  # type: ignore[operator]
+        for key, value in zip(keys, values)
+    ]
+    states = [sb.state("n", "VALUE", serializer), sb.state("m", "VALUE", serializer)]
+    header = sb.keyed_header(STRING, states)
+    operator = native_operator(tmp_path, header, [entries, entries[::-1]])
+    monkeypatch.setattr(files_module, "CHUNK", chunk)
+    for key, value in [*zip(keys, values)][:: 1 if chunk > 1 else 9]:
+        assert operator.get(key, "m") == value
+        assert operator.get(key) == {"n": value, "m": value}
+    absent = next(key for key in map(str, range(4_000, 9_999)) if key_in(3, STRING_TYPE, key))
+    assert operator.get(absent) == {}
+
+
+@pytest.mark.parametrize("chunk", [1, 100, 1 << 18])
+@pytest.mark.parametrize("kind", ["VALUE", "MAP"])
+def test_each_key_of_entries_of_one_size(
+    chunk: int, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of a MAP with nulls, which are shorter, one after the other, far apart or all."""
+    keys = key_in(3, LONG_TYPE, *range(6_000))
+    assert len(keys) > 30
+    is_map = kind == "MAP"
+    value_type = sb.map_of(LONG, LONG) if is_map else LONG
+    expected: dict[int, Any] = {}
+    entries = []
+    for number, key in enumerate(keys):
+        start = b"\3" + sb.i64(key) + b"\0"
+        if is_map:
+            is_null = number % 2 if number < 10 else number == 28
+            value = b"\1" if is_null else b"\0" + sb.i64(number)
+            entries += [(start + sb.i64(user_key), value) for user_key in (0, key)]
+            expected[key] = dict.fromkeys((0, key), None if is_null else number)
+        else:
+            entries.append((start, sb.i64(number)))
+            expected[key] = number
+    content = sb.canonical_key_group([(0, entries), (1, entries)])
+    states = [sb.state(name, kind, value_type) for name in "nm"]
+    operator = operator_of(tmp_path, LONG, states, content)
+    monkeypatch.setattr(files_module, "CHUNK", chunk)
+    for key, value in [*expected.items()][:: 1 if chunk > 1 else 9]:
+        assert operator.get(key, "m") == value
+        assert operator.get(key) == {"n": value, "m": value}
+    absent = next(key for key in range(6_000, 9_999) if key_in(3, LONG_TYPE, key))
+    assert operator.get(absent) == {}
+
+
+def test_what_entries_of_other_keys_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted: parts of entries that are read, and lines that are run, for each of them."""
+    texts, longs = ([key_in(3, of, *map(to, range(20_000)))] for of, to in KEY_TYPES)
+    header = sb.keyed_header(STRING, [sb.state("n", "VALUE", LONG)])
+    entries = [b"\0" + write_string(key) + sb.i64(5) for key in texts[0]]
+    native = native_operator(tmp_path / "native", header, [entries])
+    reads: list[None] = []
+    read_sized = Feed.read_sized
+
+    def counted(feed: Feed, read: Any) -> Any:
+        reads.append(None)
+        return read_sized(feed, read)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Feed, "read_sized", counted)
+        assert native.get(texts[0][70]) == {"n": 5}
+    assert len(reads) < 20 < len(texts[0]) / 2
+
+    steps = []
+    for count in (30, 130):
+        of_count = [(b"\3" + sb.i64(key) + b"\0", sb.i64(5)) for key in longs[0][:count]]
+        content = sb.canonical_key_group([(0, of_count)])
+        states = [sb.state("n", "VALUE", LONG)]
+        operator = operator_of(tmp_path / str(count), LONG, states, content)
+        steps.append(count_steps(lambda of=operator: of.get(longs[0][20])))  # type: ignore[misc]
+    assert steps[1] - steps[0] < 5 * 100
+
+
+KEY_TYPES = ((STRING_TYPE, str), (LONG_TYPE, int))
 
 
 def test_blocks_of_rocksdb_without_the_key_are_left_out(

@@ -197,7 +197,8 @@ def test_savepoint_and_operators() -> None:
 
 
 def test_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keygroups.savepoint._savepoint._SHOWN", 2)
+    for module in ("_operator", "_savepoint"):
+        monkeypatch.setattr(f"keygroups.savepoint.{module}.MOST_SHOWN", 2)
     found = read_savepoint(point("2.3.0-heap-canonical").path)
     subtasks = shown(found.operator("session"))
     assert subtasks.captions[0].endswith("; the 2 with the most bytes, 1 others are left out")

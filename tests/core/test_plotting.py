@@ -161,7 +161,7 @@ def test_ints_stand_at_ints(pyplot: Any) -> None:
         for tick in ticks(axes)[1]:
             int(tick)
     assert ticks(KeyGroupLoad(2, [0.25, 0.5]).plot(2))[1][1] != "0"
-    assert "40,000" in ticks(KeyGroupLoad(2, [40_000, 1]).plot(2))[1]
+    assert ticks(KeyGroupLoad(2, [40_000, 1]).plot(2))[1][-1].endswith(",000")
 
 
 @pytest.mark.extras

@@ -733,7 +733,7 @@ def in_any_order(sort: bool, is_table: bool = False) -> list[str]:
 
 OF_STATE = [
     Remedy(
-        "savepoint/_operator_writer",
+        "savepoint/_writing/operator_writer",
         ": pass sort=True to add_operator, which takes any order",
         lambda: in_any_order(False),
         lambda: in_any_order(True),
@@ -754,7 +754,7 @@ OF_STATE = [
         len(point("2.3.0-heap-canonical").read().operators),
     ),
     Remedy(
-        "savepoint/_relocate",
+        "savepoint/_rewriting/relocate",
         "it is not known where the files of {} folders are now: pass moved={old: new} for {}",
         lambda: relocated(None),
         lambda: relocated({"s3://old/log": ""}),
@@ -781,7 +781,7 @@ OF_STATE = [
         "SQL_ROW(BIGINT NOT NULL, STRING, ARRAY<INT>, TIMESTAMP(3))",
     ),
     Remedy(
-        "savepoint/_template",
+        "savepoint/_writing/template",
         "which tells of state once its job has made it: run the job on a row, and take",
         lambda: written_after(point("2.3.0-sqlheap-canonical").read(), "src-q"),
         lambda: written_after(point("2.3.0-sqlheap-canonical").read(), "GroupAggregate[9]"),
@@ -847,14 +847,14 @@ OF_STATE = [
         put("2.3.0-changelog-canonical"),
     ),
     Remedy(
-        "savepoint/_rewriter",
+        "savepoint/_rewriting/rewriter",
         "in-flight data of an unaligned checkpoint: take a savepoint instead",
         lambda: converted("2.3.0-unaligned-checkpoint"),
         lambda: converted("2.3.0-heap-canonical"),
         put("2.3.0-heap-canonical"),
     ),
     Remedy(
-        "savepoint/_rewriter",
+        "savepoint/_rewriting/rewriter",
         "changes nothing, as {}: use convert_to_canonical to write a savepoint anew as it is",
         lambda: rewritten("2.3.0-heap-canonical", 128),
         lambda: converted("2.3.0-heap-canonical"),

@@ -24,7 +24,7 @@ from keygroups.reports import RescaleReport
 from keygroups.savepoint import Operator, Savepoint, read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._state import header
 from keygroups.types import STRING
 

@@ -32,7 +32,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle, StreamHandle
-from keygroups.savepoint._rewriter import SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 
 CHANNELS = "unaligned-checkpoint"  # in-flight data

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +130,7 @@ def test_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], ending: str)
         assert read(target).schema.field("value").type == pa.int64()
     assert [*tmp_path.glob(".*")] == []
     status, _, err = run(capsys, source, "--export", str(target), "--state", "by")
-    assert (status, err.count("cannot be written: File exists")) == (1, 1)
+    assert (status, err.count(f"export must be of a new file, got {str(target)!r}")) == (2, 1)
     _, out, _ = run(capsys, source, "--export", f"{target}.{ending}", "--state", "n", "--json")
     answer = json.loads(out)
     del answer["operator_id"]
@@ -183,10 +185,62 @@ def test_a_file_is_whole_or_absent(
 
     monkeypatch.setattr(os, "link", late)
     status, _, err = run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")
-    assert (status, [*out.iterdir()]) == (1, [])
+    assert (status, [*out.iterdir()]) == (2, [])
+    assert "it is there" in err
     monkeypatch.setattr(os, "link", no_links)
     assert run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")[0] == 0
     assert [path.name for path in out.iterdir()] == ["by.csv"]
+
+
+def test_a_signal_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a table that is half written, and of a page; neither another one that comes then."""
+    pytest.importorskip("pyarrow")
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("the main thread alone handles signals")
+    source, out = savepoint(tmp_path / "s"), tmp_path / "out"
+    out.mkdir()
+    seen = []
+    unlink = Path.unlink
+
+    def interrupted(*_: Any) -> None:
+        seen.append([path.suffix for path in out.iterdir()])
+        signal.raise_signal(signal.SIGINT)
+
+    def remove(path: Path, **named: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        unlink(path, **named)
+
+    monkeypatch.setattr(Path, "unlink", remove)
+    monkeypatch.setattr(os, "link", interrupted)
+    for option in (["--export", str(out / "n.arrow"), "--state", "n"], ["--html", str(out / "a")]):
+        assert run(capsys, source, *option) == (130, "", "")
+        assert [*out.iterdir()] == []
+    assert seen == [[".writing"]] * 2
+
+
+@pytest.mark.filterwarnings("always::keygroups.errors.LeftoverWarning")
+def test_what_a_killed_command_left_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    source, out = savepoint(tmp_path / "s"), tmp_path / "out"
+    out.mkdir()
+    digits = "0123456789abcdef" * 2
+    left = [out / f".{name}.{digits}.writing" for name in ("n.csv", "n.html")]
+    others = [
+        *(out / f".other.{digits}.writing", out / f".n.csv.{digits[1:]}.writing"),
+        *(out / f"n.csv.{digits}.writing", out / f".n.csv.{digits}.writing2"),
+    ]
+    for path in (*left, *others):
+        path.touch()
+    (out / f".n.csv.{digits[::-1]}.writing").mkdir()
+    said = "was left by a command that was killed, unless one is at work there: it may be removed"
+    for path, option in zip(left, (["--state", "n", "--export", "n.csv"], ["--html", "n.html"])):
+        status, _, err = run(capsys, source, *option[:-1], str(out / option[-1]))
+        assert (status, err) == (0, f"keygroups savepoint: {path} {said}\n")
+    assert all(path.exists() for path in (*left, *others))
 
 
 def test_a_missing_pyarrow_is_named(

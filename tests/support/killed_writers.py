@@ -1,4 +1,4 @@
-"""Programs that write a savepoint, killed with SIGKILL at some moment, and what they leave."""
+"""Programs that write, ended by a signal at some moment, and what they leave."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from keygroups.errors import KeyGroupsError
@@ -47,6 +48,19 @@ print("{READY}", flush=True)
 with SavepointWriter.from_existing_savepoint(sys.argv[2], sys.argv[1]) as writer:
     writer.operator("{UID}").map_entries("count", lambda entry: entry.value)
     writer.add_operator_from(sys.argv[2], "{UID}", "again")
+"""
+COMMAND = f"""
+import sys
+import keygroups.cli
+
+run = keygroups.cli._run
+
+def ready(arguments):
+    print("{READY}", flush=True)
+    return run(arguments)
+
+keygroups.cli._run = ready
+sys.exit(keygroups.cli.main())
 """
 _BUILDER = """
 import sys
@@ -153,6 +167,7 @@ def start(program: str, *arguments: Path | str) -> subprocess.Popen[str]:
     started = subprocess.Popen(
         [sys.executable, "-c", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE if program is COMMAND else None,
         text=True,
         env=os.environ | {"PYSPARK_PYTHON": sys.executable},
         start_new_session=True,  # a process group of it and what it starts, such as Spark's JVM
@@ -180,6 +195,17 @@ def kill(started: subprocess.Popen[str], after: float) -> float | None:
             os.killpg(started.pid, signal.SIGKILL)
             return None
         return time.perf_counter() - begin
+
+
+def interrupt(started: subprocess.Popen[str], after: float) -> tuple[int, str]:
+    """Send SIGINT to a command after some seconds; return its status and what it complained of."""
+    with started:
+        assert started.stderr is not None
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(after)
+        started.send_signal(signal.SIGINT)
+        complaint = started.stderr.read()
+        return started.wait(), complaint
 
 
 def readable_savepoints(folder: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ from keygroups.savepoint._comparison.report import EntryDifference
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._metadata.key_group_ranges import KeyGroupRanges
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._tasks.read import ReadTask
 
 

@@ -42,8 +42,8 @@ from keygroups.savepoint._edits.steps import (
 from keygroups.savepoint._edits.traces import UnsearchedPlace, key_traces
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
-from keygroups.savepoint._operator_rewriter import MergedHeader, merged_header
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, merged_header
 from keygroups.savepoint._state.header import StateDescriptor, stored_serializer, write_state
 from keygroups.savepoint._state.values import check_time
 from keygroups.savepoint._state.writing.new_states import check_state_name, key_to_write

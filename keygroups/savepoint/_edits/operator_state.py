@@ -26,7 +26,7 @@ from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata, OperatorStateHandle
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._sources.source_splits import READER_STATE
 from keygroups.savepoint._state.operator_state import (
     ElementSpans,

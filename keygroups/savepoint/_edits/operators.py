@@ -23,8 +23,9 @@ from keygroups.savepoint._metadata.handles import (
     RawTimersHandle,
 )
 from keygroups.savepoint._metadata.writer import Replace, copied_to, write_operator
-from keygroups.savepoint._rewriter import with_keyed_state
-from keygroups.savepoint._savepoint import FLINK_2, Operator, Savepoint, find_operator
+from keygroups.savepoint._operator import Operator, find_operator
+from keygroups.savepoint._rewriting.rewriter import with_keyed_state
+from keygroups.savepoint._savepoint import FLINK_2, Savepoint
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 _CODED_CHANNELS = 6  # the first version of _metadata in which handles of channels have codes

@@ -11,8 +11,8 @@ from keygroups.progress import ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
-from keygroups.savepoint._operator_rewriter import MergedHeader, refused
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._rewriting.operator_rewriter import MergedHeader, refused
 from keygroups.savepoint._tasks.edit import (
     EditedFile,
     EditTask,

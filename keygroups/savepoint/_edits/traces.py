@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from keygroups._serializers.base import Serializer
 from keygroups.errors import SavepointError
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.header import StateDescriptor
 
 

@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 
 from keygroups._checks import LONG_MIN
 from keygroups._serializers import scalars
-from keygroups._serializers.base import TRUNCATED, Serializer, total_size
+from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.scalars import read_string
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._state.entries import LAST_OF_STATE, StateEntry, not_an_entry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import Fields, layout_of
+from keygroups.savepoint._state.layouts import layout_of
+from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
@@ -92,9 +93,10 @@ class ColumnDecoder:
         self._key, self._value = _reads(fields.key), _reads(fields.value)
         self._has_mark = fields.has_null_mark
         self._read_value = fields.read_value
-        self.framed_size = _framed_size(fields)
+        self.framed_size = framed_size(fields)
         self._native = _reads(fields.native)
-        self.scan_native = None if self._native is None else _native_scan(fields.native or ())
+        scan = None if self._native is None else native_scan(fields.native)
+        self.scan_native = None if scan is None else _as_array(scan)
 
     def framed(self, rows: FramedRows) -> EntryColumns:
         """Decode entries; raises SavepointError for one that is none of the state."""
@@ -438,15 +440,6 @@ def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, _R
     return [(name, _READS[type(serializer)]) for name, serializer in parts]
 
 
-def _framed_size(fields: Fields) -> tuple[int, int] | None:
-    if fields.key is None or fields.value is None:
-        return None
-    key, value = (
-        total_size([serializer for _, serializer in parts]) for parts in (fields.key, fields.value)
-    )
-    return None if key is None or value is None else (key, value + fields.has_null_mark)
-
-
 def scan_framed(
     data: bytes, pos: int, prefix: bytes, size: tuple[int, int] | None
 ) -> tuple[Ints, bool]:
@@ -483,6 +476,18 @@ def scan_framed(
     return np.array(found, np.int64), False
 
 
+def _as_array(scan: Scan) -> Callable[[bytes, int, int], Ints]:
+    """Return what finds the same as an array."""
+
+    def find(data: bytes, pos: int, count: int) -> Ints:
+        places = scan(data, pos, count)
+        if isinstance(places, range):
+            return np.arange(places.start, places.stop, places.step)
+        return np.array(places, np.int64)
+
+    return find
+
+
 def _scan_sized(
     data: bytes, pos: int, prefix: bytes, key_size: int, value_size: int
 ) -> tuple[Ints, bool]:
@@ -506,44 +511,3 @@ def _scan_sized(
         is_last = bool(is_good[count])
         count += is_last
     return pos + stride * np.arange(count + 1), is_last
-
-
-def _native_scan(
-    parts: Sequence[tuple[str, Serializer]],
-) -> Callable[[bytes, int, int], Ints]:
-    """Return what finds entries, at most so many: where each that is whole starts, and the end."""
-    gaps, gap = [], 0  # how many bytes there are before each String
-    for _, serializer in parts:
-        if serializer.size is None:
-            gaps.append(gap)
-            gap = 0
-        else:
-            gap += serializer.size
-    if not gaps:
-        return lambda data, pos, count: (
-            pos + gap * np.arange(min(count, (len(data) - pos) // gap) + 1)
-        )
-
-    def scan(data: bytes, pos: int, count: int) -> Ints:
-        places = [pos]
-        length = len(data)
-        try:
-            while count:
-                for before in gaps:
-                    pos += before
-                    size = data[pos]
-                    end = pos + (size or 1)
-                    if size < 0x80 and data[pos:end].isascii():
-                        pos = end
-                    else:
-                        _, pos = read_string(data, pos)
-                pos += gap
-                if pos > length:
-                    break
-                places.append(pos)
-                count -= 1
-        except (*TRUNCATED, ValueError):  # which the reader of single entries tells of
-            pass
-        return np.array(places, np.int64)
-
-    return scan

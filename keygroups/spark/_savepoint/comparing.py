@@ -13,7 +13,8 @@ from keygroups._checks import check_str, iterate, show
 from keygroups.errors import InvalidValueError
 from keygroups.savepoint import Operator, Savepoint
 from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
-from keygroups.savepoint._savepoint import id_in_either, key_sizes_of
+from keygroups.savepoint._operator import key_sizes_of
+from keygroups.savepoint._savepoint import id_in_either
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.tasks import TASK_BYTES, read_tasks

@@ -12,9 +12,9 @@ from keygroups._checks import show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint import Operator, Savepoint, SavepointEditor, StateDescriptor
 from keygroups.savepoint._edits.rewriter import EditingRewriter
-from keygroups.savepoint._operator_rewriter import merged_header
-from keygroups.savepoint._rewriter import with_keyed_state
-from keygroups.savepoint._savepoint import check_states
+from keygroups.savepoint._operator import check_states
+from keygroups.savepoint._rewriting.operator_rewriter import merged_header
+from keygroups.savepoint._rewriting.rewriter import with_keyed_state
 from keygroups.savepoint._tasks.rewrite import RewriteTask
 from keygroups.savepoint._tasks.write import OperatorFiles
 from keygroups.spark._savepoint.arrow_map import map_in_arrow

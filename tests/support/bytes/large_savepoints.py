@@ -1,7 +1,8 @@
 """Savepoints of any size: the header of a real one, and entries String -> Long as Flink has them.
 
 The keys of each key group, some of them again and again, are in the key group that Flink computes.
-They are written piece by piece, so that ten million take no memory.
+They are written piece by piece, so that ten million take no memory. A savepoint that was taken
+later has other keys: the first are gone, as many are new, and as many have another value.
 """
 
 from __future__ import annotations
@@ -27,34 +28,73 @@ PER_BLOCK = 128  # entries of an SST file's block, about 4 KiB as in RocksDB
 DISTINCT = 12_800  # keys of a canonical or native savepoint
 
 
+USER_KEYS = 10  # that each key of a MAP has
+
+
 @lru_cache
-def header() -> bytes:
-    """The header of a real operator with nothing but its state `count`, String -> Long."""
+def header(state: str = "count") -> bytes:
+    """The header of a real operator with nothing but one state.
+
+    That is `count`, String -> Long, or `byCity`, a MAP String -> Long.
+    """
     one = point("2.3.0-heap-canonical")
     handle = first_subtask(one, "by-string").managed_keyed
     assert isinstance(handle, KeyGroupsHandle)
-    return fewer_states(content(one, handle.stream)[: header_size(handle)], ["count"])
+    return fewer_states(content(one, handle.stream)[: header_size(handle)], [state])
 
 
-def keys(number: int) -> list[list[str]]:
-    """Return as many keys, those of each key group."""
+def keys(number: int, later: int = 0) -> list[list[str]]:
+    """Return as many keys, those of each key group, without the first ones."""
     found: list[list[str]] = [[] for _ in range(KEY_GROUPS)]
-    for key in islice((f"user-{index:09d}" for index in count()), number):
+    for key in islice((f"user-{index:09d}" for index in count(later)), number):
         found[assign_to_key_group(key, KEY_GROUPS, STRING)].append(key)
     return found
+
+
+def value(key: str, later: int) -> bytes:
+    """The value of a key: 5, and 6 of as many keys of a later savepoint as there are new ones."""
+    return sb.i64(6 if key < f"user-{2 * later:09d}" else 5)
 
 
 def text(key: str) -> bytes:
     return bytes([len(key) + 1]) + key.encode()
 
 
-def canonical_key_group(key_group: int, keys: list[str], times: int) -> Iterator[bytes]:
-    if not keys or not times:
-        return
+def canonical_key_group(
+    key_group: int, keys: list[str], times: int, later: int = 0
+) -> Iterator[bytes]:
     entries = [
-        sb.i32(len(key) + 3) + bytes([key_group]) + text(key) + b"\0" + sb.i32(8) + sb.i64(5)
+        sb.i32(len(key) + 3)
+        + bytes([key_group])
+        + text(key)
+        + b"\0"
+        + sb.i32(8)
+        + value(key, later)
         for key in keys
     ]
+    return framed(entries, times)
+
+
+def map_key_group(key_group: int, keys: list[str], times: int, later: int = 0) -> Iterator[bytes]:
+    user_keys = [text(f"city-{number}") for number in range(USER_KEYS)]
+    entries = [
+        sb.i32(len(key) + 3 + len(user_key))
+        + bytes([key_group])
+        + text(key)
+        + b"\0"
+        + user_key
+        + sb.i32(9)
+        + b"\0"
+        + value(key, later)
+        for key in keys
+        for user_key in user_keys
+    ]
+    return framed(entries, times)
+
+
+def framed(entries: list[bytes], times: int) -> Iterator[bytes]:
+    if not entries or not times:
+        return
     last = bytearray(entries[-1])
     last[4] |= 0x80
     whole = b"".join(entries)
@@ -64,33 +104,44 @@ def canonical_key_group(key_group: int, keys: list[str], times: int) -> Iterator
     yield b"".join(entries[:-1]) + last + b"\xff\xff"
 
 
-def native_key_group(key_group: int, keys: list[str], times: int) -> Iterator[bytes]:
+def native_key_group(
+    key_group: int, keys: list[str], times: int, later: int = 0
+) -> Iterator[bytes]:
     yield sb.i32(key_group) + b"\0\0" + sb.i32(len(keys) * times)
-    whole = b"".join(b"\0" + text(key) + sb.i64(5) for key in keys)
+    whole = b"".join(b"\0" + text(key) + value(key, later) for key in keys)
     for _ in range(times):
         yield whole
 
 
-def write(folder: Path, form: str, entries: int) -> int:
-    """Write a savepoint of one subtask, canonical, native or rocksdb; return how many entries."""
+def write(folder: Path, form: str, entries: int, later: int = 0) -> int:
+    """Write a savepoint of one subtask, and return how many entries it has.
+
+    `form` is canonical, map, which is canonical too and has a MAP, native or rocksdb; `later` is
+    of how many keys there are other ones.
+    """
     folder.mkdir(exist_ok=True)
     if form == "rocksdb":
-        return _write_rocksdb(folder, entries)
-    distinct = min(DISTINCT, entries)
-    times = entries // distinct
-    groups = {"canonical": canonical_key_group, "native": native_key_group}[form]
+        return _write_rocksdb(folder, entries, later)
+    of_key = USER_KEYS if form == "map" else 1
+    distinct = min(DISTINCT, entries) // of_key
+    times = entries // (distinct * of_key)
+    groups = {
+        "canonical": canonical_key_group,
+        "map": map_key_group,
+        "native": native_key_group,
+    }[form]
     offsets = []
     with (folder / "keyed").open("wb") as file:
-        file.write(header())
-        for key_group, members in enumerate(keys(distinct)):
+        file.write(header("byCity" if form == "map" else "count"))
+        for key_group, members in enumerate(keys(distinct, later)):
             start = file.tell()
-            for piece in groups(key_group, members, times):
+            for piece in groups(key_group, members, times, later):
                 file.write(piece)
             offsets.append(start if file.tell() > start else 0)
         stream = sb.relative("keyed", file.tell())
-    handle = {"canonical": sb.canonical, "native": sb.native}[form](0, offsets, stream)
+    handle = (sb.native if form == "native" else sb.canonical)(0, offsets, stream)
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="by-string")])
-    return distinct * times
+    return distinct * times * of_key
 
 
 def write_longs(folder: Path, entries: int) -> int:
@@ -108,23 +159,28 @@ def write_longs(folder: Path, entries: int) -> int:
         file.write(header_of_longs)
         for key_group in range(KEY_GROUPS):
             offsets.append(file.tell())
-            members = (
-                (bytes([key_group]) + sb.i64(key_group * each + number) + b"\0", sb.i64(number))
+            members = [
+                sb.i32(10)
+                + bytes([key_group])
+                + sb.i64(key_group * each + number)
+                + b"\0"
+                + sb.i32(8)
+                + sb.i64(number)
                 for number in range(each)
-            )
-            file.write(sb.canonical_key_group([(0, [*members])]))
+            ]
+            file.writelines(framed(members, 1))
         stream = sb.relative("keyed", file.tell())
     handle = sb.canonical(0, offsets, stream)
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=handle)], uid="by-string")])
     return each * KEY_GROUPS
 
 
-def _write_rocksdb(folder: Path, entries: int, files: int = 4) -> int:
+def _write_rocksdb(folder: Path, entries: int, later: int, files: int = 4) -> int:
     """SST files whose keys go one between the other, as after several checkpoints."""
     serializer = CompositeKeySerializer(KEY_GROUPS, STRING)
     records = sorted(
-        (serializer.serialize(key), 7, VALUE, sb.i64(5))
-        for group in keys(entries)
+        (serializer.serialize(key), 7, VALUE, value(key, later))
+        for group in keys(entries, later)
         for key in group
     )
     shared = []

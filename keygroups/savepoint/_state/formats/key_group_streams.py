@@ -31,12 +31,14 @@ from keygroups.savepoint._state.entries import (
 from keygroups.savepoint._state.formats.format import Format, Selection, SizeRun
 from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read_keyed_header
 from keygroups.savepoint._state.layouts import Layout, layout_of
+from keygroups.savepoint._state.scans import KeyScan, framed_skip, key_scan
 
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns, HeldEntries
 
 _COMPARED = 8  # key groups whose numbers are looked at
 _MOST_SOUGHT = 8  # keys with which each entry is compared
+_ALL = (b"",)  # as what keys start with
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
 _EMPTY_SNAPPY = 10 + 14  # the start of a stream, and those six bytes in a chunk
@@ -216,7 +218,7 @@ class KeyGroupStreams(OffsetFormat):
             sought = _sought(selection)
             for key_group, feed in feeds:
                 if is_native:
-                    yield from _native_entries(feed, key_group, states, readers, wanted)
+                    yield from _native_entries(feed, key_group, states, readers, wanted, sought)
                 else:
                     prefix = selection.prefix_bytes
                     yield from _canonical_entries(
@@ -280,12 +282,12 @@ def _is_framed(stream: OpenStream, start: int, end: int) -> bool:
 
 
 def _sought(selection: Selection) -> tuple[bytes, ...]:
-    """Return what keys start with behind their key groups that alone are to be read, b"" for all.
+    """Return what keys start with behind their key groups that alone are to be read, or _ALL.
 
     That is for a few, as each entry is compared with each.
     """
     if selection.keys is None or len(selection.keys) > _MOST_SOUGHT:
-        return (b"",)
+        return _ALL
     return tuple({key[selection.prefix_bytes :] for key in selection.keys})
 
 
@@ -306,8 +308,7 @@ def _canonical_entries(
     """
     for number in _canonical_states(feed, states):
         state, read = states[number], readers[number].framed if number in wanted else None
-        starts = (b"",) if layout_of(state).before_key else sought
-        yield from _framed_entries(feed, key_group, prefix_bytes, state, read, starts)
+        yield from _framed_entries(feed, key_group, prefix_bytes, state, read, sought)
 
 
 def _canonical_columns(
@@ -348,14 +349,22 @@ def _framed_entries(
     prefix_bytes: int,
     state: StateDescriptor,
     read: Callable[[int, bytes, bytes], Entry] | None,
-    starts: tuple[bytes, ...] = (b"",),
+    starts: tuple[bytes, ...] = _ALL,
 ) -> Iterator[Entry]:
     """Yield the entries of a state in a key group; without a reader, read over them.
 
     So are those whose keys start otherwise.
     """
+    skip, start = None, prefix_bytes
+    if starts != _ALL:
+        layout = layout_of(state)
+        prefix_of_all = key_group.to_bytes(prefix_bytes, "big")
+        skip = framed_skip(layout.fields(), prefix_of_all, layout.before_key, starts)
+        start += layout.before_key
     is_last = False
     while not is_last:
+        if skip is not None:
+            feed.pos = skip(feed.data, feed.pos)
         data, pos = feed.data, feed.pos
         key = pos + 4
         try:
@@ -378,7 +387,7 @@ def _framed_entries(
             prefix = prefix << 8 | data[key + 1]
         if prefix != key_group:
             raise feed.error(f"a key of key group {prefix} in key group {key_group}")
-        if read is not None and data.startswith(starts, key + prefix_bytes, value - 4):
+        if read is not None and data.startswith(starts, key + start, value - 4):
             try:
                 entry = read(key_group, data[key + prefix_bytes : value - 4], data[value:end])
             except (*TRUNCATED, ValueError) as error:
@@ -393,19 +402,43 @@ def _native_entries(
     states: Sequence[StateDescriptor],
     readers: Sequence[EntryReader[Entry]],
     wanted: Collection[int],
+    sought: tuple[bytes, ...],
 ) -> Iterator[Entry]:
     """Yield the entries of a key group, of the states with some numbers.
+
+    Those of a key that does not start as one that is sought may be left out.
 
     Flink: HeapRestoreOperation.readKeyGroupStateData; written by HeapSnapshotStrategy.
     """
     for number, count in _native_states(feed, states, wanted):
-        read = _native_reader(feed, states[number], readers[number])
-        entries = read(feed, key_group, count)
+        state = states[number]
+        read = _native_reader(feed, state, readers[number])
+        scan = None if sought == _ALL else key_scan(layout_of(state).fields().native, sought)
+        if scan is None:
+            entries = read(feed, key_group, count)
+        else:
+            entries = _native_sought(feed, key_group, count, read, scan)
         if number in wanted:
             yield from entries
         else:
             for _ in entries:
                 pass
+
+
+def _native_sought(
+    feed: Feed, key_group: int, count: int, read: NativeEntries[Entry], scan: KeyScan
+) -> Iterator[Entry]:
+    """Yield the entries of a state that a scan finds, and some others."""
+    while count:
+        places, passed, end = scan(feed.data, feed.pos, count)
+        for place in places:
+            feed.pos = place
+            yield from read(feed, key_group, 1)
+        feed.pos = end
+        count -= passed
+        if count:  # the next one is not whole there, or raises
+            yield from read(feed, key_group, 1)
+            count -= 1
 
 
 def _native_columns(

@@ -28,9 +28,9 @@ from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
-from keygroups.savepoint._operator_writer import OperatorWriter
-from keygroups.savepoint._rewriter import check_outside, check_version
-from keygroups.savepoint._savepoint import Savepoint, known_uids, read_savepoint, savepoint_of
+from keygroups.savepoint._operator import known_uids
+from keygroups.savepoint._rewriting.rewriter import check_outside, check_version
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint, savepoint_of
 from keygroups.savepoint._sources.kafka import KafkaOffsets
 from keygroups.savepoint._sources.source_splits import (
     READER_STATE,
@@ -49,7 +49,6 @@ from keygroups.savepoint._state.writing.new_states import (
 from keygroups.savepoint._state.writing.operator_state_writer import (
     new_operator_states,
 )
-from keygroups.savepoint._template import Template
 from keygroups.savepoint._windows.assigners import WindowAssigner
 from keygroups.savepoint._windows.window_writer import (
     SESSIONS,
@@ -58,6 +57,8 @@ from keygroups.savepoint._windows.window_writer import (
     check_lateness,
     window_states,
 )
+from keygroups.savepoint._writing.operator_writer import OperatorWriter
+from keygroups.savepoint._writing.template import Template
 from keygroups.types import KeyType
 
 _VERSION = 3  # of _metadata, with which no object of Java is needed

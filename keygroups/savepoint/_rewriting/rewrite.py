@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from keygroups._checks import check_bounds
 from keygroups.progress import ProgressCallback
-from keygroups.savepoint._rewriter import RewriteReport, SavepointRewriter
+from keygroups.savepoint._rewriting.rewriter import RewriteReport, SavepointRewriter
 from keygroups.savepoint._savepoint import Savepoint, savepoint_of
 
 

@@ -11,7 +11,8 @@ from keygroups._show.tables import Section, html_sections
 from keygroups.errors import short
 from keygroups.load import HOT, heaviest_weights
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._report import (
+from keygroups.savepoint._operator import has_keyed_state, operator_lines, states_section
+from keygroups.savepoint._reports.report import (
     OperatorReport,
     key_groups_section,
     keys_section,
@@ -19,13 +20,10 @@ from keygroups.savepoint._report import (
 )
 from keygroups.savepoint._savepoint import (
     Savepoint,
-    has_keyed_state,
     headline,
     heaviest,
-    operator_lines,
     operators_section,
     restore_advices,
-    states_section,
 )
 
 _LISTED = 200  # operators in the table

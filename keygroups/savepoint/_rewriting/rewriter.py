@@ -19,8 +19,9 @@ from keygroups.savepoint._metadata.handles import (
     SubtaskState,
 )
 from keygroups.savepoint._metadata.writer import copied_to, write_metadata, write_operator
-from keygroups.savepoint._operator_rewriter import OperatorRewriter, refused
-from keygroups.savepoint._savepoint import Operator, Savepoint
+from keygroups.savepoint._operator import Operator
+from keygroups.savepoint._rewriting.operator_rewriter import OperatorRewriter, refused
+from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._tasks.write import WrittenFile
 
 

@@ -21,8 +21,9 @@ from keygroups.savepoint._files.output_folder import replace_file
 from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import moved_to, write_metadata, write_operator
-from keygroups.savepoint._rewriter import check_version
-from keygroups.savepoint._savepoint import Savepoint, known_uids, read_savepoint
+from keygroups.savepoint._operator import known_uids
+from keygroups.savepoint._rewriting.rewriter import check_version
+from keygroups.savepoint._savepoint import Savepoint, read_savepoint
 
 _NAMED = 10  # folders or files in a message
 

@@ -13,15 +13,15 @@ from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import RescaleReport
 from keygroups.rescale import RescalePlan
-from keygroups.savepoint._savepoint import (
+from keygroups.savepoint._operator import (
     KeySize,
     Operator,
-    Savepoint,
     UnknownKeysError,
     has_keyed_state,
     operator_lines,
     states_section,
 )
+from keygroups.savepoint._savepoint import Savepoint
 from keygroups.savepoint._state.formats.key_group_streams import NotFramedError
 
 _LONGEST_KEY = 100  # characters in a table

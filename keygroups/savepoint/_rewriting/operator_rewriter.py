@@ -11,7 +11,7 @@ from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.progress import Meter
 from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorMetadata
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._state.header import StateDescriptor, write_keyed_header
 from keygroups.savepoint._state.writing.spill import sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead

@@ -14,7 +14,7 @@ from keygroups._checks import check_class
 from keygroups._serializers.base import Serializer
 from keygroups.errors import printable
 from keygroups.explain import PlanNode, read_plan
-from keygroups.savepoint._savepoint import Operator
+from keygroups.savepoint._operator import Operator
 from keygroups.savepoint._sql.columns import (
     Names,
     columns_of,

@@ -1,0 +1,66 @@
+"""How the commands read savepoints: their options, and what these are of."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from keygroups._checks import show
+from keygroups.cli._key_text import check_text
+from keygroups.cli._progress import progress_of
+from keygroups.cli._streams import lines_of
+from keygroups.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from keygroups.savepoint import Savepoint
+
+_PLACE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")  # how it begins
+
+
+def add_options(add: Callable[..., Any]) -> None:
+    """Add the options of `read`."""
+    place = "where files are now whose paths start with OLD; may be repeated"
+    add("--moved", action="append", default=[], metavar="OLD=NEW", help=place)
+    told = "the uids of operators, one a line, which Flink before 2.0 did not write; - for input"
+    add("--uids", metavar="FILE", help=told)
+    more = "also read files in this folder that a savepoint names; may be repeated"
+    add("--allow", action="append", default=[], metavar="PREFIX", help=more)
+
+
+def read(options: argparse.Namespace, *paths: str) -> list[Savepoint]:
+    """Read savepoints as the options say."""
+    from keygroups.savepoint import read_savepoint
+
+    moved = moved_places(options)
+    uids = None
+    if options.uids is not None:
+        uids = [check_text("uid", uid) for uid in lines_of(options.uids) if uid]
+    progress = progress_of(options)
+    return [
+        read_savepoint(path, moved, uids=uids, allow=options.allow, progress=progress)
+        for path in paths
+    ]
+
+
+def moved_places(options: argparse.Namespace) -> dict[str, str]:
+    """Return where files are now, by what their paths start with."""
+    moved = dict(map(_old_and_new, options.moved))
+    if len(moved) < len(options.moved):
+        raise InvalidValueError(f"moved must have each OLD once, got {show(options.moved)}")
+    return moved
+
+
+def _old_and_new(text: str) -> tuple[str, str]:
+    """Return OLD and NEW, which may have more = in them, as the folders of partitions have."""
+    places = [at for at, char in enumerate(text) if char == "="]
+    if len(places) > 1:
+        places = [at for at in places if _PLACE.match(text, at + 1)]
+    old, new = (text[: places[0]], text[places[0] + 1 :]) if len(places) == 1 else ("", "")
+    if not old or not new:
+        raise InvalidValueError(
+            "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
+            f"=, got {show(text)}"
+        )
+    return old, new
