@@ -209,7 +209,7 @@ def headline(savepoint: Savepoint) -> str:
 
 
 def advices_of(savepoint: Savepoint) -> list[str]:
-    """Return what a reader may tell, and a job that is restored has to set: a line of each or none.
+    """Return lines on what a reader may tell and what a restored job has to set, if anything.
 
     Flink before 2.0 wrote neither uid nor name of an operator.
     """

@@ -20,10 +20,10 @@ from keygroups.savepoint._reports.report import (
 )
 from keygroups.savepoint._savepoint import (
     Savepoint,
+    advices_of,
     headline,
     heaviest,
     operators_section,
-    advices_of,
 )
 
 _LISTED = 200  # operators in the table
