@@ -99,7 +99,7 @@ class SavepointError(KeyGroupsError, ValueError):
 
 
 class LeftoverWarning(UserWarning):
-    """A folder beside a new savepoint, of a writer that was killed or is still at work."""
+    """A folder or file beside a new one, of a writer that was killed or is still at work."""
 
 
 class RestoreWarning(UserWarning):

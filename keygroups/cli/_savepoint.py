@@ -84,7 +84,8 @@ def _savepoint(options: argparse.Namespace) -> Iterator[str]:
 
     Beside --output a folder .NAME.<32 hexadecimal digits>.writing is made, and renamed at the
     end. One that a killed command left there is named on standard error; --clean removes those
-    of this NAME in which nothing was written for an hour.
+    of this NAME in which nothing was written for an hour. Beside FILE of --export and --html it
+    is a file of such a name, which the next one names too.
 
     With --relocate a checkpoint that was copied gets a _metadata that Flink restores there: PATH
     is the old one or the copy, and --moved says where the files are of which the copy's place

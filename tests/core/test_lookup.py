@@ -274,6 +274,21 @@ def test_keys_of_the_hashmap_backend_that_are_sought_one_by_one(tmp_path: Path) 
         assert operator.get(key) == found
 
 
+def test_timers_are_sorted_and_a_time_may_be_0(tmp_path: Path) -> None:
+    """The hashmap backend has timers in any order, of other keys between; 1970 is no null."""
+    first, second, *_ = key_in(3, STRING_TYPE, *map(str, range(900)))
+    timers = sb.state("t", "", sb.timer_of(STRING, sb.NONE), backend_type=3)
+    states = [timers, sb.state("ttl", "VALUE", sb.ttl_of(LONG))]
+    times = [(7, first), (9, second), (-2, first), (0, first)]
+    content = [
+        [(time + 2**63).to_bytes(8, "big") + write_string(key) + b"\0" for time, key in times],
+        [b"\0" + write_string(first) + sb.i64(0) + sb.i64(5)],
+    ]
+    operator = native_operator(tmp_path, sb.keyed_header(STRING, states), content)
+    assert operator.get(first) == {"t": [-2, 0, 7], "ttl": TtlValue(0, 5)}
+    assert operator.get(second) == {"t": [9]}
+
+
 @pytest.mark.parametrize("chunk", [1, 100, 1 << 18])
 @pytest.mark.parametrize("kind", ["VALUE", "MAP", "native"])
 def test_each_key_of_entries_of_one_size(
