@@ -87,8 +87,8 @@ def lines_of(path: str) -> Iterator[str]:
         try:
             file = opened.enter_context(Path(path).open(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:  # ValueError: a path with NUL
-            raise _unreadable(show(path), error) from None
-        yield from _lines(show(path), file)
+            raise _unreadable(f"the file {show(path)}", error) from None
+        yield from _lines(f"the file {show(path)}", file)
 
 
 def _lines(name: str, stream: TextIO) -> Iterator[str]:

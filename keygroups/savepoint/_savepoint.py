@@ -42,6 +42,7 @@ _NONE: tuple[str, ...] = ()
 FLINK_2 = 5
 """The first version of `_metadata` that Flink 2 writes."""
 _NAMED = 10  # uids in a message
+_UIDS = "ids are hashes of uids: those that the job sets are told by uids=[...] (--uids FILE)"
 _HEADINGS = ("operator", "parallelism", "max", "bytes", "key groups", "imbalance")
 
 
@@ -194,10 +195,10 @@ class Savepoint:
 
     def __str__(self) -> str:
         rows = [_HEADINGS, *(_row(operator).cells for operator in self.operators)]
-        return "\n".join([headline(self), *text_table(rows, left=(0,)), *restore_advices(self)])
+        return "\n".join([headline(self), *text_table(rows, left=(0,)), *advices_of(self)])
 
     def _repr_html_(self) -> str:
-        lines = Section([headline(self)]), Section(restore_advices(self))
+        lines = Section([headline(self)]), Section(advices_of(self))
         return html_sections([lines[0], operators_section(self, MOST_SHOWN), lines[1]])
 
 
@@ -207,14 +208,19 @@ def headline(savepoint: Savepoint) -> str:
     return printable(f"{kind} {savepoint.checkpoint_id}, {operators} operators: {savepoint.path}")
 
 
-def restore_advices(savepoint: Savepoint) -> list[str]:
-    """Return what a job that is restored has to set: one line, or none without keyed state."""
+def advices_of(savepoint: Savepoint) -> list[str]:
+    """Return lines on what a reader may tell and what a restored job has to set, if anything.
+
+    Flink before 2.0 wrote neither uid nor name of an operator.
+    """
+    told = any(operator.uid or operator.name for operator in savepoint.operators)
+    advices = [] if told or not savepoint.operators else [_UIDS]
     keyed = {
         operator.label: operator.max_parallelism
         for operator in savepoint.operators
         if has_keyed_state(operator)
     }
-    return [restore_advice(keyed)] if keyed else []
+    return [*advices, restore_advice(keyed)] if keyed else advices
 
 
 def heaviest(operators: Sequence[Operator], most: int) -> list[Operator]:

@@ -115,6 +115,8 @@ def test_uids() -> None:
     assert len(uids) < len(old.operators)
     assert "by-string" in str(old)
     assert {one.uid for one in read_savepoint(OLD.path, uids=[]).operators} == {None}
+    assert "uids=[...]" in str(read_savepoint(OLD.path))
+    assert "uids=[...]" not in str(old)
 
 
 def test_uids_that_no_operator_has() -> None:

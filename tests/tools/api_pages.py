@@ -13,7 +13,6 @@ import re
 import sys
 import warnings
 from collections import defaultdict
-from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -94,7 +93,7 @@ class Homes:
             other = [name for name in names if self.of_path[f"{here}.{name}"] != here]
             if other:
                 paths = ", ".join(f"`{here}.{name}`" for name in other)
-                module.__doc__ = f"{module.__doc__}\n\nAlso here: {paths}."
+                module.__doc__ = f"{module.__doc__}\n\nAlso to be had from here: {paths}."
             vars(module)["__all__"] = [name for name in names if name not in other]
 
     def public(self, text: str) -> str:
@@ -157,27 +156,36 @@ def has_private_type(member: pdoc.doc.Doc[Any], homes: Homes) -> bool:
 
 def show_as_users_see(homes: Homes) -> None:
     """Hide from pdoc which private classes there are."""
-    own_members, bases = pdoc.doc.Class.own_members, pdoc.doc.Class.bases
+    kinds = (pdoc.doc.Class.own_members, pdoc.doc.Class.inherited_members, pdoc.doc.Class.bases)
+    own_members, inherited_members, bases = (kind.func for kind in kinds)
 
-    def members(cls: pdoc.doc.Class) -> list[pdoc.doc.Doc[Any]]:
-        found = list(own_members.func(cls))
-        for base, inherited in cls.inherited_members.items():
-            if base[0].startswith("keygroups.") and ".".join(base) not in homes.of_private:
-                found += inherited
-        # A constructor that takes what is private is not for users.
+    def is_public(base: tuple[str, str]) -> bool:
+        return ".".join(base) in homes.of_private or not base[0].startswith("keygroups.")
+
+    def own(cls: pdoc.doc.Class) -> list[pdoc.doc.Doc[Any]]:
+        """A constructor that takes what is private is not for users."""
+        members = list(own_members(cls))
+        for base, inherited in inherited_members(cls).items():
+            if not is_public(base):
+                members += inherited
         return [
             member
-            for member in found
+            for member in members
             if member.name != "__init__" or not has_private_type(member, homes)
         ]
 
-    def public_bases(cls: pdoc.doc.Class) -> list[tuple[str, str, str]]:
-        return [base for base in bases.func(cls) if "._" not in homes.public(".".join(base[:2]))]
+    def inherited(cls: pdoc.doc.Class) -> dict[tuple[str, str], list[pdoc.doc.Doc[Any]]]:
+        return {
+            base: [member for member in members if member.name != "__init__"]
+            for base, members in inherited_members(cls).items()
+            if is_public(base)
+        }
 
-    for name, shown in (("own_members", members), ("bases", public_bases)):
-        shown_member = cached_property(shown)
-        shown_member.__set_name__(pdoc.doc.Class, name)
-        setattr(pdoc.doc.Class, name, shown_member)
+    def public_bases(cls: pdoc.doc.Class) -> list[tuple[str, str, str]]:
+        return [base for base in bases(cls) if is_public(base[:2])]
+
+    for kind, function in zip(kinds, (own, inherited, public_bases)):
+        kind.func = function
     pdoc.render.env.filters |= {"linkify": homes.linkify, "link": homes.link}
     templates = [jinja2.DictLoader(TEMPLATES), pdoc.render.env.loader]
     pdoc.render.env.loader = jinja2.ChoiceLoader(templates)

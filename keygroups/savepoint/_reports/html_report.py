@@ -20,10 +20,10 @@ from keygroups.savepoint._reports.report import (
 )
 from keygroups.savepoint._savepoint import (
     Savepoint,
+    advices_of,
     headline,
     heaviest,
     operators_section,
-    restore_advices,
 )
 
 _LISTED = 200  # operators in the table
@@ -70,7 +70,7 @@ def html_report(savepoint: Savepoint, operators: Iterable[str] | None = None, to
         operators = [operator.operator_id for operator in shown]
     reports = operator_reports(savepoint, operators, None, top)
     contents = [
-        html_sections([Section([headline(savepoint), *restore_advices(savepoint), *left_out])]),
+        html_sections([Section([headline(savepoint), *advices_of(savepoint), *left_out])]),
         heading(2, "Operators"),
         wide(html_sections([operators_section(savepoint, _LISTED)])),
     ]
