@@ -379,7 +379,8 @@ def test_maps_make_the_entries_of_their_pairs(
         offsets.append(offsets[-1] + len(of_key))
     user_keys, values = zip(*(pair for of_key in pairs for pair in of_key))
     maps = pa.MapArray.from_arrays(offsets, pa.array(user_keys), pa.array(values))
-    children = pa.StructArray.from_arrays([maps.keys, maps.items], ["key", "value"])
+    fields = [pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]
+    children = pa.StructArray.from_arrays([maps.keys, maps.items], fields=fields)
     buffers = [pa.py_buffer(bytes([0b011111])), maps.buffers()[1]]
     maps = pa.Array.from_buffers(maps.type, 6, buffers, children=[children])
     assert maps.to_pylist()[4:] == [[("z", "5")], None]

@@ -508,7 +508,11 @@ def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
             skew_report(rows, "x", 128, 2, key_type)
 
 
-@pytest.mark.parametrize(("key", "key_type"), BY, ids=str)
+@pytest.mark.parametrize(
+    ("key", "key_type"),
+    [pytest.param(*by, marks=pytest.mark.slow if by in BY[1:4] else ()) for by in BY],
+    ids=str,
+)
 def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: KeyType) -> None:
     """One of the same records, from the same file."""
     from pyarrow import parquet
