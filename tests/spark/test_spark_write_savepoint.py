@@ -519,7 +519,9 @@ def test_maps_are_written_as_their_pairs(spark: SparkSession, tmp_path: Path) ->
     df = spark.createDataFrame(
         [(*row, None if n == 3 else f"{n}") for n, row in enumerate(maps)],
         "user string, cities map<string, bigint>, n string",
-    ).withColumn("names", F.expr("map_from_arrays(array(n), array(if(n = '0', null, user)))"))
+    ).withColumn(
+        "names", F.expr("map_from_arrays(array(ifnull(n, '')), array(if(n = '0', null, user)))")
+    )
     states = {
         "cities": MapState(None, "cities", STRING, LONG),
         "n": ValueState("n", STRING),
