@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import threading
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -151,3 +153,21 @@ def restores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkRestores
     cluster = FlinkRestores(jdk, jar, tmp_path_factory.mktemp("restores"))
     yield cluster
     cluster.end()
+
+
+@pytest.fixture
+def handlers() -> Iterator[dict[str, Any]]:
+    """Set the signals that end a command to what a shell's foreground has, and undo that.
+
+    Workers of xdist ignore SIGINT. Returns the handlers by the names of the signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        pytest.skip("the main thread alone handles signals")
+    usual = dict.fromkeys(("SIGTERM", "SIGHUP"), signal.SIG_DFL)
+    usual |= {"SIGINT": signal.default_int_handler}
+    before = {
+        name: signal.signal(getattr(signal, name), handler) for name, handler in usual.items()
+    }
+    yield usual
+    for name, handler in before.items():
+        signal.signal(getattr(signal, name), handler)

