@@ -163,8 +163,8 @@ def handlers() -> Iterator[dict[str, Any]]:
     """
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("the main thread alone handles signals")
-    usual = dict.fromkeys(("SIGTERM", "SIGHUP"), signal.SIG_DFL)
-    usual |= {"SIGINT": signal.default_int_handler}
+    usual: dict[str, Any] = dict.fromkeys(("SIGTERM", "SIGHUP"), signal.SIG_DFL)
+    usual["SIGINT"] = signal.default_int_handler
     before = {
         name: signal.signal(getattr(signal, name), handler) for name, handler in usual.items()
     }
