@@ -101,6 +101,20 @@ def test_columns_of_key_types(key_type: types.KeyType, data_type: str) -> None:
     assert str(column_of_key_type(key_type).data_type).startswith(data_type)
 
 
+@pytest.mark.parametrize(
+    ("serializer", "data_type"),
+    [
+        (EITHER, "struct<is_left: bool, left: int32, right: int32>"),
+        (UNION, "struct<input: int32, value_1: int32, value_2: int32>"),
+        (TRY, "struct<value: int32, java_class: string, data: binary>"),
+    ],
+)
+def test_columns_of_branches(serializer: Any, data_type: str) -> None:
+    """Which a user names in `value.left`."""
+    column = column_of(serializer)
+    assert str(column and column.data_type) == data_type
+
+
 def test_a_serializer_of_the_users_own_has_the_column_of_its_key_type() -> None:
     class Own(Simple):
         name, size, key_type = "OWN", 4, types.INT

@@ -280,6 +280,9 @@ def test_ticks_are_ints_and_bars_have_their_heights() -> None:
     assert texts[4:7] == ["0", "1", "2"]
     heights = [float(rect.get("height", 0)) for rect in svg.iter("rect")]
     assert heights == [162, 0, 54]
+    foot = max(float(rect.get("y", 0)) for rect in svg.iter("rect"))  # that of the empty bar
+    [mean] = [path.get("d", "") for path in svg.iter("path") if path.get("class") == "mean"]
+    assert float(re.split("[,H]", mean)[1]) == pytest.approx(foot - 54 * 4 / 3, abs=0.06)
     middles = [
         float(rect.get("x", 0)) + float(rect.get("width", 0)) / 2 for rect in svg.iter("rect")
     ]

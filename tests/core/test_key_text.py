@@ -25,7 +25,7 @@ from keygroups import (
     hash_code,
     types,
 )
-from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
+from keygroups.cli._key_text import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 UTC = dt.timezone.utc
@@ -107,6 +107,10 @@ NO_TYPES += [
     "INT" * 50_000,
 ]
 NO_TYPES += ["ROW(INT, kind=kind)", "lambda: INT", "LIST(LONG)(INT)"]
+
+
+def test_every_type_is_a_choice() -> None:
+    assert sorted(choice.partition("(")[0] for choice in CHOICES) == sorted(TYPE_NAMES)
 
 
 @pytest.mark.parametrize("text", NO_TYPES, ids=lambda text: ascii(text[:30]))

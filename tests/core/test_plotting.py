@@ -139,6 +139,9 @@ def test_plan_with_a_load(pyplot: Any) -> None:
     axes: Any = RescaleReport(PLAN, LOAD).plot()
     [image] = axes.images
     assert image.get_array().tolist() == [list(LOAD.weights)]
+    groups = PLAN.max_parallelism
+    assert [*image.get_extent()] == [0, groups, 1, 2]  # between the old subtasks and the new ones
+    assert axes.get_xlim() == (0, groups)
 
 
 def ticks(axes: Any) -> list[list[str]]:
