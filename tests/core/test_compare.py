@@ -810,6 +810,7 @@ def test_notebooks_show_fifty_entries(tmp_path: Path) -> None:
     page = shown(here.compare(there))
     rows = [row for row in page.rows if row[2] == "only here"]
     assert Counter(map(len, rows)) == {3: 11, 4: 50}  # operators, entries
+    assert ["operator", "state", "which", "entry"] in page.rows
     assert page.captions[-1] == "Entries that differ; 10 others are left out"
 
 
