@@ -268,7 +268,7 @@ def _fields(
         return _fields(array, key_type.fields[0])
     if pa.types.is_floating(arrow_type):
         return [_float_bits(array, raw=is_sql and not in_list)]
-    if pa.types.is_decimal(arrow_type) and arrow_type.bit_width < 128:
+    if pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 128:
         return [array.cast(pa.decimal128(38, arrow_type.scale))]
     if pa.types.is_nested(arrow_type):
         return [_list_codes(array, key_type, is_sql)]

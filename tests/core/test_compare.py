@@ -502,6 +502,7 @@ def test_splits_of_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert lines[0] == "src: parallelism: 1 -> 2"
     assert "  changed    split clicks/0: offset 5 -> 9" in lines
     assert "  only there split views/1: offset 3, is_assigned True" in lines
+    assert ["src", "", "parallelism: 1 -> 2"] in shown(here.compare(there, ["src"])).rows
     (state,) = operator.operator_states
     assert counted(state) == {"equal": 4, "only_here": 2, "only_there": 2}
     assert main(["diff", here.path, there.path, "--operator", "src", "--json"]) == 0

@@ -185,6 +185,23 @@ def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(of_columns, key=repr) == sorted(of_entries, key=repr)
 
 
+def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._columns.differences import difference_layout
+
+    old = written(tmp_path / "old", 3, 128, [(0.5, 1.0)])
+    with SavepointWriter(tmp_path / "new") as writer:
+        writer.add_operator("op", DOUBLE, [ValueStateDescriptor("other", DOUBLE)], 128, 3)
+    (here,), (there,) = old.operators, read_savepoint(tmp_path / "new").operators
+    layout = difference_layout(here.states, there.states)
+    found = of_keyed_state(old.differences(read_savepoint(tmp_path / "new")))
+    rows = [row for batch in layout.batches(found) for row in batch.to_pylist()]
+    assert {row["kind"] for row in rows} == {"only_here"}
+    (row,) = (row for row in rows if row["state"] == "sum")
+    assert (row["key"], row["new_value"]) == (0.5, None)
+    assert 1.0 in (row["old_value"], *dict(row["old_value"] or {}).values())
+
+
 def test_keys_of_another_type(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     from keygroups.savepoint._columns.differences import difference_layout

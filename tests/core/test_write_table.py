@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -296,3 +297,13 @@ def test_what_is_refused(case: str, tmp_path: Path) -> None:
     with pytest.raises(cls, match=message):
         write(tmp_path / "new", lambda operator: operator.write_table(state, table))
     assert not [*tmp_path.iterdir()]
+
+
+def test_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, table_rows.__module__)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with SavepointWriter(tmp_path / "new") as writer:
+        counts = [ValueStateDescriptor("n", LONG)]
+        operator = writer.add_operator("op", STRING, counts, 128, 3)
+        with pytest.raises(ModuleNotFoundError, match=r"pip install 'keygroups\[arrays\]'"):
+            operator.write_table("n", 5)
