@@ -309,7 +309,11 @@ class Operator:
         self, states: Iterable[str] | None = None, key_groups: Iterable[int] | None = None
     ) -> list[ReadTask]:
         """Return the parts that `entries` reads one after the other."""
-        names = None if states is None else check_states(self, states)
+        names = (
+            None
+            if states is None
+            else check_states(states, [state.name for state in self.states], self.label)
+        )
         groups = self._check_key_groups(key_groups)
         tasks = []
         for subtask in self._subtasks:
@@ -453,20 +457,18 @@ class Operator:
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
 
 
-def check_states(operator: Operator, states: Iterable[str]) -> frozenset[str]:
-    """Return the names of states, if there are such states."""
-    known = {state.name: None for state in operator.states}  # in their order
+def check_states(states: Iterable[str], known: Collection[str], whose: str) -> frozenset[str]:
+    """Return the names of states, which are of an operator or of several that are compared."""
     names = set()
     for count, name in enumerate(iterate("states", "names", states)):
         names.add(check_str("state", name))
         if name not in known:
             raise InvalidValueError(
-                f"states must be of {operator.label}, which has {', '.join(known) or 'none'}, "
-                f"got {show(name)}"
+                f"states must be of {whose}, of {', '.join(known) or 'none'}, got {show(name)}"
             )
         if count == len(known):
             raise InvalidValueError(
-                f"states must be at most {len(known)} names, all that {operator.label} has, got "
+                f"states must be at most {len(known)} names, all that there are of {whose}, got "
                 "more"
             )
     return frozenset(names)

@@ -33,6 +33,7 @@ from keygroups.savepoint._operator import (
     MOST_SHOWN,
     Operator,
     bytes_of,
+    check_states,
     find_operator,
     has_keyed_state,
 )
@@ -179,15 +180,8 @@ class Savepoint:
         pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
         if states is None:
             return pairs
-        known = {name for pair in pairs for name in pair.state_names}
-        names = set()
-        for name in iterate("states", "names", states):
-            names.add(check_str("state", name))
-            if name not in known:
-                raise InvalidValueError(
-                    f"states must be of the operators that are compared, got {show(name)}"
-                )
-        chosen = frozenset(names)
+        known = dict.fromkeys(name for pair in pairs for name in pair.state_names)
+        chosen = check_states(states, known, "the operators that are compared")
         return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 
     def __repr__(self) -> str:

@@ -536,10 +536,10 @@ def key_sizes(
     [Row(key='user-89019', key_group=97, subtask=2, entries=32)]
     """
     check_session(spark)
-    check_int("top", top, 1, 2**31 - 1)
+    most = check_int("top", top, 1, 2**31 - 1)
     _check_arrow("key_sizes")
     keyed = savepoint_of(savepoint).operator(operator)
-    return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(top)
+    return weighed(spark, keyed).orderBy(F.desc("bytes"), "key_group").limit(most)
 
 
 def _write_rows(

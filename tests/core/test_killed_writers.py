@@ -113,8 +113,10 @@ def test_a_command_leaves_all_or_nothing(
         after = rng.uniform(0, seconds)
         if signal_name == "SIGINT":
             status, complaint = interrupt(started, after)
-            # Python ends without its handlers, when all is written.
-            assert (status, complaint) in ((130, ""), (0, ""), (-signal.SIGINT, ""))
+            # Python ends without its handlers, when all is written. What is raised while it calls
+            # back, as after an import, it prints and loses.
+            is_lost = status == 0 and complaint.startswith("Exception ignored in")
+            assert is_lost or (status, complaint) in ((130, ""), (0, ""), (-signal.SIGINT, ""))
             assert status == 130 or path.exists()
             assert [*path.parent.iterdir()] == [path] * path.exists()
             ended += status == 130

@@ -175,7 +175,7 @@ def test_a_python_without_keygroups(tmp_path: Path) -> None:
 
     run = run_with(str(python))
     assert run.returncode == 1
-    lines = [line for line in run.stderr.splitlines() if "PythonWorkerError" in line]
+    lines = [line for line in run.stderr.splitlines() if "PythonWorkerError:" in line]
     assert len(lines) == 1, run.stderr
     assert re.search(f", {re.escape(str(python))}, which cannot import keygroups", lines[0])
     assert "No module named 'keygroups'" in lines[0]

@@ -117,7 +117,8 @@ def header(out: str) -> dict[str, str]:
         r"has (?P<imbalance>[\d.]+) times the mean remedy: (?P<remedy>.+?) "
         r"(?P<routed>[\d,]+) records, (?P<distinct>[\d,]+) distinct keys "
         r"of type (?P<type>.+), max parallelism (?P<max>[\d,]+)(?: (?P<left_out>[\d,]+) records "
-        r"with a null key are left out: Flink would fail on them)?",
+        r"with a null key are left out: Flink would fail on them)?"
+        r"(?: note: the TUPLE is inferred, .+)?",
         " ".join(said.split()),
     )
     assert found

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from keygroups._checks import check_str, iterate, show
-from keygroups.errors import InvalidValueError
+from keygroups._checks import check_str
 from keygroups.savepoint import Operator, Savepoint
 from keygroups.savepoint._comparison.shares import ComparisonTask, comparison_tasks
-from keygroups.savepoint._operator import key_sizes_of
+from keygroups.savepoint._operator import check_states, key_sizes_of
 from keygroups.savepoint._savepoint import id_in_either
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
@@ -47,14 +46,7 @@ def compared(
     known = dict.fromkeys(state.name for of_side in of_sides for state in of_side)
     names = None
     if states is not None:
-        given = iterate("states", "names", states)
-        names = frozenset(check_str("state", name) for name in given)
-        for name in sorted(names):
-            if name not in known:
-                raise InvalidValueError(
-                    f"states must be keyed states of {operator}, which has "
-                    f"{', '.join(known) or 'none'}, got {show(name)}"
-                )
+        names = check_states(states, known, operator)
         of_sides = [[state for state in side if state.name in names] for side in of_sides]
     layout = difference_layout(*of_sides)
     tasks = tuple(comparison_tasks(here, there, names, TASK_BYTES))

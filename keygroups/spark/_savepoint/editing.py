@@ -145,7 +145,7 @@ def _chosen(
     """Return the states of some names, at least one."""
     if states is None:
         return [*known]
-    names = check_states(operator, states)
+    names = check_states(states, [state.name for state in operator.states], operator.label)
     if not names:
         raise InvalidValueError("states must be at least one, got none")
     return [state for state in known if state.name in names]
