@@ -457,14 +457,15 @@ class Operator:
         return KeyGroupRanges.of((key_group, key_group) for key_group in checked)
 
 
-def check_states(states: Iterable[str], known: Collection[str], whose: str) -> frozenset[str]:
-    """Return the names of states, which are of an operator or of several that are compared."""
+def check_states(states: Iterable[str], described: Iterable[str], whose: str) -> frozenset[str]:
+    """Return names of states, all of which an operator, or one of those compared, has."""
+    known = dict.fromkeys(described)  # in their order
     names = set()
     for count, name in enumerate(iterate("states", "names", states)):
         names.add(check_str("state", name))
         if name not in known:
             raise InvalidValueError(
-                f"states must be of {whose}, of {', '.join(known) or 'none'}, got {show(name)}"
+                f"states must be of {whose} ({', '.join(known) or 'none'}), got {show(name)}"
             )
         if count == len(known):
             raise InvalidValueError(

@@ -180,7 +180,7 @@ class Savepoint:
         pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
         if states is None:
             return pairs
-        known = dict.fromkeys(name for pair in pairs for name in pair.state_names)
+        known = sorted({name for pair in pairs for name in pair.state_names})
         chosen = check_states(states, known, "the operators that are compared")
         return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 

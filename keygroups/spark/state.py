@@ -163,7 +163,7 @@ def read_state(
     state of a newer one; InvalidValueError for a `result` without a map state; PythonWorkerError
     where Spark's workers run a Python without keygroups. A damaged page makes the query fail.
 
-    >>> read_state(spark, "/tmp/checkpoint", "users")  # doctest: +SKIP
+    >>> read_state(spark, "checkpoints/views", "users")  # doctest: +SKIP
     """
     check_pyspark()
     folder = os.fspath(checkpoint)

@@ -285,7 +285,7 @@ def test_states_without_end() -> None:
 
 
 def test_states_of_an_operator_without_any() -> None:
-    with pytest.raises(InvalidValueError, match="of none, got 'count'"):
+    with pytest.raises(InvalidValueError, match=r"\(none\), got 'count'"):
         HEAP.read().operator("offsets").entries(["count"])
 
 

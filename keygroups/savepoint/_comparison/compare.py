@@ -9,56 +9,49 @@ than some are in memory at a time.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from keygroups._checks import show
-from keygroups._serializers.base import TRUNCATED, Serializer
-from keygroups._serializers.data_input import Cursor, ReadingContext
+from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import InvalidValueError, SavepointError
-from keygroups.key_group_range import compute_operator_index_for_key_group
 from keygroups.progress import Meter, ProgressCallback, measured
-from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
 from keygroups.savepoint._comparison.report import (
     Change,
     EntryDifference,
     OperatorComparison,
     SplitDifference,
-    StateComparison,
+)
+from keygroups.savepoint._comparison.states import (
+    EQUAL,
+    ONLY,
+    KeyedState,
+    OperatorState,
+    State,
+    StatePair,
+    changes_of,
+    errors_of,
 )
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import OperatorStateHandle
 from keygroups.savepoint._sources.file_splits import FileSplit
 from keygroups.savepoint._sources.kafka import KafkaSplit
 from keygroups.savepoint._sources.source_splits import READER_STATE, SourceSplits, UnknownSplit
-from keygroups.savepoint._state.entries import StateEntry
 from keygroups.savepoint._state.header import StateDescriptor
-from keygroups.savepoint._state.layouts import LAYOUTS, layout_of
 from keygroups.savepoint._state.operator_state import (
     EncodedOperatorState,
-    OperatorStateElement,
-    read_element,
     read_encoded_operator_state,
 )
-from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._state.writing.spill import Place, sorted_entries
 from keygroups.savepoint._tasks.read import ReadTask, ahead
 
 _EXAMPLES = 5  # entries of a state in a report
-_SIDES = ("this savepoint", "the other savepoint")
-_ONLY = ("only_here", "only_there")
-
-_EQUAL = "equal"
-_KINDS = (_EQUAL, "changed", "touched", *_ONLY)  # in the order of StateComparison
 
 _OF_OPERATORS = ("parallelism", "max_parallelism", "is_fully_finished")
-_OF_KEYS = ("key_serializer", "namespace_serializer", "user_key_serializer")
 
 _key_group = attrgetter("key_group")
 _in_key_group = itemgetter(0, 1, 2)  # an EncodedEntry by key group, state and key
@@ -160,17 +153,17 @@ class OperatorPair:
     def differences(self) -> Iterator[EntryDifference]:
         """Yield every entry that is not the same."""
         for pair, kind, here, there in self._found():
-            if kind != _EQUAL:
+            if kind != EQUAL:
                 yield pair.difference(self.label, kind, here, there)
 
     def comparison(self) -> OperatorComparison:
         """Return how many entries are the same, and how many are not."""
         pairs = (*self._keyed, *self._others)
-        counts: dict[_StatePair, Counter[str]] = {pair: Counter() for pair in pairs}
-        examples: dict[_StatePair, list[EntryDifference]] = {pair: [] for pair in pairs}
+        counts: dict[StatePair, Counter[str]] = {pair: Counter() for pair in pairs}
+        examples: dict[StatePair, list[EntryDifference]] = {pair: [] for pair in pairs}
         for pair, kind, here, there in self._found():
             counts[pair][kind] += 1
-            if kind != _EQUAL and len(examples[pair]) < _EXAMPLES:
+            if kind != EQUAL and len(examples[pair]) < _EXAMPLES:
                 examples[pair].append(pair.difference(self.label, kind, here, there))
         keyed, others = (
             tuple(pair.comparison(counts[pair], examples[pair]) for pair in of_kind)
@@ -180,9 +173,9 @@ class OperatorPair:
         only: str | None = None
         changes: tuple[Change, ...] = ()
         if first is None or second is None:
-            only = _ONLY[first is None]
+            only = ONLY[first is None]
         else:
-            changes = _changes(first, second, *_OF_OPERATORS)
+            changes = changes_of(first, second, *_OF_OPERATORS)
         return OperatorComparison(
             self.label,
             self.operator_id,
@@ -237,7 +230,7 @@ class OperatorPair:
             if isinstance(first, UnknownSplit) or isinstance(second, UnknownSplit):
                 continue  # its bytes are an element of the readers' state
             if first is None or second is None:
-                yield SplitDifference(_ONLY[first is None], first, second)
+                yield SplitDifference(ONLY[first is None], first, second)
             elif first._replace(subtask=None) != second._replace(subtask=None):
                 yield SplitDifference("changed", first, second)
 
@@ -253,223 +246,30 @@ class OperatorPair:
     def _coordinator(self) -> str | None:
         states = []
         for number, side in enumerate((self._here, self._there)):
-            with _errors_of(number):
+            with errors_of(number):
                 states.append(None if side is None else side.coordinator_state())
         here, there = states
         if here is None or there is None:
-            return None if here == there else _ONLY[here is None]
-        return _EQUAL if here == there else "changed"
+            return None if here == there else ONLY[here is None]
+        return EQUAL if here == there else "changed"
 
 
 # --- states -----------------------------------------------------------------------------
 
 
-class _State(ABC):
-    """A state in one savepoint: `key` is its name, and what kind of state has names of its own."""
-
-    key: tuple[str, str]
-    kind: str
-
-    @property
-    @abstractmethod
-    def shown(self) -> object:
-        """What a report has of a state that only one savepoint has."""
-
-    @abstractmethod
-    def finds(self, other: Any) -> bool:
-        """Return whether entries have counterparts in the state of another savepoint."""
-
-    @abstractmethod
-    def changes(self, other: Any) -> tuple[Change, ...]:
-        """Return in what the types are not those of another savepoint."""
-
-    @abstractmethod
-    def contents(self, other: Any) -> tuple[ContentsOf, ContentsOf] | None:
-        """Return what tells the contents of values, None where that are their bytes."""
-
-    @abstractmethod
-    def decoded(self, entry: EncodedEntry) -> StateEntry | OperatorStateElement:
-        """Return an entry with its values."""
-
-
-class _KeyedState(_State):
-    """A keyed state in one savepoint."""
-
-    def __init__(self, number: int, operator: ComparedOperator, state: StateDescriptor) -> None:
-        self.key = (state.name, "keyed")
-        self.kind = state.kind
-        self._state = state
-        self._number = number
-        self._bounds = (operator.max_parallelism, operator.parallelism)
-        self._read = layout_of(state).decoding(0).framed
-
-    @property
-    def shown(self) -> StateDescriptor:
-        """The descriptor."""
-        return self._state
-
-    def finds(self, other: _KeyedState) -> bool:
-        """Return whether entries have counterparts: those whose keys have the same bytes."""
-        here, there = self._state, other._state
-        return LAYOUTS[here.kind] is LAYOUTS[there.kind] and not _changes(here, there, *_OF_KEYS)
-
-    def changes(self, other: _KeyedState) -> tuple[Change, ...]:
-        """Return in what the descriptors differ."""
-        names = ("kind", *_OF_KEYS, "value_serializer", "has_ttl")
-        return _changes(self._state, other._state, *names)
-
-    def contents(self, other: _KeyedState) -> tuple[ContentsOf, ContentsOf] | None:
-        """Return what tells the contents of values."""
-        return contents_readers(self._state, other._state)
-
-    def decoded(self, entry: EncodedEntry) -> StateEntry:
-        """Return an entry with its values."""
-        with _errors_of(self._number):
-            try:
-                decoded = self._read(entry.key_group, entry.key, entry.value)
-            except (*TRUNCATED, ValueError) as error:
-                raise no_entry(self._state, entry, error) from None
-        subtask = compute_operator_index_for_key_group(*self._bounds, entry.key_group)
-        return decoded._replace(subtask=subtask)
-
-
-class _OperatorState(_State):
-    """A list, union or broadcast state in one savepoint, or a partition of raw state."""
-
-    def __init__(
-        self, number: int, name: str, is_raw: bool, mode: str, info: StateInfo | None
-    ) -> None:
-        self.key = (name, "raw" if is_raw else "managed")
-        self.kind = mode
-        self.serializers: Mapping[str, Serializer] = {} if info is None else info.serializers
-        self._number = number
-
-    @property
-    def shown(self) -> str:
-        """The mode and the serializers."""
-        return ", ".join([self.kind, *map(str, self.serializers.values())])
-
-    def finds(self, other: _OperatorState) -> bool:
-        """Return whether elements have counterparts."""
-        of_both = (self.kind, other.kind)
-        same = self.kind == other.kind or "BROADCAST" not in of_both
-        return same and self.serializers == other.serializers
-
-    def changes(self, other: _OperatorState) -> tuple[Change, ...]:
-        """Return in what the states differ."""
-        if self.kind == other.kind and self.serializers == other.serializers:
-            return ()
-        return (Change("state", self.shown, other.shown),)
-
-    def contents(self, other: _OperatorState) -> None:
-        """Return nothing: the bytes of a value are all that there is to it."""
-
-    def decoded(self, entry: EncodedEntry) -> OperatorStateElement:
-        """Return an element with its value."""
-        subtask, _, key, value = entry
-        name, mode = self.key[0], self.kind
-        with _errors_of(self._number):
-            if mode == "BROADCAST":
-                of_key, of_value = self.serializers[KEY], self.serializers[VALUE]
-                if of_key.read is None or of_value.read is None:  # then all of it is one element
-                    return OperatorStateElement(name, mode, subtask, None, value)
-                return OperatorStateElement(
-                    name,
-                    mode,
-                    subtask,
-                    read_element(of_key, Cursor(key, name)),
-                    read_element(of_value, Cursor(value, name)),
-                )
-            element = read_element(self.serializers.get(VALUE), Cursor(key, name))
-        return OperatorStateElement(name, mode, subtask, None, element)
-
-
-class _StatePair:
-    """A state of two savepoints, one of which may not have it."""
-
-    def __init__(self, here: _State | None, there: _State | None) -> None:
-        self._sides = (here, there)
-        known = here or there
-        assert known is not None
-        self.name, self._kind = known.key[0], known.kind
-        self.is_found = False
-        self._changes: tuple[Change, ...]
-        self._contents: tuple[ContentsOf, ContentsOf] | None = None
-        if here is None or there is None:
-            self._changes = (Change("state", *(side and side.shown for side in self._sides)),)
-        else:
-            self._changes = here.changes(there)
-            self.is_found = here.finds(there)
-            if self.is_found:
-                self._contents = here.contents(there)
-
-    def side(self, number: int) -> _State | None:
-        """Return the state of a savepoint."""
-        return self._sides[number]
-
-    def compared(self, here: EncodedEntry, there: EncodedEntry) -> str:
-        """Return how the values of an entry differ, or "equal"."""
-        if here.value == there.value and not self._changes:
-            return _EQUAL
-        if self._contents is None:
-            return "changed" if here.value != there.value else _EQUAL
-        sides = zip(self._contents, (here, there))
-        contents = []
-        for number, (of_side, entry) in enumerate(sides):
-            with _errors_of(number):
-                contents.append(of_side(entry))
-        (times, value), (other_times, other_value) = contents
-        if value != other_value:
-            return "changed"
-        return _EQUAL if times == other_times else "touched"
-
-    def comparison(
-        self, counts: Mapping[str, int], examples: Sequence[EntryDifference]
-    ) -> StateComparison:
-        """Return what was found of the entries."""
-        equal, changed, touched, only_here, only_there = (counts[kind] for kind in _KINDS)
-        return StateComparison(
-            self.name,
-            self._kind,
-            self._changes,
-            equal,
-            changed,
-            touched,
-            only_here,
-            only_there,
-            tuple(examples),
-        )
-
-    def difference(
-        self, operator: str, kind: str, here: EncodedEntry | None, there: EncodedEntry | None
-    ) -> EntryDifference:
-        """Return an entry that is not the same, with its values."""
-        first, second = (
-            None if entry is None or state is None else state.decoded(entry)
-            for state, entry in zip(self._sides, (here, there))
-        )
-        return EntryDifference(operator, self.name, kind, first, second)
-
-
 class _Found(NamedTuple):
     """An entry that is in one savepoint or in both, and how they differ."""
 
-    pair: _StatePair
+    pair: StatePair
     kind: str
     here: EncodedEntry | None
     there: EncodedEntry | None
 
 
-def _changes(here: Any, there: Any, *names: str) -> tuple[Change, ...]:
-    """Return which attributes of two objects are not equal."""
-    both = ((name, getattr(here, name), getattr(there, name)) for name in names)
-    return tuple(Change(*change) for change in both if change[1] != change[2])
-
-
-def _keyed_states(number: int, operator: ComparedOperator | None) -> list[_KeyedState]:
+def _keyed_states(number: int, operator: ComparedOperator | None) -> list[KeyedState]:
     states: dict[str, StateDescriptor] = {}
     if operator is not None:
-        with _errors_of(number):
+        with errors_of(number):
             for task in ahead(operator.tasks(), ReadTask.header_plan):
                 for state in task.descriptors():
                     if states.setdefault(state.name, state) != state:
@@ -477,16 +277,17 @@ def _keyed_states(number: int, operator: ComparedOperator | None) -> list[_Keyed
                             f"operator {operator.operator_id} has other serializers of {state} in "
                             f"subtask {task.subtask} than in another"
                         )
-        return [_KeyedState(number, operator, state) for state in states.values()]
+        bounds = (operator.max_parallelism, operator.parallelism)
+        return [KeyedState(number, bounds, state) for state in states.values()]
     return []
 
 
-def _operator_states(number: int, operator: ComparedOperator | None) -> list[_OperatorState]:
-    states: dict[tuple[str, str], _OperatorState] = {}
+def _operator_states(number: int, operator: ComparedOperator | None) -> list[OperatorState]:
+    states: dict[tuple[str, str], OperatorState] = {}
     if operator is not None:
-        with _errors_of(number):
+        with errors_of(number):
             for subtask, is_raw, state in _read_operator_states(operator):
-                read = _OperatorState(number, state.state, is_raw, state.mode, state.info)
+                read = OperatorState(number, state.state, is_raw, state.mode, state.info)
                 known = states.setdefault(read.key, read)
                 if known.changes(read):
                     raise SavepointError(
@@ -497,18 +298,18 @@ def _operator_states(number: int, operator: ComparedOperator | None) -> list[_Op
 
 
 def _pairs(
-    names: frozenset[str] | None, here: Iterable[_State], there: Iterable[_State]
-) -> list[_StatePair]:
+    names: frozenset[str] | None, here: Iterable[State], there: Iterable[State]
+) -> list[StatePair]:
     """Return the states of both savepoints, those that are only there last."""
     first, second = ({state.key: state for state in side} for side in (here, there))
-    pairs = [_StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
+    pairs = [StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
     return [pair for pair in pairs if names is None or pair.name in names]
 
 
 # --- entries ----------------------------------------------------------------------------
 
 
-def _numbers(pairs: Sequence[_StatePair], side: int) -> dict[tuple[str, str], int]:
+def _numbers(pairs: Sequence[StatePair], side: int) -> dict[tuple[str, str], int]:
     """Return the numbers of the states of a savepoint, by their keys.
 
     Those of both are the same if entries have counterparts.
@@ -530,7 +331,7 @@ def _keyed_entries(
     """Yield the entries of keyed state, each of which is there once."""
     if operator is None or not numbers:
         return
-    with _errors_of(number):
+    with errors_of(number):
         last = None
         for entry in _sorted_entries(operator, numbers, place, meter):
             at = place(entry)
@@ -585,7 +386,7 @@ def _elements(
                 for element, value in state.elements:
                     yield EncodedEntry(subtask, numbers[key], element, value)
 
-    with _errors_of(number):
+    with errors_of(number):
         last = None
         for entry in sorted_entries(elements(), None, place=_with_value):
             at = _with_value(entry)
@@ -606,7 +407,7 @@ def _read_operator_states(
                 yield subtask, is_raw, state
 
 
-def _compared(pairs: Sequence[_StatePair], here: _Placed, there: _Placed) -> Iterator[_Found]:
+def _compared(pairs: Sequence[StatePair], here: _Placed, there: _Placed) -> Iterator[_Found]:
     """Yield each entry of two savepoints, those that are found by the same together."""
     nothing: tuple[Any, None] = (None, None)
     at_left, left = next(here, nothing)
@@ -634,12 +435,3 @@ def _compared(pairs: Sequence[_StatePair], here: _Placed, there: _Placed) -> Ite
 def _split_id(split: KafkaSplit | FileSplit | UnknownSplit) -> object:
     """Return what tells a split from the others of its source."""
     return split[:2] if isinstance(split, KafkaSplit) else split[0]
-
-
-@contextmanager
-def _errors_of(number: int) -> Iterator[None]:
-    """Let errors say in which savepoint they are."""
-    try:
-        yield
-    except SavepointError as error:
-        raise SavepointError(f"{_SIDES[number]}: {error}") from None

@@ -43,10 +43,9 @@ def compared(
         for side in (old, new)
     )
     of_sides = [[] if side is None else [*side.states] for side in (here, there)]
-    known = dict.fromkeys(state.name for of_side in of_sides for state in of_side)
     names = None
     if states is not None:
-        names = check_states(states, known, operator)
+        names = check_states(states, [state.name for side in of_sides for state in side], operator)
         of_sides = [[state for state in side if state.name in names] for side in of_sides]
     layout = difference_layout(*of_sides)
     tasks = tuple(comparison_tasks(here, there, names, TASK_BYTES))

@@ -1,0 +1,237 @@
+"""A state in each of two savepoints, and how an entry of both differs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from keygroups._serializers.base import TRUNCATED, Serializer
+from keygroups._serializers.data_input import Cursor
+from keygroups.errors import SavepointError
+from keygroups.key_group_range import compute_operator_index_for_key_group
+from keygroups.savepoint._comparison.contents import ContentsOf, contents_readers, no_entry
+from keygroups.savepoint._comparison.report import (
+    Change,
+    EntryDifference,
+    StateComparison,
+)
+from keygroups.savepoint._state.entries import StateEntry
+from keygroups.savepoint._state.header import StateDescriptor
+from keygroups.savepoint._state.layouts import LAYOUTS, layout_of
+from keygroups.savepoint._state.operator_state import (
+    OperatorStateElement,
+    read_element,
+)
+from keygroups.savepoint._state.state_infos import KEY, VALUE, StateInfo
+from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
+
+_SIDES = ("this savepoint", "the other savepoint")
+ONLY = ("only_here", "only_there")
+
+EQUAL = "equal"
+_KINDS = (EQUAL, "changed", "touched", *ONLY)  # in the order of StateComparison
+_OF_KEYS = ("key_serializer", "namespace_serializer", "user_key_serializer")
+
+
+class State(ABC):
+    """A state in one savepoint: `key` is its name, and what kind of state has names of its own."""
+
+    key: tuple[str, str]
+    kind: str
+
+    @property
+    @abstractmethod
+    def shown(self) -> object:
+        """What a report has of a state that only one savepoint has."""
+
+    @abstractmethod
+    def finds(self, other: Any) -> bool:
+        """Return whether entries have counterparts in the state of another savepoint."""
+
+    @abstractmethod
+    def changes(self, other: Any) -> tuple[Change, ...]:
+        """Return in what the types are not those of another savepoint."""
+
+    @abstractmethod
+    def contents(self, other: Any) -> tuple[ContentsOf, ContentsOf] | None:
+        """Return what tells the contents of values, None where that are their bytes."""
+
+    @abstractmethod
+    def decoded(self, entry: EncodedEntry) -> StateEntry | OperatorStateElement:
+        """Return an entry with its values."""
+
+
+class KeyedState(State):
+    """A keyed state in one savepoint."""
+
+    def __init__(self, number: int, bounds: tuple[int, int], state: StateDescriptor) -> None:
+        self.key = (state.name, "keyed")
+        self.kind = state.kind
+        self._state = state
+        self._number = number
+        self._bounds = bounds  # the max parallelism and the parallelism
+        self._read = layout_of(state).decoding(0).framed
+
+    @property
+    def shown(self) -> StateDescriptor:
+        """The descriptor."""
+        return self._state
+
+    def finds(self, other: KeyedState) -> bool:
+        """Return whether entries have counterparts: those whose keys have the same bytes."""
+        here, there = self._state, other._state
+        return LAYOUTS[here.kind] is LAYOUTS[there.kind] and not changes_of(here, there, *_OF_KEYS)
+
+    def changes(self, other: KeyedState) -> tuple[Change, ...]:
+        """Return in what the descriptors differ."""
+        names = ("kind", *_OF_KEYS, "value_serializer", "has_ttl")
+        return changes_of(self._state, other._state, *names)
+
+    def contents(self, other: KeyedState) -> tuple[ContentsOf, ContentsOf] | None:
+        """Return what tells the contents of values."""
+        return contents_readers(self._state, other._state)
+
+    def decoded(self, entry: EncodedEntry) -> StateEntry:
+        """Return an entry with its values."""
+        with errors_of(self._number):
+            try:
+                decoded = self._read(entry.key_group, entry.key, entry.value)
+            except (*TRUNCATED, ValueError) as error:
+                raise no_entry(self._state, entry, error) from None
+        subtask = compute_operator_index_for_key_group(*self._bounds, entry.key_group)
+        return decoded._replace(subtask=subtask)
+
+
+class OperatorState(State):
+    """A list, union or broadcast state in one savepoint, or a partition of raw state."""
+
+    def __init__(
+        self, number: int, name: str, is_raw: bool, mode: str, info: StateInfo | None
+    ) -> None:
+        self.key = (name, "raw" if is_raw else "managed")
+        self.kind = mode
+        self.serializers: Mapping[str, Serializer] = {} if info is None else info.serializers
+        self._number = number
+
+    @property
+    def shown(self) -> str:
+        """The mode and the serializers."""
+        return ", ".join([self.kind, *map(str, self.serializers.values())])
+
+    def finds(self, other: OperatorState) -> bool:
+        """Return whether elements have counterparts."""
+        of_both = (self.kind, other.kind)
+        same = self.kind == other.kind or "BROADCAST" not in of_both
+        return same and self.serializers == other.serializers
+
+    def changes(self, other: OperatorState) -> tuple[Change, ...]:
+        """Return in what the states differ."""
+        if self.kind == other.kind and self.serializers == other.serializers:
+            return ()
+        return (Change("state", self.shown, other.shown),)
+
+    def contents(self, other: OperatorState) -> None:
+        """Return nothing: the bytes of a value are all that there is to it."""
+
+    def decoded(self, entry: EncodedEntry) -> OperatorStateElement:
+        """Return an element with its value."""
+        subtask, _, key, value = entry
+        name, mode = self.key[0], self.kind
+        with errors_of(self._number):
+            if mode == "BROADCAST":
+                of_key, of_value = self.serializers[KEY], self.serializers[VALUE]
+                if of_key.read is None or of_value.read is None:  # then all of it is one element
+                    return OperatorStateElement(name, mode, subtask, None, value)
+                return OperatorStateElement(
+                    name,
+                    mode,
+                    subtask,
+                    read_element(of_key, Cursor(key, name)),
+                    read_element(of_value, Cursor(value, name)),
+                )
+            element = read_element(self.serializers.get(VALUE), Cursor(key, name))
+        return OperatorStateElement(name, mode, subtask, None, element)
+
+
+class StatePair:
+    """A state of two savepoints, one of which may not have it."""
+
+    def __init__(self, here: State | None, there: State | None) -> None:
+        self._sides = (here, there)
+        known = here or there
+        assert known is not None
+        self.name, self._kind = known.key[0], known.kind
+        self.is_found = False
+        self._changes: tuple[Change, ...]
+        self._contents: tuple[ContentsOf, ContentsOf] | None = None
+        if here is None or there is None:
+            self._changes = (Change("state", *(side and side.shown for side in self._sides)),)
+        else:
+            self._changes = here.changes(there)
+            self.is_found = here.finds(there)
+            if self.is_found:
+                self._contents = here.contents(there)
+
+    def side(self, number: int) -> State | None:
+        """Return the state of a savepoint."""
+        return self._sides[number]
+
+    def compared(self, here: EncodedEntry, there: EncodedEntry) -> str:
+        """Return how the values of an entry differ, or "equal"."""
+        if here.value == there.value and not self._changes:
+            return EQUAL
+        if self._contents is None:
+            return "changed" if here.value != there.value else EQUAL
+        sides = zip(self._contents, (here, there))
+        contents = []
+        for number, (of_side, entry) in enumerate(sides):
+            with errors_of(number):
+                contents.append(of_side(entry))
+        (times, value), (other_times, other_value) = contents
+        if value != other_value:
+            return "changed"
+        return EQUAL if times == other_times else "touched"
+
+    def comparison(
+        self, counts: Mapping[str, int], examples: Sequence[EntryDifference]
+    ) -> StateComparison:
+        """Return what was found of the entries."""
+        equal, changed, touched, only_here, only_there = (counts[kind] for kind in _KINDS)
+        return StateComparison(
+            self.name,
+            self._kind,
+            self._changes,
+            equal,
+            changed,
+            touched,
+            only_here,
+            only_there,
+            tuple(examples),
+        )
+
+    def difference(
+        self, operator: str, kind: str, here: EncodedEntry | None, there: EncodedEntry | None
+    ) -> EntryDifference:
+        """Return an entry that is not the same, with its values."""
+        first, second = (
+            None if entry is None or state is None else state.decoded(entry)
+            for state, entry in zip(self._sides, (here, there))
+        )
+        return EntryDifference(operator, self.name, kind, first, second)
+
+
+def changes_of(here: Any, there: Any, *names: str) -> tuple[Change, ...]:
+    """Return which attributes of two objects are not equal."""
+    both = ((name, getattr(here, name), getattr(there, name)) for name in names)
+    return tuple(Change(*change) for change in both if change[1] != change[2])
+
+
+@contextmanager
+def errors_of(number: int) -> Iterator[None]:
+    """Let errors say in which savepoint they are."""
+    try:
+        yield
+    except SavepointError as error:
+        raise SavepointError(f"{_SIDES[number]}: {error}") from None
