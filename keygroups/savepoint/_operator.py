@@ -465,12 +465,12 @@ def check_states(states: Iterable[str], described: Iterable[str], whose: str) ->
         names.add(check_str("state", name))
         if name not in known:
             raise InvalidValueError(
-                f"states must be of {whose} ({', '.join(known) or 'none'}), got {show(name)}"
+                f"states must be of {whose}, which has {', '.join(known) or 'none'}, "
+                f"got {show(name)}"
             )
         if count == len(known):
             raise InvalidValueError(
-                f"states must be at most {len(known)} names, all that there are of {whose}, got "
-                "more"
+                f"states must be at most {len(known)} names, all that {whose} has, got more"
             )
     return frozenset(names)
 

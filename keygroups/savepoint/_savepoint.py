@@ -181,7 +181,7 @@ class Savepoint:
         if states is None:
             return pairs
         known = sorted({name for pair in pairs for name in pair.state_names})
-        chosen = check_states(states, known, "the operators that are compared")
+        chosen = check_states(states, known, "either side")
         return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
 
     def __repr__(self) -> str:

@@ -282,10 +282,12 @@ def test_bad_arguments(number: int) -> None:
 def test_states_without_end() -> None:
     with pytest.raises(InvalidValueError, match="states must be at most 13 names"):
         HEAP.read().operator("by-string").entries(repeat("count"))
+    with pytest.raises(InvalidValueError, match="at most 20 names, all that either side has"):
+        HEAP.read().compare(HEAP.read(), states=repeat("count"))
 
 
 def test_states_of_an_operator_without_any() -> None:
-    with pytest.raises(InvalidValueError, match=r"\(none\), got 'count'"):
+    with pytest.raises(InvalidValueError, match="which has none, got 'count'"):
         HEAP.read().operator("offsets").entries(["count"])
 
 

@@ -125,7 +125,7 @@ def test_arguments(spark: SparkSession, tmp_path: Path) -> None:
     old = point("2.3.0-heap-canonical").read()
     with pytest.raises(InvalidValueError, match="operator must be an operator's uid, name or id"):
         compare_savepoints(spark, old, old, "nobody")
-    with pytest.raises(InvalidValueError, match=r"states must be of by-string \("):
+    with pytest.raises(InvalidValueError, match="states must be of by-string, which has"):
         compare_savepoints(spark, old, old, "by-string", ["nothing"])
     with pytest.raises(InvalidTypeError, match="states must be"):
         compare_savepoints(spark, old, old, "by-string", 5)  # type: ignore[arg-type]
