@@ -18,9 +18,10 @@ import pytest
 import sql_values
 from arrow_keys import NoArrowTypeError, in_arrow, masked, one_by_one
 from golden import lines, read
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from key_encoding import decode_key, decode_key_type
+from selections import examples
 
 import keygroups
 from keygroups import (
@@ -245,7 +246,7 @@ def sliced(data: st.DataObject, values: list[Any], arrow_type: Any) -> Any:
 
 @pytest.mark.parametrize("key_type", SCALARS, ids=repr)
 @given(data=st.data())
-@settings(max_examples=25)
+@examples(25)
 def test_scalars_as_the_core(key_type: KeyType, data: st.DataObject) -> None:
     arrow_type, strategy = SCALARS[key_type]
     values = data.draw(st.lists(st.none() | strategy, max_size=40))
@@ -268,7 +269,7 @@ def test_scalars_as_the_core(key_type: KeyType, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("sql_type", SQL)
 @given(data=st.data())
-@settings(max_examples=12)
+@examples(12)
 def test_sql_fields_as_the_core(sql_type: str, data: st.DataObject) -> None:
     """A field alone, and between two others that take room."""
     arrow_type, strategy = SQL[sql_type]
@@ -284,7 +285,7 @@ def test_sql_fields_as_the_core(sql_type: str, data: st.DataObject) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_fields_as_the_core(data: st.DataObject) -> None:
     types = data.draw(st.lists(st.sampled_from([INT, STRING, DOUBLE, BIG_DEC]), min_size=1))
     arrow = {BIG_DEC: pa.decimal128(20, 3)}

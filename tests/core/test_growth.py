@@ -21,11 +21,20 @@ GROWING = {
 
 
 @pytest.mark.parametrize("call", GROWING.values(), ids=GROWING.keys())
-def test_growth(call: Callable[[int], object]) -> None:
+@pytest.mark.parametrize(
+    ("measure", "size"),
+    [
+        (count_steps, 80),
+        # Python has the ints to 256 already.
+        pytest.param(count_bytes, 280, marks=pytest.mark.slow),
+    ],
+    ids=["steps", "bytes"],
+)
+def test_growth(
+    call: Callable[[int], object], measure: Callable[[Callable[[], object]], int], size: int
+) -> None:
     """Four times the size takes at most about four times the steps, and the bytes."""
-    # Bytes need more, as Python has the ints to 256 already.
-    for measure, size in ((count_steps, 80), (count_bytes, 280)):
-        for n in (size, TIMES * size):
-            call(n)  # what is kept for the next time is no cost of this one
-        small, large = (measure(partial(call, n)) for n in (size, TIMES * size))
-        assert large <= MOST * small, f"{measure.__name__}: {small} to {large}"
+    for n in (size, TIMES * size):
+        call(n)  # what is kept for the next time is no cost of this one
+    small, large = (measure(partial(call, n)) for n in (size, TIMES * size))
+    assert large <= MOST * small, f"{small} to {large}"

@@ -47,8 +47,11 @@ def write_old(path: Path) -> None:
 @pytest.mark.parametrize("moments", [3, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("program", "prepare"),
-    [(WRITER, write_nothing), (REWRITER, write_old), (EDITOR, write_old)],
-    ids=["new", "anew", "edited"],
+    [
+        pytest.param(WRITER, write_nothing, id="new", marks=pytest.mark.slow),
+        pytest.param(REWRITER, write_old, id="anew", marks=pytest.mark.slow),
+        pytest.param(EDITOR, write_old, id="edited"),
+    ],
 )
 def test_it_leaves_a_whole_savepoint_or_none(
     program: str, prepare: Callable[[Path], None], moments: int, tmp_path: Path

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 
 def first_by_default(count: int, cases: Sequence[Any]) -> list[Any]:
@@ -17,3 +18,8 @@ def first_by_default(count: int, cases: Sequence[Any]) -> list[Any]:
             for case in cases[count:]
         ),
     ]
+
+
+def examples(most: int) -> settings:
+    """Return the setting of so many examples where new ones are drawn, and else of two fifths."""
+    return settings(max_examples=most * settings().max_examples // 100)
