@@ -6,7 +6,8 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +20,7 @@ from flink_sql import FlinkSql, jdk_folder
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 FLIGHTS = Path(__file__).resolve().parents[1] / "examples" / "data" / "nycflights13.parquet"
 
@@ -75,14 +76,16 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture(scope="session")
-def flight_rows(spark: SparkSession) -> list[tuple[int, Row]]:
-    """The keys of every flight with its Spark partition, in the order of that partition."""
-    from pyspark.sql import functions as F
+def flights_by() -> Callable[[str | list[str]], Counter[Any]]:
+    """How many flights each key of a column has, or each tuple of several, without Spark."""
+    parquet: Any = pytest.importorskip("pyarrow.parquet")
 
-    columns = ("carrier", "flight", "tailnum", "origin", "dest")
-    flights = spark.read.parquet(str(FLIGHTS)).select(*columns)
-    # collect() returns partition after partition, each in its order.
-    return [(row[-1], row) for row in flights.withColumn("p", F.spark_partition_id()).collect()]
+    def count(by: str | list[str]) -> Counter[Any]:
+        table = parquet.read_table(FLIGHTS, columns=[by] if isinstance(by, str) else by)
+        columns = [column.to_pylist() for column in table.columns]
+        return Counter(columns[0] if isinstance(by, str) else zip(*columns))
+
+    return count
 
 
 def _ansi_modes() -> list[Any]:

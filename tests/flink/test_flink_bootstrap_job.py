@@ -8,12 +8,13 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from flink_oracle import flink_jar
 from flink_sql import OPENED_PACKAGES, jdk_folder
-from pyspark.sql import Row
 
 pytestmark = [
     pytest.mark.flink,
@@ -81,12 +82,15 @@ sys.path.pop(0)
 
 
 def test_the_job_goes_on_with_the_counts(
-    request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    flights_by: Callable[[str | list[str]], Counter[Any]],
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     jar, jdk = flink_jar(), jdk_folder()
     if jar is None or jdk is None:
         pytest.skip("apache-flink-libraries or a JDK is not here")
-    flight_rows: list[tuple[int, Row]] = request.getfixturevalue("flight_rows")  # not if skipped
+    request.getfixturevalue("spark")  # not if skipped
     savepoint = tmp_path / "savepoint"
     bootstrap_job.main(["--output", str(savepoint)])
     said = capsys.readouterr().out
@@ -98,8 +102,7 @@ def test_the_job_goes_on_with_the_counts(
     compiler = [str(jdk / "javac"), "-nowarn", "-cp", class_path, "-d", str(tmp_path)]
     done = subprocess.run([*compiler, str(source)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    flights = Counter(row["carrier"] for _, row in flight_rows)
-    of_tailnum = Counter((row["carrier"], row["tailnum"]) for _, row in flight_rows)
+    flights, of_tailnum = flights_by("carrier"), flights_by(["carrier", "tailnum"])
     seen = [*sorted(pair for pair in of_tailnum if pair[1])[::40], ("UA", "new"), ("UA", "new")]
     options = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED_PACKAGES]
     done = subprocess.run(

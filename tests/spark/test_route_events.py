@@ -15,7 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -32,7 +32,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import functions
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.example
 
@@ -49,13 +49,12 @@ Report = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def flights(flight_rows: list[tuple[int, Row]]) -> dict[str, Keys]:
+def flights(flights_by: Callable[[str | list[str]], Counter[Any]]) -> dict[str, Keys]:
     """The records of each key, for every key that the tests use."""
-    rows = [row for _, row in flight_rows]
     return {
-        "carrier": Counter(row["carrier"] for row in rows),
-        "tailnum": Counter(row["tailnum"] for row in rows),
-        "origin,dest": Counter((row["origin"], row["dest"]) for row in rows),
+        "carrier": flights_by("carrier"),
+        "tailnum": flights_by("tailnum"),
+        "origin,dest": flights_by(["origin", "dest"]),
     }
 
 

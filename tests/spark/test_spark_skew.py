@@ -52,6 +52,8 @@ BY: list[tuple[Any, KeyType]] = [
     (["origin", "dest"], TUPLE(STRING, STRING)),
 ]
 
+CountFlights = Callable[[Any], Counter[Any]]
+
 
 @pytest.fixture(scope="module")
 def flights(spark: SparkSession) -> DataFrame:
@@ -59,8 +61,9 @@ def flights(spark: SparkSession) -> DataFrame:
 
 
 @pytest.fixture(scope="module")
-def rows(flight_rows: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
-    return flight_rows
+def rows(flights: DataFrame) -> list[tuple[int, Any]]:
+    """The keys of every flight with its Spark partition."""
+    return in_order(flights.select("carrier", "tailnum", "origin", "dest"))
 
 
 def in_order(df: DataFrame) -> list[tuple[int, Any]]:
@@ -102,13 +105,14 @@ def sent_by_local_key_by(
     [pytest.param(1, marks=pytest.mark.slow), 4, pytest.param(32, marks=pytest.mark.slow)],
 )
 def test_flights(
-    flights: DataFrame, rows: list[Any], by: Any, key_type: KeyType, parallelism: int
+    flights: DataFrame, flights_by: CountFlights, by: Any, key_type: KeyType, parallelism: int
 ) -> None:
-    keys = Counter(key_of(row, by) for _, row in rows)
+    keys = flights_by(by)
+    records = keys.total()
     groups = {key: assign_to_key_group(key, 128, key_type) for key in keys}
     report = skew_report(flights, by, 128, parallelism, top=3)
     assert report.key_type == key_type
-    assert report.records == len(rows) == 336_776
+    assert report.records == records == 336_776
     assert report.distinct_keys == len(keys)
     assert len(report.subtasks) == parallelism
     hot = []
@@ -121,20 +125,20 @@ def test_flights(
         total = sum(own.values())
         assert row.subtask == subtask
         assert (row.records, row.distinct_keys) == (total, len(own))
-        assert row.share == pytest.approx(total / len(rows))
-        assert row.times_mean == pytest.approx(total * parallelism / len(rows))
+        assert row.share == pytest.approx(total / records)
+        assert row.times_mean == pytest.approx(total * parallelism / records)
         assert row.key_groups == compute_key_group_range_for_operator_index(
             128, parallelism, subtask
         )
         assert row.sent is None
-        if 2 * total * parallelism >= 3 * len(rows):
+        if 2 * total * parallelism >= 3 * records:
             top = sorted(own, key=lambda key: (-own[key], groups[key], key))[:3]
             hot.append((-total, subtask, [(k, groups[k], own[k], own[k] / total) for k in top]))
     assert [
         (hot.subtask, [tuple(key) for key in hot.top_keys]) for hot in report.hot_subtasks
     ] == [(subtask, top) for _, subtask, top in sorted(hot)]
     heaviest = max(row.records for row in report.subtasks)
-    assert report.imbalance == pytest.approx(heaviest * parallelism / len(rows))
+    assert report.imbalance == pytest.approx(heaviest * parallelism / records)
 
 
 @pytest.mark.parametrize(
@@ -157,13 +161,18 @@ def test_flights(
     ),
 )
 def test_diagnosis_of_the_flights(
-    flights: DataFrame, rows: list[Any], by: str, parallelism: int, diagnosis: str, says: str
+    flights: DataFrame,
+    flights_by: CountFlights,
+    by: str,
+    parallelism: int,
+    diagnosis: str,
+    says: str,
 ) -> None:
     report = skew_report(flights, by, 128, parallelism)
     assert report.diagnosis == diagnosis
     assert says in report.remedy
     if diagnosis == UNLUCKY:
-        keys = Counter(key_of(row, by) for _, row in rows)
+        keys = flights_by(by)
         heaviest = {}
         for higher in range(parallelism + 1, 2 * parallelism + 1):
             loads: Counter[int] = Counter()
@@ -171,7 +180,7 @@ def test_diagnosis_of_the_flights(
                 loads[assign_key_to_parallel_operator(key, 128, higher)] += count
             heaviest[higher] = max(loads.values())
         best = min(heaviest, key=heaviest.__getitem__)  # the lowest of several
-        imbalance = heaviest[best] * best / len(rows)
+        imbalance = heaviest[best] * best / keys.total()
         says = f"{heaviest[best]:,} in its heaviest subtask, imbalance {imbalance:.2f}:"
         assert f" is {best}, and still has {says}" in report.remedy
 

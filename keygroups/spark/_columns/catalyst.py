@@ -49,13 +49,19 @@ class Catalyst(Portable):
     def __init__(self, session: SparkSession) -> None:
         super().__init__(F)
         jvm: Any = session._jvm
-        self._jvm = jvm
+        # A name that py4j has to look up is sought in all jars as a class, which takes
+        # milliseconds: each is looked up once.
+        self._for_name = jvm.java.lang.Class.forName
+        self._to_seq = jvm.PythonUtils.toSeq
+        self._option = jvm.scala.Option
         sql = jvm.org.apache.spark.sql
         # From Spark 4.0 a classic column is made of nodes, and this turns them into expressions.
         utils = sql.classic.ExpressionUtils
         self._utils: Any = utils if isinstance(utils, JavaClass) else None
+        self._made_column = self._utils.column if self._utils else sql.Column
         self._column_class: Any = type(F.lit(0))
         self._expressions = sql.catalyst.expressions
+        self._objects = sql.catalyst.expressions.objects
         self._types = sql.types
         utf8_string = self._class("org.apache.spark.unsafe.types.UTF8String")
         methods = {method.getName() for method in utf8_string.getMethods()}
@@ -64,7 +70,7 @@ class Catalyst(Portable):
         [constructor] = self._class(name).getConstructors()
         # From Spark 4.0 it also takes the function of a catalog that it stands for.
         has_function = constructor.getParameterCount() > 8
-        self._no_function = [jvm.scala.Option.empty()] if has_function else []
+        self._no_function = [self._option.empty()] if has_function else []
 
     def fold(self, codes: list[Column], start: int) -> Column:
         """Java's 31-fold of int columns; a null counts 0."""
@@ -85,8 +91,8 @@ class Catalyst(Portable):
         """
         integer, none = self._types.DataTypes.IntegerType, self._seq([])
         murmur = self._class("scala.util.hashing.MurmurHash3")
-        options = (False, self._types.ObjectType(murmur), self._jvm.scala.Option.empty())
-        instance = self._expressions.objects.NewInstance(murmur, none, none, *options)
+        options = (False, self._types.ObjectType(murmur), self._option.empty())
+        instance = self._objects.NewInstance(murmur, none, none, *options)
         state = self._expression(F.lit(42))
         for word in words:
             # HiveHash of a bigint is its high half xor its low half, as an int.
@@ -213,13 +219,13 @@ class Catalyst(Portable):
     ) -> Any:
         # No types; null gives null; the method itself does not.
         described = (target, method, result, self._seq(list(arguments)), self._seq([]))
-        return self._expressions.objects.Invoke(*described, True, False, pure)
+        return self._objects.Invoke(*described, True, False, pure)
 
     def _invoke_static(
         self, java_class: str, method: str, result: Any, *arguments: Any, pure: bool = True
     ) -> Any:
         described = (self._class(java_class), result, method, self._seq(list(arguments)))
-        return self._expressions.objects.StaticInvoke(
+        return self._objects.StaticInvoke(
             *described, self._seq([]), True, False, pure, *self._no_function
         )
 
@@ -228,15 +234,14 @@ class Catalyst(Portable):
         return self._utils.expression(java_column) if self._utils else java_column.expr()
 
     def _column(self, expression: Any) -> Column:
-        make = self._utils.column if self._utils else self._jvm.org.apache.spark.sql.Column
-        column: Column = self._column_class(make(expression))
+        column: Column = self._column_class(self._made_column(expression))
         return column
 
     def _seq(self, items: list[Any]) -> Any:
-        return self._jvm.PythonUtils.toSeq(items)
+        return self._to_seq(items)
 
     def _class(self, name: str) -> Any:
-        return self._jvm.java.lang.Class.forName(name)
+        return self._for_name(name)
 
 
 def fast_backend(session: SparkSession) -> Catalyst | None:
