@@ -2,7 +2,8 @@
 
 Needs a JDK and the package apache-flink-libraries. The job is that of `RestJob.java`;
 each line of `rest.jsonl` is an answer: its path, its status and its body as Flink wrote it, in the
-order in which they were asked for. Ids and times differ from one time to the next.
+order in which they were asked for, but that the folder of its savepoints is called /savepoints.
+Ids and times differ from one time to the next.
 """
 
 from __future__ import annotations
@@ -77,4 +78,4 @@ if __name__ == "__main__":
     flink = json.loads(answers[0]["body"])["flink-version"]
     with Path(__file__).with_name("rest.jsonl").open("w", encoding="utf-8") as file:
         for line in [{"flink": flink, **TASK}, *answers]:
-            file.write(f"{json.dumps(line)}\n")
+            file.write(f"{json.dumps(line).replace(temporary, '/savepoints')}\n")
