@@ -25,7 +25,7 @@ from keygroups.savepoint import Operator, Savepoint, read_savepoint
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 500
+CASES = 1_500
 MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
 CALLS, MORE_CALLS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
 MEMORY, MORE_MEMORY = 4 << 20, 100  # bytes, likewise
@@ -108,7 +108,7 @@ def peak() -> int:
 
 
 @pytest.mark.parametrize(
-    ("seed", "cases"), [(1, CASES), pytest.param(2, 30 * CASES, marks=pytest.mark.slow)]
+    ("seed", "cases"), [(1, CASES), pytest.param(2, 10 * CASES, marks=pytest.mark.slow)]
 )
 def test_nothing_but_its_own_files(seed: int, cases: int, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
