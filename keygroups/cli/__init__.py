@@ -74,7 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         catch_signals(handlers)
         return _run(arguments)
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # Until 3.12 Python raises an error of its own for what is raised while a class is made.
+        stop = error.__cause__ if isinstance(error, RuntimeError) else error
+        if not isinstance(stop, KeyboardInterrupt):
+            raise
         LINE.clear()
         for number in handlers:  # here, where another one does not raise
             signal.signal(number, signal.SIG_IGN)

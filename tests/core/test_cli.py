@@ -730,6 +730,35 @@ def test_interrupt_is_quiet(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("evenness", "12") == (130, "", "")
 
 
+class Interrupting:
+    def __set_name__(self, owner: type, name: str) -> None:
+        raise KeyboardInterrupt
+
+
+def test_interrupt_while_a_class_is_made_is_quiet(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while a module is imported; Python 3.11 makes a RuntimeError of it."""
+
+    def imports(number: int) -> int:
+        type("Imported", (), {"field": Interrupting()})
+        return number
+
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", imports)
+    assert run("evenness", "12") == (130, "", "")
+
+
+def test_an_error_of_ours_is_not_taken_for_an_interrupt(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(number: int) -> int:
+        raise RuntimeError(number)
+
+    monkeypatch.setattr("keygroups.cli._key_groups.evenness", fail)
+    with pytest.raises(RuntimeError, match="12"):
+        run("evenness", "12")
+
+
 def test_broken_pipe_is_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.pipe()
     os.close(reader)
