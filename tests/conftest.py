@@ -162,7 +162,8 @@ def restores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkRestores
 def handlers() -> Iterator[dict[str, Any]]:
     """Set the signals that end a command to what a shell's foreground has, and undo that.
 
-    Workers of xdist ignore SIGINT. Returns the handlers by the names of the signals.
+    Workers of xdist ignore SIGINT, as does what a shell runs in the background, and what they
+    start. Returns the handlers by the names of the signals.
     """
     if threading.current_thread() is not threading.main_thread():
         pytest.skip("the main thread alone handles signals")

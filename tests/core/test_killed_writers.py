@@ -79,6 +79,7 @@ def test_it_leaves_a_whole_savepoint_or_none(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("signal_name", ["SIGINT", "SIGKILL"])
 @pytest.mark.parametrize(
     ("name", "options"),

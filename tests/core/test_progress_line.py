@@ -425,6 +425,7 @@ sys.exit(main())
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("what", [*WRITES, EXPORTS])
 def test_ctrl_c_on_a_terminal(what: tuple[str, ...], tmp_path: Path) -> None:
     """While the line is there and a savepoint, or a table, is half written."""
