@@ -16,6 +16,7 @@ from written_windows import (
     CONTENTS,
     FUTURE,
     MARKS,
+    START,
     ended_rows,
     timer_operator,
     window_operators,
@@ -71,8 +72,10 @@ def test_windows_end_as_computed(
         for operator in operators:
             operator.write(writer, max_parallelism, written)
     ends: Counter[Any] = Counter()
+    at_once = 0
     for operator in operators:
         ends.update(operator.seen(*one) for one in operator.ends())
+        at_once += sum(mark == START for mark, *_ in operator.ends())
     task = Task(
         path,
         [operator.task() for operator in operators],
@@ -80,6 +83,7 @@ def test_windows_end_as_computed(
         parallelism,
         max_parallelism,
         watermarks=MARKS,
+        at_once=at_once,
         closed=ends.total(),
     )
     restored = restores.restore(task)

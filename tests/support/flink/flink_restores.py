@@ -70,6 +70,7 @@ class Task:
     ends: bool = False
     is_chained: bool = True
     watermarks: Sequence[int] = ()
+    at_once: int = 0
     closed: int = 0
 
     def java(self, rows: Path, own: Path) -> dict[str, Any]:
@@ -86,6 +87,7 @@ class Task:
             "rows": str(rows),
             "ends": self.ends,
             "watermarks": list(self.watermarks),
+            "at_once": self.at_once,
             "closed": self.closed,
             "operators": list(self.operators),
         }
