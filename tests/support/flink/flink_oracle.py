@@ -36,9 +36,7 @@ SETTINGS = {
 }
 # For many queries of few rows the better compiler does not pay. The quick one's code for a
 # thousand queries does not fit in its usual cache: what is thrown out there is compiled anew.
-QUICK_JVM = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xms1g -Xmn500m"
-)
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 ASSIGNMENT = "org.apache.flink.runtime.state.KeyGroupRangeAssignment"
 PYFLINK_SELECTOR = "org.apache.flink.streaming.api.functions.python.KeyByKeySelector"
 
@@ -138,7 +136,8 @@ def local_session(master: str = "local[2]") -> SparkSession:
         os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
     builder = SparkSession.builder.master(master).appName("keygroups tests")
     # With Flink come many rows.
-    quick = {} if jar else {"spark.driver.extraJavaOptions": QUICK_JVM}
+    options = f"{QUICK_JVM} -Xms1g -Xmn500m"  # its memory from the start: few collections
+    quick = {} if jar else {"spark.driver.extraJavaOptions": options}
     for name, value in (SETTINGS | quick).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
