@@ -178,11 +178,12 @@ class Savepoint:
             named = iterate("operators", "names", operators)
             ids = dict.fromkeys(id_in_either(sides, check_str("operator", name)) for name in named)
         pairs = [OperatorPair(here.get(by_id), there.get(by_id)) for by_id in ids]
-        if states is None:
-            return pairs
-        known = sorted({name for pair in pairs for name in pair.state_names})
-        chosen = check_states(states, known, "either side")
-        return [OperatorPair(here.get(by_id), there.get(by_id), chosen) for by_id in ids]
+        if states is not None:
+            known = sorted({name for pair in pairs for name in pair.state_names})
+            chosen = check_states(states, known, "either side")
+            for pair in pairs:
+                pair.keep_only(chosen)
+        return pairs
 
     def __repr__(self) -> str:
         return f"<Savepoint {printable(self.path)}>"

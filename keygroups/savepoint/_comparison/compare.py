@@ -10,7 +10,7 @@ than some are in memory at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, Protocol
@@ -121,21 +121,15 @@ class ComparedOperator(Protocol):
 class OperatorPair:
     """An operator of two savepoints, one of which may not have it.
 
-    `states` are the names of the states to compare, of keyed and operator state, None for all.
     Raises SavepointError, which says in which savepoint, where a header is damaged.
     """
 
-    def __init__(
-        self,
-        here: ComparedOperator | None,
-        there: ComparedOperator | None,
-        states: frozenset[str] | None = None,
-    ) -> None:
+    def __init__(self, here: ComparedOperator | None, there: ComparedOperator | None) -> None:
         self._here, self._there = here, there
-        self._has_coordinator = states is None
+        self._has_coordinator = True
         sides = [*enumerate((here, there))]
-        self._keyed = _pairs(states, *(_keyed_states(*side) for side in sides))
-        self._others = _pairs(states, *(_operator_states(*side) for side in sides))
+        self._keyed = _pairs(*(_keyed_states(*side) for side in sides))
+        self._others = _pairs(*(_operator_states(*side) for side in sides))
         known = [side for _, side in sides if side is not None]
         self.operator_id = known[0].operator_id
         # Flink 1.x tells neither, and the caller may have told it to one side alone.
@@ -149,6 +143,14 @@ class OperatorPair:
     def state_names(self) -> set[str]:
         """The names of the states that are compared."""
         return {pair.name for pair in (*self._keyed, *self._others)}
+
+    def keep_only(self, states: Container[str]) -> None:
+        """Compare these keyed and operator states alone, and not what the coordinator has."""
+        self._keyed, self._others = (
+            [pair for pair in pairs if pair.name in states]
+            for pairs in (self._keyed, self._others)
+        )
+        self._has_coordinator = False
 
     def differences(self) -> Iterator[EntryDifference]:
         """Yield every entry that is not the same."""
@@ -297,13 +299,10 @@ def _operator_states(number: int, operator: ComparedOperator | None) -> list[Ope
     return [*states.values()]
 
 
-def _pairs(
-    names: frozenset[str] | None, here: Iterable[State], there: Iterable[State]
-) -> list[StatePair]:
+def _pairs(here: Iterable[State], there: Iterable[State]) -> list[StatePair]:
     """Return the states of both savepoints, those that are only there last."""
     first, second = ({state.key: state for state in side} for side in (here, there))
-    pairs = [StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
-    return [pair for pair in pairs if names is None or pair.name in names]
+    return [StatePair(first.get(key), second.get(key)) for key in {**first, **second}]
 
 
 # --- entries ----------------------------------------------------------------------------

@@ -62,7 +62,10 @@ class ComparisonTask:
 
     def differences(self) -> Iterator[EntryDifference]:
         """Yield every entry that is not the same, as `Savepoint.differences` does."""
-        return OperatorPair(self.here, self.there, self.states).differences()
+        pair = OperatorPair(self.here, self.there)
+        if self.states is not None:
+            pair.keep_only(self.states)
+        return pair.differences()
 
 
 def comparison_tasks(
