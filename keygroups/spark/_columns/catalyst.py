@@ -51,8 +51,8 @@ class Catalyst(Portable):
         jvm: Any = session._jvm
         # A name that py4j has to look up is sought in all jars as a class, which takes
         # milliseconds: each is looked up once.
-        self._for_name = jvm.java.lang.Class.forName
-        self._to_seq = jvm.PythonUtils.toSeq
+        self._class = jvm.java.lang.Class.forName
+        self._seq = jvm.PythonUtils.toSeq
         self._option = jvm.scala.Option
         sql = jvm.org.apache.spark.sql
         # From Spark 4.0 a classic column is made of nodes, and this turns them into expressions.
@@ -236,12 +236,6 @@ class Catalyst(Portable):
     def _column(self, expression: Any) -> Column:
         column: Column = self._column_class(self._made_column(expression))
         return column
-
-    def _seq(self, items: list[Any]) -> Any:
-        return self._to_seq(items)
-
-    def _class(self, name: str) -> Any:
-        return self._for_name(name)
 
 
 def fast_backend(session: SparkSession) -> Catalyst | None:
