@@ -40,9 +40,9 @@ import org.apache.flink.util.StringUtils;
  * "savepoint", "options" of the job, "parallelism", "max_parallelism" (or null: then the
  * job sets none), "maps" (how many maps without uid are chained to each operator), "rows" (the file
  * for what is found, a line of JSON each), "ends" (whether time ends when the job has taken its own
- * savepoint) and "operators". If it has "watermarks", they come when so many windows and timers are
- * over as "at_once" says, which the clock ends whenever it comes to them, one after the other; when
- * so many are over as "closed" says, the job takes another savepoint. An
+ * savepoint) and "operators". If it has "watermarks", they come one after the other, the first when
+ * so many windows and timers are over as "at_once" says, those of the clock; when so many are over
+ * as "closed" says, the job takes another savepoint. An
  * operator has its "uid" or "id" in the savepoint, and "states", of operators "operator_states"
  * too, and of keyed ones "key", if it is to be made of types, without those of the savepoint's
  * headers; or "window", and then "keys" to be sent to it, as bytes in hexadecimal digits; or, if it
