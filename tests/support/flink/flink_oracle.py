@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,12 +135,28 @@ def local_session(master: str = "local[2]") -> SparkSession:
         # and spark.driver.extraClassPath would put them first.
         os.environ["SPARK_DIST_CLASSPATH"] = flink_class_path(jar)
     builder = SparkSession.builder.master(master).appName("keygroups tests")
+    _remember_names()
     # With Flink come many rows.
     options = f"{QUICK_JVM} -Xms1g -Xmn500m"  # its memory from the start: few collections
     quick = {} if jar else {"spark.driver.extraJavaOptions": options}
     for name, value in (SETTINGS | quick).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _remember_names() -> None:
+    """Have py4j remember what a name is in the JVM: every look-up searches all jars of Spark."""
+    from py4j.java_gateway import JavaPackage, JVMView
+
+    def remembering(look_up: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
+        def get(self: Any, name: str) -> Any:
+            value = self.__dict__[name] = look_up(self, name)
+            return value
+
+        return get
+
+    for scope in (JVMView, JavaPackage):
+        scope.__getattr__ = remembering(scope.__getattr__)
 
 
 class FlinkOracle:
