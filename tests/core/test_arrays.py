@@ -132,8 +132,8 @@ def check(vectors: Iterator[Vector]) -> Counter[str]:
     ("vectors", "least"),
     [
         (own_vectors, 2000),
-        (independent_vectors, 4000),
-        (sql_vectors, 1300),
+        pytest.param(independent_vectors, 4000, marks=pytest.mark.slow),
+        pytest.param(sql_vectors, 1300, marks=pytest.mark.slow),
         (pyflink_vectors, 640),
     ],
 )
@@ -357,7 +357,7 @@ def test_every_character_hashes_as_the_core(step: int) -> None:
     assert arrays.hash_code(pa.array(texts), STRING).tolist() == one_by_one(texts, STRING)
 
 
-@pytest.mark.parametrize("count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_bytes_that_are_no_utf_8_are_refused(count: int) -> None:
     """Python's decoder says which are."""
     rng = random.Random(count)

@@ -250,6 +250,7 @@ def test_value_outside_its_type(key: object, key_type: KeyType, says: str) -> No
     assert isinstance(caught.value, ValueError)
 
 
+@pytest.mark.slow  # 256 MB
 def test_big_integer_ends_where_java_ends() -> None:
     with pytest.raises(InvalidValueError, match="at most 2147483647 bits"):
         keygroups.hash_code(1 << (2**31 - 1), BIG_INT)

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
 from large_savepoints import write as write_large
 from real_savepoints import FORMATS, POINTS, point
+from selections import examples
 
 from keygroups import assign_to_key_group
 from keygroups.errors import (
@@ -272,7 +273,7 @@ def check_model(model: Model, verbs: list[Verb], parallelism: int) -> None:
         assert read_model(new) == expected
 
 
-@settings(max_examples=10, deadline=None)
+@examples(15)
 @given(models(), verbs_of, st.sampled_from([1, 3]))
 def test_against_a_model(model: Model, verbs: list[Verb], parallelism: int) -> None:
     check_model(model, verbs, parallelism)

@@ -639,6 +639,7 @@ def test_verbs_see_another_type(users: Path) -> None:
     assert (deleted.with_entries, deleted.without_entries) == (1, (99,))
 
 
+@pytest.mark.slow
 def test_memory_is_flat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, all of which move, take hardly more memory."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)

@@ -404,7 +404,6 @@ def test_a_store_that_tells_no_sizes(
 
 REAL = [*POINTS, *FORMATS]
 IN_SHORT = {  # all kinds of handles and of streams, some without their bytes in `_metadata`
-    "1.17.2-rocks-canonical",
     "2.3.0-heap-native",
     "2.3.0-heaptimers-checkpoint",
     "2.3.0-changelog-checkpoint",

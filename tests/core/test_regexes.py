@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from regex_steps import Steps, TooManyStepsError
+from source_trees import tree_of
 
 import keygroups
 from keygroups.cli import _key_text
@@ -55,7 +56,7 @@ def regexes() -> Iterator[Regex]:
         if re.search("^(import|from) re\\b", source, re.MULTILINE) is None:
             continue
         module = path.relative_to(ROOT).with_suffix("").as_posix()
-        tree = ast.parse(source)
+        tree = tree_of(path)
         names = constants(tree)
         node: Any
         for node in ast.walk(tree):

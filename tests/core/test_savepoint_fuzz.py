@@ -24,7 +24,7 @@ pytest.importorskip("cramjam", reason="one is compressed: the extra savepoint")
 
 Record = Callable[[str, object], None]
 
-SAMPLE = 97  # of how many damages the default suite takes one; a prime, so all flips have a turn
+SAMPLE = 197  # of how many damages the default suite takes one; a prime, so all flips have a turn
 MEASURED = 13  # of how many damages the memory of one is measured, which is slow; a prime too
 FLOOR = 1 << 20  # bytes, below which ten times is not asked
 

@@ -15,6 +15,7 @@ import savepoint_bytes as sb
 import wide_savepoints
 from growth import count_bytes, count_steps
 from large_savepoints import KEY_GROUPS, wide_metadata, write
+from selections import first_by_default
 from wide_savepoints import Shape
 
 from keygroups import RescalePlan, assign_to_key_group
@@ -52,7 +53,7 @@ def test_entries(form: str, tmp_path: Path) -> None:
     assert part == counts[5] + counts[100]
 
 
-@pytest.mark.parametrize("form", ["canonical", "native"])
+@pytest.mark.parametrize("form", first_by_default(1, ["canonical", "native"]))
 def test_memory_is_flat(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four times the entries, hardly more memory; one piece is what is held."""
     monkeypatch.setattr(files_module, "CHUNK", 1 << 10)

@@ -75,7 +75,7 @@ def test_without_arguments(spark: SparkSession, capsys: pytest.CaptureFixture[st
     [
         (["--parallelism", "129"], "--parallelism: "),
         (["--max-parallelism", "0"], "--max-parallelism: "),
-        (["--output", str(EXAMPLES)], "it is there"),
+        pytest.param(["--output", str(EXAMPLES)], "it is there", marks=pytest.mark.slow),
     ],
 )
 def test_what_the_user_can_put_right(

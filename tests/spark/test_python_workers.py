@@ -123,6 +123,7 @@ def refusal(call: Callable[[], object]) -> str:
     return message
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unasked")
 def test_workers_are_asked_once(spark: SparkSession, collected: list[int]) -> None:
     assert read(spark) == [5]

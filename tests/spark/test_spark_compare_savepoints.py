@@ -101,6 +101,7 @@ def test_an_operator_of_one_savepoint(spark: SparkSession, tmp_path: Path) -> No
         assert [(row["key"], row["kind"]) for row in df.collect()] == [(1.0, kind)]
 
 
+@pytest.mark.slow
 def test_real_points(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Timers and windows among them; in several tasks."""
     monkeypatch.setattr("keygroups.spark._savepoint.comparing.TASK_BYTES", 20_000)

@@ -79,7 +79,7 @@ def rows_of(spark: SparkSession, saved: Point, uid: str, state: str | None = Non
 @pytest.mark.parametrize(
     ("name", "uid"),
     first_by_default(
-        2,
+        1,
         [
             # All kinds of state, times to live, timers; windows that merge, with theirs.
             ("2.3.0-heap-canonical", "by-string"),

@@ -523,7 +523,7 @@ def test_keys_of_sql_and_pyflink(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize(
     ("key", "key_type"),
-    [pytest.param(*by, marks=pytest.mark.slow if by in BY[:4] else ()) for by in BY],
+    [pytest.param(*by, marks=pytest.mark.slow) for by in BY],
     ids=str,
 )
 def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: KeyType) -> None:

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from source_trees import tree_of
 
 import keygroups
 from keygroups import KeyGroupsError
@@ -98,8 +99,7 @@ def remedies_in_source(of_spark: bool) -> Iterator[tuple[str, str]]:
     for path in sorted(_ROOT.rglob("*.py")):
         module = path.relative_to(_ROOT).with_suffix("").as_posix().removesuffix("/__init__")
         if of_spark == (module.split("/")[0] == "spark"):
-            tree = ast.parse(path.read_text("utf-8"))
-            for text in _texts(tree):
+            for text in _texts(tree_of(path)):
                 if " " in text and NAMES_A_REMEDY.search(text):
                     yield module, text
 
