@@ -311,6 +311,12 @@ TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdef
             {"weight": "e"},
         ),
         (InvalidTypeError, "weight must be integers", (TABLE, "a", 8, 2), {"weight": "f"}),
+        (
+            InvalidTypeError,
+            "weight must be an array",
+            ({"a": pa.array(["x"]), "n": 5}, "a", 8, 2),
+            {"weight": "n"},
+        ),
     ],
 )
 def test_refusals(

@@ -25,6 +25,7 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
+from keygroups._values import java_lang
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -250,10 +251,13 @@ def test_value_outside_its_type(key: object, key_type: KeyType, says: str) -> No
     assert isinstance(caught.value, ValueError)
 
 
-@pytest.mark.slow  # 256 MB
-def test_big_integer_ends_where_java_ends() -> None:
-    with pytest.raises(InvalidValueError, match="at most 2147483647 bits"):
-        keygroups.hash_code(1 << (2**31 - 1), BIG_INT)
+def test_big_integer_ends_where_java_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a bound of fewer bits, as a number of that many takes 256 MB."""
+    assert java_lang._BIG_INT_MAX_BITS == 2**31 - 1
+    monkeypatch.setattr(java_lang, "_BIG_INT_MAX_BITS", 63)
+    assert keygroups.hash_code(2**63 - 1, BIG_INT) == 2147483616  # of the JDK
+    with pytest.raises(InvalidValueError, match="at most 63 bits, got 64"):
+        keygroups.hash_code(2**63, BIG_INT)
 
 
 @pytest.mark.parametrize(

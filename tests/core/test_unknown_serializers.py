@@ -471,6 +471,32 @@ def test_bad_arguments(
         Serializer.from_snapshot(sb.i32(2) + LONG_SNAPSHOT, **arguments)
 
 
+# What the Output.writeString of flink-dist 1.20.5 and 2.3.0 writes for so many characters: the
+# first byte and the last one, of "bb...ba".
+KRYO_TEXTS = [
+    *((kryo, length, "62", "e1") for kryo in (2, 5) for length in (2, 31, 32)),
+    *((2, length, "62", "e1") for length in (33, 62, 63)),
+    *((2, 64, "c101", "61"), (2, 65, "c201", "61")),
+    *((5, 33, "a2", "61"), (5, 62, "bf", "61")),
+    *((5, 63, "c001", "61"), (5, 64, "c101", "61"), (5, 65, "c201", "61")),
+    *((2, 1, "82", "61"), (5, 1, "82", "61")),
+]
+
+
+@pytest.mark.parametrize(("kryo", "length", "first", "last"), KRYO_TEXTS)
+def test_texts_of_kryo(kryo: int, length: int, first: str, last: str) -> None:
+    text = "b" * (length - 1) + "a"
+    maps = sb.utf("java.lang.String") + sb.optional_map({}) * 3
+    name = f"{sb.JAVA}kryo.KryoSerializerSnapshot"
+    snapshot = sb.i32(2) + sb.snapshot(name, 2, maps)
+    serializer = Serializer.from_snapshot(snapshot, kryo_version=kryo)
+    data = serializer.encode(text)
+    head = serializer.encode("a").removesuffix(b"\x82a")  # the class
+    body = text[1:-1] if first == "62" else text[:-1]
+    assert data.hex() == head.hex() + first + body.encode().hex() + last
+    assert serializer.decode(data) == text
+
+
 def test_the_kryo_of_a_savepoint(tmp_path: Path) -> None:
     """Flink 1 wrote versions up to 4 with Kryo 2, Flink 2 from 5 on with Kryo 5."""
     for version, kryo in ((3, 2), (4, 2), (5, 5), (6, 5)):

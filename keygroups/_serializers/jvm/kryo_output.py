@@ -24,7 +24,7 @@ from keygroups._values.checks import expect
 WriteBody = Callable[[Any, int], bytes]
 """Writes a value for a version of Kryo."""
 
-_LONGEST_ASCII = 63
+_LONGEST_ASCII = {2: 63, 5: 32}  # by the version of Kryo: of texts written without a length
 
 
 def _zigzag(serializer: Serializer, bits: int) -> WriteBody:
@@ -52,7 +52,7 @@ def _fixed(serializer: Serializer) -> WriteBody:
 
 def _text(value: Any, version: int) -> bytes:
     text = expect("STRING", value, str, "a str")
-    if 2 <= len(text) <= _LONGEST_ASCII and text.isascii():
+    if 2 <= len(text) <= _LONGEST_ASCII[version] and text.isascii():
         return text[:-1].encode() + bytes([ord(text[-1]) | 0x80])
     encoded = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(encoded) // 2}H", encoded)
