@@ -396,6 +396,7 @@ def test_job_that_ends_meanwhile() -> None:
         (302, b"ftp://localhost/", "status 302: it points to 'ftp://localhost/', which is not"),
         (302, b"http://\xe2\x80\xae\x1b[1m", r"points to 'http://.*\\x1b\[1m', which is not"),
         (302, b"http://" + b"x" * 10_000, r"it points to 'http://x*\.\.\.x*', which is not"),
+        (299, b'{"jobs": []}', "no job runs there"),
         (298, b'{"jobs": []}', "no answer: .*it breaks off after 12 bytes"),
         (0, b"", "no answer within "),
         # JSON that Flink does not write, which has UTF-8, longs, NaN as text, and no member twice.

@@ -24,6 +24,7 @@ from keygroups import (
 from keygroups.load import HOT
 from keygroups.reports import HotKey, RescaleReport, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
+from keygroups.reports._skew import SkewCounts, skew_report_of
 from keygroups.types import INT, LONG, STRING, TUPLE, KeyType
 
 UNLUCKY = "many keys unluckily together"
@@ -498,3 +499,25 @@ def test_rows_of_a_skew_report_as_pandas_and_as_a_picture() -> None:
     heights = {round(bar.get_x() + 0.4): bar.get_height() for bar in bars}
     assert heights == {0: 9, 1: 1, 2: 2, 3: 0}
     matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(("subtask", "asked"), [(None, {2}), (1, {1, 2}), (2, {2}), (0, {2})])
+def test_keys_are_counted_where_they_are_told(subtask: int | None, asked: set[int]) -> None:
+    """Of subtasks that are hot or asked for, and have records."""
+    counts = SkewCounts(KeyGroupLoad(4, [0, 1, 9, 1]), [0, 1, 1, 1], None, 0)
+    calls: list[set[int]] = []
+
+    def top_keys_of(wanted: list[bool]) -> list[Any]:
+        calls.append({number for number, is_wanted in enumerate(wanted) if is_wanted})
+        return []
+
+    skew_report_of(counts, LONG, False, 4, 3, None, subtask, top_keys_of)
+    assert calls == [asked]
+
+
+def test_three_parallelisms_are_shown() -> None:
+    load = KeyGroupLoad(128, [number * 7919 % 1000 for number in range(128)])
+    report = RescaleReport(RescalePlan(128, 7, 9), load)
+    assert len(report.recommendations) > 3
+    shown_ones = re.findall(r"^  parallelism (\d+):", str(report), re.MULTILINE)
+    assert shown_ones == [str(better.parallelism) for better in report.recommendations[:3]]
