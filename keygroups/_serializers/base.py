@@ -379,13 +379,15 @@ class Composite(Serializer):
     """A serializer that is made of others, with a mark and a version of its own in its snapshot.
 
     `outer_versions` are those that are read, the last one is written; `arity` is how many
-    serializers are nested in it, None where that is in the snapshot only.
+    serializers are nested in it, None where that is in the snapshot only. `is_its_parts` tells
+    that in Java two values are equal where their parts are.
 
     Flink: CompositeTypeSerializerSnapshot, NestedSerializersSnapshotDelegate.
     """
 
     outer_versions: ClassVar[tuple[int, ...]]
     arity: ClassVar[int | None] = 1
+    is_its_parts: ClassVar[bool] = False
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

@@ -29,6 +29,7 @@ class ListSerializer(Composite):
     """A List: a count, then the elements."""
 
     name, snapshot, outer_versions = "LIST", f"{BASE}ListSerializerSnapshot", (1,)
+    is_its_parts = True
 
     def __init__(self, element: Serializer) -> None:
         self.parts = (element,)
@@ -66,6 +67,7 @@ class SetSerializer(Composite):
     """A Set: a count, then whether it is null and the value of each element."""
 
     name, snapshot, outer_versions = "SET", f"{BASE}SetSerializerSnapshot", (1,)
+    is_its_parts = True
 
     def __init__(self, element: Serializer) -> None:
         self.parts = (element,)
@@ -75,7 +77,7 @@ class SetSerializer(Composite):
     def bind(self, reads: Sequence[Read]) -> None:
         [read], name = reads, str(self)
         [write] = writers(self.parts, self.key_type)
-        is_content_equal = self.parts[0].key_type is not None
+        is_by_content = _is_equal_by_content(self.parts[0])
         is_null = not self.parts[0].none_is_value
 
         def read_set(data: bytes, pos: int) -> tuple[Any, int]:
@@ -94,8 +96,8 @@ class SetSerializer(Composite):
             written = [
                 b"\1" if one is None and is_null else b"\0" + write(one) for one in elements
             ]
-            if is_content_equal:
-                _check_distinct(name, "element", written)
+            nulls = [one for one in written if one == b"\1"]
+            _check_distinct(name, "element", written if is_by_content else nulls)
             if not isinstance(values, list):
                 written.sort()  # as a set has another order in every Python
             return pack_int(len(written)) + b"".join(written)
@@ -107,6 +109,7 @@ class MapSerializer(Composite):
     """A Map: a count, then key, whether the value is null, value."""
 
     name, snapshot, outer_versions, arity = "MAP", f"{BASE}MapSerializerSnapshot", (1,), 2
+    is_its_parts = True
 
     def __init__(self, key: Serializer, value: Serializer) -> None:
         self.parts = (key, value)
@@ -116,7 +119,7 @@ class MapSerializer(Composite):
     def bind(self, reads: Sequence[Read]) -> None:
         (read_key, read_value), name = reads, str(self)
         write_key, write_value = writers(self.parts, self.key_type)
-        is_content_equal = self.parts[0].key_type is not None
+        is_by_content = _is_equal_by_content(self.parts[0])
         is_null = not self.parts[1].none_is_value
 
         def read_map(data: bytes, pos: int) -> tuple[Any, int]:
@@ -139,7 +142,7 @@ class MapSerializer(Composite):
                     written.append(b"\1")
                 else:
                     written.append(b"\0" + write_value(value))
-            if is_content_equal:
+            if is_by_content:
                 _check_distinct(name, "key", keys)
             items = (key + value for key, value in zip(keys, written))
             return pack_int(len(keys)) + b"".join(items)
@@ -152,6 +155,13 @@ def is_in_order(serializer: Serializer) -> bool:
     if isinstance(serializer, (MapSerializer, SetSerializer)):
         return False
     return all(map(is_in_order, serializer.parts))
+
+
+def _is_equal_by_content(serializer: Serializer) -> bool:
+    """Return whether two values that have the same bytes are equal in Java, as arrays are not."""
+    if isinstance(serializer, Composite) and serializer.is_its_parts:
+        return all(map(_is_equal_by_content, serializer.parts))
+    return serializer.key_type is not None
 
 
 def _check_distinct(name: str, place: str, written: list[bytes]) -> None:

@@ -234,7 +234,7 @@ class EitherSerializer(Composite):
     """An Either: whether it is the left one, then its value."""
 
     name, snapshot = "EITHER", f"{JAVA}JavaEitherSerializerSnapshot"
-    outer_versions, arity = (1,), 2
+    outer_versions, arity, is_its_parts = (1,), 2, True
 
     def __init__(self, left: Serializer, right: Serializer) -> None:
         self.parts = (left, right)

@@ -434,16 +434,20 @@ class LegacyTwoPhaseCommitSerializer(TwoPhaseCommitSerializer):
 
 
 class _TwoLongs(Composite):
-    """Two longs, of which `value_class` is made."""
+    """Two longs, of which `value_class` is made.
+
+    `least` tells from the first one how small the second one may be: Flink refuses to read others.
+    """
 
     outer_versions, arity, size = (0,), 2, 16
     value_class: type[MetaSqnInfo] | type[RowSqnInfo]
+    least: Callable[[int], int]
 
     def __init__(self) -> None:
         super().__init__()
 
     def bind(self, reads: Sequence[Read]) -> None:
-        name, value_class = self.name, self.value_class
+        name, value_class, least = self.name, self.value_class, self.least
 
         def read_longs(data: bytes, pos: int) -> tuple[Any, int]:
             first, pos = read_long(data, pos)
@@ -451,8 +455,10 @@ class _TwoLongs(Composite):
             return value_class(first, second), pos
 
         def write_longs(value: Any) -> bytes:
-            numbers = expect(name, value, value_class, f"a {value_class.__name__}")
-            return b"".join(map(_long, value_class._fields, numbers))
+            first, second = expect(name, value, value_class, f"a {value_class.__name__}")
+            data = b"".join(map(_long, value_class._fields, (first, second)))
+            check_int(value_class._fields[1], second, least(first), LONG_MAX)
+            return data
 
         self.read, self.write = read_longs, write_longs
 
@@ -471,7 +477,7 @@ class MetaSqnInfoSerializer(_TwoLongs):
         "META_SQN_INFO",
         f"{_MULTISET}MetaSqnInfoSerializer$MetaSqnInfoSerializerSnapshot",
     )
-    value_class = MetaSqnInfo
+    value_class, least = MetaSqnInfo, staticmethod(lambda high_sqn: 0)
 
 
 class RowSqnInfoSerializer(_TwoLongs):
@@ -479,4 +485,4 @@ class RowSqnInfoSerializer(_TwoLongs):
         "ROW_SQN_INFO",
         f"{_MULTISET}RowSqnInfoSerializer$RowSqnInfoSerializerSnapshot",
     )
-    value_class = RowSqnInfo
+    value_class, least = RowSqnInfo, staticmethod(lambda first_sqn: first_sqn)

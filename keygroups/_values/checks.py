@@ -60,6 +60,18 @@ def expect(name: str, key: object, cls: type[T] | tuple[type[T], ...], descripti
     )
 
 
+def check_variant_version(metadata: bytes) -> None:
+    """Refuse the metadata of a Variant that Flink does not read.
+
+    Flink: BinaryVariantUtil.VERSION, which is the lower half of the first byte.
+    """
+    if not metadata or metadata[0] & 0x0F != 1:
+        raise InvalidValueError(
+            "metadata of a Variant must be of version 1, the lower half of its first byte, got "
+            f"{show(metadata)}"
+        )
+
+
 def expect_bool(name: str, key: object) -> bool:
     """Return the key if it is a bool, Python's or NumPy's."""
     if type(key) is bool:

@@ -40,7 +40,7 @@ from keygroups._serializers.streaming import (
     UnionSerializer,
 )
 from keygroups._values.java_values import Failure, Left, Right, Some, Success
-from keygroups._values.sql import MetaSqnInfo
+from keygroups._values.sql import MetaSqnInfo, RowSqnInfo
 from keygroups._values.streaming import (
     BufferEntry,
     LatencyMarker,
@@ -191,12 +191,20 @@ def test_what_is_no_value(serializer: Serializer, encoded: str, message: str) ->
         serializer.decode(bytes.fromhex(encoded))
 
 
+LISTS, META = ListSerializer(BYTE), streaming.MetaSqnInfoSerializer()
 TYPE, VALUE = InvalidTypeError, InvalidValueError
 NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (SetSerializer(BYTE), (1,), TYPE, r"SET must be a set, or a list of its elements"),
     (SetSerializer(BYTE), [1, 1], VALUE, r"a SET\(BYTE\) must have each element once"),
     (SetSerializer(BYTE), {128}, VALUE, "element 0: .*BYTE must be from -128 to 127, got 128"),
     (SetSerializer(DOUBLE), {float("nan"), -float("nan")}, VALUE, "each element once"),
+    (SetSerializer(EitherSerializer(BYTE, LISTS)), [Right([1])] * 2, VALUE, "each element once"),
+    (SetSerializer(OPTION), [None, Some(1), None], VALUE, "each element once"),
+    (SetSerializer(BYTES), [None, None], VALUE, "each element once"),
+    (MapSerializer(SetSerializer(BYTE), BYTE), [({1}, 2), ({1}, 3)], VALUE, "each key once"),
+    (META, MetaSqnInfo(1, -1), VALUE, f"size must be from 0 to {2**63 - 1}, got -1"),
+    (META, MetaSqnInfo(2**63, 1), VALUE, "high_sqn must be from"),
+    (streaming.RowSqnInfoSerializer(), RowSqnInfo(5, 4), VALUE, "last_sqn must be from 5 to"),
     (SetSerializer(BYTES), {1}, TYPE, "BYTES must be bytes, got 1"),
     (MapSerializer(BYTE, BYTE), {1}, TYPE, "MAP must be a dict, or a list of pairs"),
     (MapSerializer(BYTE, BYTES), [1], TYPE, "a dict, or a list of pairs, got 1 in it"),
@@ -543,3 +551,11 @@ def test_key_types() -> None:
     for serializer in (ARRAY, EitherSerializer(BYTE, BOOLEAN), OPTION, DAYS):
         assert serializer.key_type is None
     assert scala.CaseClassSerializer([BYTE], "a.C").key_type is None
+
+
+@pytest.mark.parametrize("element", [BYTES, EitherSerializer(BYTE, BYTES)], ids=str)
+def test_a_set_may_have_arrays_of_the_same_bytes(element: Serializer) -> None:
+    """Which are two in Java."""
+    serializer = SetSerializer(element)
+    one = b"x" if element is BYTES else Right(b"x")
+    assert serializer.decode(serializer.encode([one, one])) == [one, one]

@@ -281,7 +281,7 @@ BIGINT = LogicalType("BIGINT")
             {7: 3},
         ),
         (LogicalType("RAW"), bytes(1000), bytes(1000)),
-        (LogicalType("VARIANT"), bytes(1000), Variant(bytes(996), b"")),
+        (LogicalType("VARIANT"), b"\0\0\0\1\1" + bytes(995), Variant(bytes(995), b"\1")),
     ],
 )
 def test_overlapping_fields_of_state(field: LogicalType, data: bytes, value: object) -> None:

@@ -65,6 +65,7 @@ JAVA, VARIANT, BITMAP = (
 PYTHON_DATE, PYTHON_TIME = python_sql.PythonDateSerializer(), python_sql.PythonTimeSerializer()
 PYTHON_BIG_DEC = python_sql.PythonBigDecSerializer()
 PYTHON_DECIMAL = python_sql.PythonDecimalSerializer(4, 2)
+DAYS_OF_AN_INT = 2**31 * 86_400_000
 TIMESTAMP_3, TIMESTAMP_9 = map(python_sql.PythonTimestampSerializer, (3, 9))
 COLORS = EnumSerializer("a.Color", ["RED", "GREEN"])
 SORTED_LONG, COUNT_WINDOW = scalars.SortedLongSerializer(), scalars.CountWindowSerializer()
@@ -141,11 +142,13 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (VARIANT, Variant(b"", b"\1"), sb.i32(0) + sb.i32(1) + b"\1"),
     (PYTHON_DATE, dt.date.min, sb.i32(-719_162)),
     (PYTHON_DATE, -719_163, sb.i32(-719_163)),
-    (PYTHON_TIME, 86_400_000, sb.i32(86_400_000)),
-    (PYTHON_TIME, -1, sb.i32(-1)),
+    (PYTHON_TIME, dt.time(23, 59, 59, 999_000), sb.i32(86_399_999)),
     (PYTHON_BIG_DEC, Decimal("0E+3"), sb.i32(4) + b"0E+3"),
     (python_sql.PythonDecimalSerializer(4, 0), Decimal("-7"), sb.i32(2) + b"-7"),
-    (TIMESTAMP_3, TimestampData(2**63 - 1, 0), b"\x7f" + b"\xff" * 7),
+    (TIMESTAMP_3, TimestampData(DAYS_OF_AN_INT - 1, 0), sb.i64(DAYS_OF_AN_INT - 1)),
+    (TIMESTAMP_3, dt.datetime(1, 1, 1), sb.i64(-62_135_596_800_000)),
+    (TIMESTAMP_3, dt.datetime(1582, 10, 4, 23, 59, 59), sb.i64(-12_220_156_801_000)),
+    (TIMESTAMP_3, dt.datetime(1582, 10, 15), sb.i64(-12_219_292_800_000)),
     (TIMESTAMP_9, dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), b"\xff" * 8 + sb.i32(999_000)),
     (ValueSerializer("org.apache.flink.types.IntValue"), 7, sb.i32(7)),
     (ValueSerializer("org.apache.flink.types.NullValue"), None, b""),
@@ -194,6 +197,24 @@ def test_numbers_in_full() -> None:
     """Flink reads 0, 1 and 10 both ways; see BigIntSerializer.readBigInteger."""
     assert [BIG_INT.decode(sb.i32(5) + bytes([n])) for n in (0, 1, 10)] == [0, 1, 10]
     assert [BIG_INT.decode(sb.i32(n)) for n in (1, 2, 3)] == [0, 1, 10]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "value", "data"),
+    [
+        (PYTHON_TIME, 86_400_000, sb.i32(86_400_000)),
+        (PYTHON_TIME, -1, sb.i32(-1)),
+        (TIMESTAMP_3, TimestampData(2**63 - 1, 0), b"\x7f" + b"\xff" * 7),
+        (TIMESTAMP_3, dt.datetime(1582, 10, 5), sb.i64(-12_220_156_800_000)),
+    ],
+)
+def test_what_flink_would_write_otherwise_is_only_read(
+    serializer: Serializer, value: Any, data: bytes
+) -> None:
+    """Flink 2.3.0 reads these bytes too, and writes others for what it has read."""
+    assert serializer.decode(data) == value
+    with pytest.raises(InvalidValueError):
+        serializer.encode(value)
 
 
 def test_a_null_timestamp_is_only_read() -> None:
@@ -271,10 +292,18 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (JAVA, JAVA_A + b"p", InvalidValueError, "JAVA must be one Java object, got b'p' after"),
     (VARIANT, (b"", b""), InvalidTypeError, "VARIANT must be a Variant"),
     (VARIANT, Variant("", b""), InvalidTypeError, "value of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
+    (VARIANT, Variant(b"v", b""), InvalidValueError, "must be of version 1.*, got b''"),
+    (VARIANT, Variant(b"v", b"\2"), InvalidValueError, "must be of version 1"),
     (VARIANT, Variant(b"", 1), InvalidTypeError, "metadata of a Variant must be bytes"),  # type: ignore[arg-type]  # as a user may
     (BITMAP, [1], InvalidTypeError, r"BITMAP must be a Bitmap, got \[1\]"),
     (PYTHON_DATE, MONDAY, InvalidTypeError, "must be a date, got the datetime"),
     (PYTHON_DATE, 2**31, InvalidValueError, "PYTHON_DATE, a date or a day's number, must be"),
+    (PYTHON_TIME, 86_400_000, InvalidValueError, "must be from 0 to 86399999, got 86400000"),
+    (PYTHON_TIME, -1, InvalidValueError, "must be from 0 to 86399999, got -1"),
+    (TIMESTAMP_3, TimestampData(-62_135_596_800_001, 0), InvalidValueError, "from the year 1"),
+    (TIMESTAMP_3, TimestampData(DAYS_OF_AN_INT, 0), InvalidValueError, "to day 2147483647"),
+    (TIMESTAMP_9, dt.datetime(1582, 10, 5), InvalidValueError, "none of 1582-10-05 to 14"),
+    (TIMESTAMP_9, dt.datetime(1582, 10, 14, 23, 59), InvalidValueError, "1582-10-05 to 14"),
     (PYTHON_TIME, dt.time(microsecond=1), InvalidValueError, "PYTHON_TIME must be whole mill"),
     (PYTHON_TIME, "1", InvalidTypeError, "PYTHON_TIME, a time or milliseconds, must be"),
     (PYTHON_BIG_DEC, "1", InvalidTypeError, "must be a Decimal"),

@@ -371,6 +371,7 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (row_of("TIMESTAMP(3)"), (dt.datetime(1, 1, 1, tzinfo=UTC),), InvalidTypeError, "naive"),
     (row_of("TIMESTAMP_LTZ(3)"), (dt.datetime(1, 1, 1),), InvalidTypeError, "aware"),
     (row_of(LogicalType("VARIANT")), (b"a",), InvalidTypeError, "must be a Variant"),
+    (row_of(LogicalType("VARIANT")), (Variant(b"a", b""),), InvalidValueError, "of version 1"),
     (row_of(LogicalType("VARIANT")), (Variant(b"a", "b"),), InvalidTypeError, "must be bytes"),  # type: ignore[arg-type]  # as a user may
     (row_of(LogicalType("BITMAP")), (b"a",), InvalidTypeError, "must be a Bitmap"),
     (row_of(LogicalType("RAW")), (5,), InvalidTypeError, "must be bytes"),

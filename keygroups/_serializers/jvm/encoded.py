@@ -8,6 +8,7 @@ from keygroups._serializers.data_output import utf
 from keygroups._serializers.jvm.objects import java_object_end, read_java_value
 from keygroups._serializers.scalars import pack_int, read_bytes, read_int, write_bytes
 from keygroups._values.bitmaps import Bitmap
+from keygroups._values.checks import check_variant_version
 from keygroups._values.java_values import Variant
 from keygroups.errors import InvalidValueError
 
@@ -70,6 +71,7 @@ class VariantSerializer(Simple):
         variant = check_class("VARIANT", value, Variant, "a Variant")
         encoded = check_class("value of a Variant", variant.value, bytes, "bytes")
         metadata = check_class("metadata of a Variant", variant.metadata, bytes, "bytes")
+        check_variant_version(metadata)
         return pack_int(len(encoded)) + pack_int(len(metadata)) + encoded + metadata
 
 

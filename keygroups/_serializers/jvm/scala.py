@@ -64,7 +64,7 @@ class OptionSerializer(Composite):
     """
 
     name, snapshot = "OPTION", f"{_SCALA}ScalaOptionSerializerSnapshot"
-    outer_versions, takes_null, none_is_value = (2,), True, True
+    outer_versions, takes_null, none_is_value, is_its_parts = (2,), True, True, True
 
     def __init__(self, value: Serializer) -> None:
         self.parts = (value,)

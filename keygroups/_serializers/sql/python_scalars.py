@@ -6,9 +6,10 @@ Dates and times are those of the zone of Flink's JVM, which nothing here tells; 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
+from typing import Any
 
 from keygroups import types as kt
 from keygroups._checks import INT_MAX, INT_MIN, check_class, check_int, show
@@ -28,6 +29,8 @@ from keygroups.errors import InvalidValueError
 PYTHON = f"{TABLE}serializers.python."
 
 _DAY_MILLIS = 86_400_000
+_TIMESTAMPS = range(-62_135_596_800_000, (INT_MAX + 1) * _DAY_MILLIS)  # milliseconds
+_SKIPPED = range(-12_220_156_800_000, -12_219_292_800_000)  # 5 to 14 October 1582
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _MILLISECOND = timedelta(milliseconds=1)
 _IN_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
@@ -91,7 +94,7 @@ class PythonDateSerializer(Simple):
 
 
 class PythonTimeSerializer(Simple):
-    """A java.sql.Time: the millisecond of the day. It is an int where a day has no such."""
+    """A java.sql.Time: the millisecond of the day. Others are only read, as ints."""
 
     name, snapshot, size = "PYTHON_TIME", class_of(PYTHON, "Time"), 4
 
@@ -106,7 +109,8 @@ class PythonTimeSerializer(Simple):
     def write(value: object) -> bytes:
         name = "PYTHON_TIME"
         if not isinstance(value, time):
-            return pack_int(check_int(f"{name}, a time or milliseconds,", value, INT_MIN, INT_MAX))
+            most = _DAY_MILLIS - 1
+            return pack_int(check_int(f"{name}, a time or milliseconds,", value, 0, most))
         since = datetime.combine(EPOCH, check_time(name, value)) - EPOCH
         if since % _MILLISECOND:
             raise InvalidValueError(f"{name} must be whole milliseconds, got {show(value)}")
@@ -150,6 +154,25 @@ class PythonDecimalSerializer(DecimalDataSerializer):
 
 
 class PythonTimestampSerializer(TimestampDataSerializer):
-    """A java.sql.Timestamp: milliseconds; with more than 3 digits, nanoseconds above them."""
+    """A java.sql.Timestamp: milliseconds; with more than 3 digits, nanoseconds above them.
+
+    Its calendar has no years before 1 that could be told apart, and skips ten days of 1582; Flink
+    counts days as an int. Of timestamps beyond all that it reads and writes others.
+    """
 
     name, snapshot = "PYTHON_TIMESTAMP", class_of(PYTHON, "Timestamp")
+
+    def converter(self) -> Callable[[Any], tuple[int, int]]:
+        """Return the usual one, which refuses what is beyond all that."""
+        convert, name = super().converter(), self.name
+
+        def convert_and_check(value: Any) -> tuple[int, int]:
+            millis, nanos = convert(value)
+            if millis not in _TIMESTAMPS or millis in _SKIPPED:
+                raise InvalidValueError(
+                    f"{name} must be from the year 1 to day {INT_MAX} of the epoch, and none of "
+                    f"1582-10-05 to 14, got {show(value)}"
+                )
+            return millis, nanos
+
+        return convert_and_check

@@ -304,7 +304,7 @@ class TimestampDataSerializer(Serializer):
 
     def bind(self, reads: Sequence[Read]) -> None:
         [field] = self.fields
-        convert, to_timestamp = timestamp_converter(field), timestamp_reader()
+        convert, to_timestamp = self.converter(), timestamp_reader()
         is_compact = not field.reserved
         self.size = 8 if is_compact else 12
 
@@ -320,6 +320,11 @@ class TimestampDataSerializer(Serializer):
             return data[:8] if is_compact else data
 
         self.read, self.write = read_timestamp, write_timestamp
+
+    def converter(self) -> Callable[[Any], tuple[int, int]]:
+        """Return what takes a value to its milliseconds, and the nanoseconds of the last one."""
+        [field] = self.fields
+        return timestamp_converter(field)
 
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:

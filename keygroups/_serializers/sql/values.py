@@ -471,6 +471,7 @@ def _convert_bitmap(text: str, value: object) -> bytes:
 def _convert_variant(text: str, value: object) -> bytes:
     variant = checks.expect(text, value, Variant, "a Variant")
     data, metadata = (_convert_bytes(text, part) for part in variant)
+    checks.check_variant_version(metadata)
     return len(metadata).to_bytes(4, "big") + metadata + data
 
 

@@ -270,7 +270,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         "f4:binary,row_kind:string>",
         [
             (
-                Row(({dt.date(1, 1, 1): 2}, Variant(b"v", b"m"), -5, 2**40, b"r")),
+                Row(({dt.date(1, 1, 1): 2}, Variant(b"v", b"\1"), -5, 2**40, b"r")),
                 ({dt.date(1, 1, 1): 2}, (b"v", b"m"), -5, 2**40, b"r", "+I"),
             ),
             (Row((None,) * 5), (*(None,) * 5, "+I")),
@@ -352,7 +352,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
     (
         VariantSerializer(),
         "struct<value:binary,metadata:binary>",
-        [(Variant(b"v", b"m"), (b"v", b"m"))],
+        [(Variant(b"v", b"\1"), (b"v", b"\1"))],
     ),
     (BitmapSerializer(), "binary", [(Bitmap(NO_NUMBERS), NO_NUMBERS)]),
     (
