@@ -1,14 +1,27 @@
-"""Every snapshot of a serializer in Flink's jars: is it known here?"""
+"""Every snapshot of a serializer in Flink's jars: is it known here?
+
+And what serializers write here: does Flink read it, and write the very same again?
+"""
 
 from __future__ import annotations
 
+import subprocess
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from random import Random
 
 import pytest
-from flink_oracle import flink_jar
+from flink_arrays import compile_program
+from flink_oracle import flink_jar, flink_version
+from flink_sql import OPENED_PACKAGES, jdk_folder
 from java_classes import implementations
+from serializer_cases import Case, cases
+from varied_values import varied
 
 from keygroups._serializers.base import REGISTRY
+from keygroups.errors import KeyGroupsError
+from keygroups.savepoint import Serializer
 
 SNAPSHOT = "org.apache.flink.api.common.typeutils.TypeSerializerSnapshot"
 NOT_KNOWN = {
@@ -28,3 +41,71 @@ def test_every_snapshot_is_known(record_property: Callable[[str, object], None])
     record_property("snapshots", f"{len(snapshots & set(REGISTRY))} of {len(snapshots)} known")
     assert len(snapshots) > 80
     assert snapshots - set(REGISTRY) <= NOT_KNOWN
+
+
+WRITTEN_OTHERWISE = {
+    "external.DATE": "a day far away, which the class outside of SQL does not hold",
+    "external.TIMESTAMP": "likewise",
+    "external.internal": "Flink reads a Row, and writes a RowData",
+    "external.RAW": "bytes of which only the job can tell whether they are a value",
+    "java.String": "a stream of Java's own has room to spare, which is not read",
+    "sortedmap.rank": "its comparator is code that is compiled with more jars than these",
+    "set.3": "arrays in a Row are equal by what they hold, others are not",
+}
+
+
+def values_of(case: Case, count: int, rng: Random) -> list[bytes]:
+    """Return what is written for values like those of a case, where it is not refused."""
+    data = b"\0\0\0\2" + case.snapshot
+    serializer = Serializer.from_snapshot(data, kryo_version=case.kryo_version)
+    given, written = [], []
+    for value in case.values:
+        try:
+            given.append(serializer.decode(value.data))
+        except KeyGroupsError:
+            continue
+    for _ in range(2 * count if given else 0):
+        try:
+            written.append(serializer.encode(varied(rng.choice(given), rng)))
+        except KeyGroupsError:
+            continue
+    return written[:count]
+
+
+@pytest.mark.flink
+@pytest.mark.parametrize("count", [20, pytest.param(400, marks=pytest.mark.slow)])
+def test_flink_writes_the_same_again(
+    count: int, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """But for maps and sets, whose order is that of Java's hashes."""
+    jar, jdk = flink_jar(), jdk_folder()
+    if jar is None or jdk is None:
+        pytest.skip("needs Flink's jars and a JDK")
+    rng, version = Random(count), flink_version(jar)
+    chosen = [case for case in cases() if version in case.flinks]
+    given = [
+        (case, written)
+        for case in chosen
+        if case.name not in WRITTEN_OTHERWISE and (written := values_of(case, count, rng))
+    ]
+    if not given:
+        pytest.skip(f"there are no cases of Flink {version}")
+    class_path = compile_program(jdk, jar, tmp_path, "RewrittenValues")
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
+    command = [str(jdk / "java"), *opened, "-cp", class_path, "RewrittenValues"]
+    lines = ("\t".join([case.snapshot.hex(), *(d.hex() for d in data)]) for case, data in given)
+    said = subprocess.run(
+        command, input="\n".join(lines), capture_output=True, text=True, check=True
+    )
+    counts: Counter[str] = Counter()
+    for (case, written), line in zip(given, said.stdout.splitlines(), strict=True):
+        if line.startswith("no serializer: "):
+            counts["values of classes that are not there"] += len(written)
+            continue
+        for data, again in zip(written, line.split("\t"), strict=True):
+            assert not again.startswith("error: "), (case, data.hex(), again)
+            assert sorted(bytes.fromhex(again)) == sorted(data), (case, data.hex(), again)
+            counts["equal" if again == data.hex() else "in another order"] += 1
+    record_property("values", dict(counts))
+    print(dict(counts))
+    assert counts["equal"] > 250 * count

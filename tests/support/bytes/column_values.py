@@ -271,7 +271,7 @@ VALUES: list[tuple[Serializer, str, list[tuple[Any, Any]]]] = [
         [
             (
                 Row(({dt.date(1, 1, 1): 2}, Variant(b"v", b"\1"), -5, 2**40, b"r")),
-                ({dt.date(1, 1, 1): 2}, (b"v", b"m"), -5, 2**40, b"r", "+I"),
+                ({dt.date(1, 1, 1): 2}, (b"v", b"\1"), -5, 2**40, b"r", "+I"),
             ),
             (Row((None,) * 5), (*(None,) * 5, "+I")),
         ],

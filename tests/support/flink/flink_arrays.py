@@ -16,10 +16,10 @@ from flink_sql import JAVA_FOLDER
 PROGRAM = "KeyGroupsOfArrays"
 
 
-def compile_program(jdk: Path, jar: Path, folder: Path) -> str:
-    """Compile the class into a folder, and return its class path."""
+def compile_program(jdk: Path, jar: Path, folder: Path, program: str = PROGRAM) -> str:
+    """Compile a class of `java/` into a folder, and return its class path."""
     class_path = flink_class_path(jar)
-    source = str(JAVA_FOLDER / f"{PROGRAM}.java")
+    source = str(JAVA_FOLDER / f"{program}.java")
     subprocess.run([str(jdk / "javac"), "-d", str(folder), "-cp", class_path, source], check=True)
     return os.pathsep.join([str(folder), class_path])
 
