@@ -185,6 +185,11 @@ class Job:
         ):
             if len(matching) == 1:
                 return matching[0]
+        if not self.vertices:
+            raise InvalidValueError(
+                f"vertex must be of a job that has some, got {show(name)} of one that has none "
+                f"yet: it is {self.state}"
+            )
         names = ", ".join(show(vertex.name) for vertex in self.vertices[:_LISTED])
         raise InvalidValueError(
             f"vertex must be the name, part of it, or id of one vertex of {names}"

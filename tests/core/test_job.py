@@ -174,6 +174,13 @@ def test_vertex_by_name_id_and_part_of_the_name(flink: Stub) -> None:
         many.vertex("x")
 
 
+def test_vertex_of_a_job_that_has_none_yet() -> None:
+    """Flink lists a job before it knows its vertices."""
+    job = Job("http://h", JOB_ID, "n", "INITIALIZING", ())
+    with pytest.raises(InvalidValueError, match="got 'a' of one .* none yet: it is INITIALIZING"):
+        job.vertex("a")
+
+
 def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     job = read_job(flink.url)
     skew = job.skew(KEYED)

@@ -50,11 +50,14 @@ def running(flink_sql: FlinkSql) -> Iterator[RestJob]:
         yield job
 
 
+def has_read(job: Job) -> bool:
+    """Return whether a job has read all keys; at first it has no vertices."""
+    return [vertex.read_records for vertex in job.vertices[1:2]] == [len(KEYS)]
+
+
 def test_a_running_job_and_its_end(running: RestJob) -> None:
     """What Flink has counted is the load that follows from the keys, subtask by subtask."""
-    job = until(
-        lambda: read_job(running.url), lambda job: job.vertex(NAME).read_records == len(KEYS)
-    )
+    job = until(lambda: read_job(running.url), has_read)
     keyed = job.vertex(NAME)
     assert (job.job_id, job.state) == (running.job_id, "RUNNING")
     assert [one.parallelism for one in job.vertices] == [1, PARALLELISM, PARALLELISM]
@@ -92,7 +95,7 @@ def test_savepoints_of_a_running_job(running: RestJob, tmp_path: Path) -> None:
     def ask() -> Job:
         return read_job(running.url, timeout=60)
 
-    job = until(ask, lambda job: [v.read_records for v in job.vertices[1:2]] == [len(KEYS)])
+    job = until(ask, has_read)
     assert job.savepoints() == ()
     number = running.tell("checkpoint")
     path = running.tell(f"savepoint {tmp_path}")
