@@ -96,8 +96,8 @@ class SetSerializer(Composite):
             written = [
                 b"\1" if one is None and is_null else b"\0" + write(one) for one in elements
             ]
-            nulls = [one for one in written if one == b"\1"]
-            _check_distinct(name, "element", written if is_by_content else nulls)
+            compared = written if is_by_content else [one for one in written if one == b"\1"]
+            _check_distinct(name, "element", compared)
             if not isinstance(values, list):
                 written.sort()  # as a set has another order in every Python
             return pack_int(len(written)) + b"".join(written)

@@ -456,9 +456,9 @@ class _TwoLongs(Composite):
 
         def write_longs(value: Any) -> bytes:
             first, second = expect(name, value, value_class, f"a {value_class.__name__}")
-            data = b"".join(map(_long, value_class._fields, (first, second)))
-            check_int(value_class._fields[1], second, least(first), LONG_MAX)
-            return data
+            of_first, of_second = value_class._fields
+            data = _long(of_first, first)
+            return data + i64(check_int(of_second, second, least(first), LONG_MAX))
 
         self.read, self.write = read_longs, write_longs
 

@@ -187,8 +187,8 @@ class Job:
                 return matching[0]
         if not self.vertices:
             raise InvalidValueError(
-                f"vertex must be of a job that has some, got {show(name)} of one that has none "
-                f"yet: it is {self.state}"
+                f"vertex must be of a job that has some, got {show(name)} of one that has "
+                f"none: it is {self.state}"
             )
         names = ", ".join(show(vertex.name) for vertex in self.vertices[:_LISTED])
         raise InvalidValueError(

@@ -177,7 +177,7 @@ def test_vertex_by_name_id_and_part_of_the_name(flink: Stub) -> None:
 def test_vertex_of_a_job_that_has_none_yet() -> None:
     """Flink lists a job before it knows its vertices."""
     job = Job("http://h", JOB_ID, "n", "INITIALIZING", ())
-    with pytest.raises(InvalidValueError, match="of one that has none yet: it is INIT"):
+    with pytest.raises(InvalidValueError, match="of one that has none: it is INIT"):
         job.vertex("a")
 
 
