@@ -316,10 +316,10 @@ def _deciding_keys(
 
 
 def _new_keys(keys: Sequence[Hashable]) -> Iterator[Hashable]:
-    """Yield keys like the observed ones, with ints below zero, where Integer and Long differ."""
-    if all(isinstance(key, str) for key in keys):
+    """Yield keys like the first, of one type all; ints below zero, where Integer and Long differ."""
+    if isinstance(keys[0], str):
         yield from (f"key-{number}" for number in range(_TRIED_KEYS))
-    elif all(type(key) is int for key in keys):
+    elif type(keys[0]) is int:
         yield from range(-_TRIED_KEYS // 2, _TRIED_KEYS // 2)
     else:
         tuples = (key for key in keys if isinstance(key, tuple))
