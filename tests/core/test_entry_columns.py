@@ -25,8 +25,9 @@ from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
 
 pa = pytest.importorskip("pyarrow")
-pytest.importorskip("numpy")
+np = pytest.importorskip("numpy")
 
+from changelog_bytes import changelog  # noqa: E402
 from column_entries import by_state, column_entries  # noqa: E402
 
 from keygroups.savepoint._state import entry_columns  # noqa: E402
@@ -57,10 +58,19 @@ def operator_of(folder: Path, keyed: bytes, max_parallelism: int = 128) -> Opera
     return operator
 
 
-def canonical(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+def canonical_handle(key: bytes, state: bytes, entries: Entries) -> bytes:
     header = sb.keyed_header(key, [state])
     content = sb.canonical_key_group([(0, [(b"\3" + key, value) for key, value in entries])])
-    return operator_of(folder, sb.canonical(3, [len(header)], sb.inline(header + content)))
+    return sb.canonical(3, [len(header)], sb.inline(header + content))
+
+
+def canonical(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    return operator_of(folder, canonical_handle(key, state, entries))
+
+
+def materialized(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+    """State of the changelog backend, of which no format has columns of its own."""
+    return operator_of(folder, changelog([canonical_handle(key, state, entries)], []))
 
 
 def of_two_bytes(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
@@ -233,6 +243,45 @@ def test_many_are_decoded_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         counts = [entries.count for task in operator.tasks() for entries in task.columns()]
         assert counts == ([7] * 5 + [5] if name == "ROWS" else [40])
         monkeypatch.undo()
+
+
+OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_of(LONG))
+
+
+@pytest.mark.parametrize(
+    ("form", "state", "value", "size"),
+    [
+        (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
+        (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
+        (rocksdb, OF_LONG, sb.i64(7), 1 + 5 + 8),
+        (native, OF_LIST, sb.i32(1) + sb.i64(7), 5 + 12 + 256),  # one by one, as Python's objects
+        (materialized, OF_LONG, sb.i64(7), 5 + 8 + 256),
+    ],
+)
+def test_bytes_that_are_held(
+    form: Form,
+    state: bytes,
+    value: bytes,
+    size: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Entries are decoded as soon as they have as many bytes as are decoded at once."""
+    entries = [(write_string(f"{number:03}") + b"\0", value) for number in range(40)]
+    operator = form(tmp_path, STRING, state, entries)
+    monkeypatch.setattr(entry_columns, "_SCANNED", 1)
+    monkeypatch.setattr(entry_columns, "BYTES", 5 * size)
+    assert [entries.count for task in operator.tasks() for entries in task.columns()] == [5] * 8
+    monkeypatch.setattr(entry_columns, "BYTES", 5 * size + 1)
+    counts = [entries.count for task in operator.tasks() for entries in task.columns()]
+    assert counts == [6] * 6 + [4]
+
+
+@pytest.mark.parametrize("texts", [b"\2a\3b", b"\3a\2b"])
+def test_no_text_ends_behind_the_next_one_or_the_bytes(texts: bytes) -> None:
+    """Arrow would read what is there."""
+    with pytest.raises(IndexError):
+        entry_columns._read_texts(texts, np.array([0, 2]))
 
 
 def test_a_key_of_another_key_group(tmp_path: Path) -> None:

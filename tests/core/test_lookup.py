@@ -30,7 +30,7 @@ from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.savepoint._state.formats import key_group_streams
 from keygroups.state_keys import CompositeKeySerializer
-from keygroups.types import BIG_INT
+from keygroups.types import BIG_INT, TUPLE, KeyType
 from keygroups.types import INT as INT_TYPE
 from keygroups.types import LONG as LONG_TYPE
 from keygroups.types import STRING as STRING_TYPE
@@ -159,17 +159,26 @@ def test_keys_that_cannot_be_looked_up(tmp_path: Path) -> None:
             operator.get({})
 
 
-def test_a_zero_in_other_bytes(tmp_path: Path) -> None:
+BIG_INT_SNAPSHOT = sb.simple("BigInt")
+WITH_A_ZERO = [  # the snapshot, the type, the key, what is before the zero in it and behind that
+    (BIG_INT_SNAPSHOT, BIG_INT, 0, b"", b""),
+    (sb.tuple_of(STRING, BIG_INT_SNAPSHOT), TUPLE(STRING_TYPE, BIG_INT), ("k", 0), b"\2k", b""),
+    (sb.tuple_of(BIG_INT_SNAPSHOT, STRING), TUPLE(BIG_INT, STRING_TYPE), (0, "k"), b"", b"\2k"),
+]
+
+
+@pytest.mark.parametrize(("snapshot", "key_type", "key", "before", "behind"), WITH_A_ZERO)
+def test_a_zero_in_other_bytes(
+    snapshot: bytes, key_type: KeyType, key: Any, before: bytes, behind: bytes, tmp_path: Path
+) -> None:
     """Flink writes the constant BigInteger.ZERO by a mark, and an equal number by its byte."""
-    key_group = assign_to_key_group(0, 128, BIG_INT)
+    key_group = assign_to_key_group(key, 128, key_type)
     for number, zero in enumerate((sb.i32(1), sb.i32(5) + b"\0")):
-        content = sb.canonical_key_group(
-            [(0, [(bytes([key_group]) + zero + b"\0", sb.i64(number))])]
-        )
+        encoded = bytes([key_group]) + before + zero + behind + b"\0"
+        content = sb.canonical_key_group([(0, [(encoded, sb.i64(number))])])
         states = [sb.state("n", "VALUE", LONG)]
-        folder = tmp_path / str(number)
-        operator = operator_of(folder, sb.simple("BigInt"), states, content, key_group)
-        assert operator.get(0, "n") == number
+        operator = operator_of(tmp_path / str(number), snapshot, states, content, key_group)
+        assert operator.get(key, "n") == number
 
 
 def test_damage_is_named(tmp_path: Path) -> None:

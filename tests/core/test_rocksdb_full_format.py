@@ -19,9 +19,11 @@ STATES = [sb.state(f"s{number}", "VALUE", sb.simple("Long")) for number in range
 HEADER = sb.keyed_header(sb.simple("Int"), STATES)
 
 
-def operator_of(folder: Path, first: int, key_groups: Sequence[bytes]) -> Operator:
+def operator_of(
+    folder: Path, first: int, key_groups: Sequence[bytes], header: bytes = HEADER
+) -> Operator:
     """What is empty has the offset 0."""
-    offsets, data = [], HEADER
+    offsets, data = [], header
     for written in key_groups:
         offsets.append(len(data) if written else 0)
         data += written
@@ -89,6 +91,36 @@ def test_key_group_0_alone_of_the_hashmap_backend(tmp_path: Path, numbers: list[
 def test_key_group_0_alone_and_short(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, 0, [sb.i32(0) + sb.i16(0) + sb.i32(0)])
     assert [*operator.entries(["s0"])] == []
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_key_group_0_alone_of_few_bytes(tmp_path: Path, number: int) -> None:
+    """Both formats in 14 bytes that end in 0xFFFF: a key is of 2 bytes at least, and fits."""
+    byte, short = sb.simple("Byte"), sb.simple("Short")
+    header = sb.keyed_header(byte, [sb.state(f"s{n}", "VALUE", short) for n in range(4)])
+    native = sb.i32(0) + sb.i16(number) + sb.i32(1) + b"\0\5" + sb.i16(-1)
+    operator = operator_of(tmp_path / "native", 0, [native], header)
+    ((key, value),) = [(entry.key, entry.value) for entry in operator.entries([f"s{number}"])]
+    assert (len(native), key, value) == (14, 5, -1)
+    own = sb.snapshot("org.example.NothingSerializerSnapshot", 1)
+    header = sb.keyed_header(byte, [sb.state("s", "VALUE", own, namespace=own)])
+    shortest = sb.canonical_key_group([(0, [(b"\0\5", b"")])])
+    (entry,) = operator_of(tmp_path / "framed", 0, [shortest], header).entries()
+    assert (len(shortest), entry.key, entry.namespace, entry.value) == (14, 5, b"", b"")
+
+
+@pytest.mark.parametrize("more", [b"", b"\0"])
+def test_key_group_0_alone_that_ends_behind_its_number(tmp_path: Path, more: bytes) -> None:
+    operator = operator_of(tmp_path, 0, [sb.i32(0) + more])
+    with pytest.raises(SavepointError, match="the bytes end too early"):
+        list(operator.entries())
+
+
+def test_a_key_group_that_is_wanted_tells_the_format(tmp_path: Path) -> None:
+    """Where its number would mean a key of more bytes than it has: others may be damaged."""
+    written = [b"\xff" * (1 << 16), unframed(1, [*range(8)])]
+    operator = operator_of(tmp_path, 0, written)
+    assert [entry.key_group for entry in operator.entries(key_groups=[1])] == [1]
 
 
 def test_numbers_of_key_groups(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def header_and(kind: str, value: bytes, *entries: tuple[bytes, bytes], **more: A
 @pytest.mark.parametrize("namespace", [VOID, STRING])
 def test_changes_to_what_was_materialized(namespace: bytes, tmp_path: Path) -> None:
     """No timers are needed: the header tells the type of keys."""
-    space, end = (b"\0", b"") if namespace == VOID else (b"\x02n", b"\x02")
+    space, end = (b"\0", b"") if namespace == VOID else (b"\x04now", b"\x04")
     length = b"\x02" if end else b""  # of the key, in bytes
     a, b = (b"\3\x02" + key + length + space + end for key in (b"a", b"b"))
     maps = header_and(
@@ -417,6 +417,13 @@ def test_files(tmp_path: Path) -> None:
     operator = operator_of(tmp_path, changelog([], handles))
     assert [entry[1] for entry in seen(operator)] == ["a", "b", "c"]
     assert operator.subtasks[0].bytes == 12
+
+
+def test_pieces_without_changes(tmp_path: Path) -> None:
+    """Of no key group, and of one that has none."""
+    log = write_log(tmp_path, FIRST, change_set([]), sb.i32(1, 0, 3), SECOND)
+    operator = operator_of(tmp_path, changelog([], [in_streams(log)]))
+    assert [entry[1] for entry in seen(operator)] == ["a", "b"]
 
 
 def test_refused_files(tmp_path: Path) -> None:

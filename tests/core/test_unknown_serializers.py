@@ -248,6 +248,15 @@ def test_a_namespace_of_which_it_is_not_sure_where_it_is(tmp_path: Path) -> None
     assert str(operator.states[0]) == f"a: VALUE <INT, UNKNOWN, {KNOWN}>"
 
 
+@pytest.mark.parametrize("length", [1, 255, 256, 65_535])
+def test_names_of_all_lengths(tmp_path: Path, length: int) -> None:
+    """Two letters of a long one may be a length too: these are even, where an odd one fits."""
+    names = [(letters * length)[:length] for letters in ("ab", "cd", "ef")]
+    states = [sb.state(name, "VALUE", MONEY_SNAPSHOT) for name in names]
+    operator = operator_of(tmp_path, canonical(sb.keyed_header(INT_SNAPSHOT, states)))
+    assert [state.name for state in operator.states] == names
+
+
 def test_damage_behind_what_is_not_known(tmp_path: Path) -> None:
     longer = sb.state("a", "VALUE", MONEY_SNAPSHOT) + b"\0"
     header = sb.keyed_header(INT_SNAPSHOT, [longer, STATES[7]])

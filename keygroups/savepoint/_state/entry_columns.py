@@ -383,7 +383,7 @@ def _read_texts(data: bytes, pos: Ints) -> tuple[Column, Ints]:
     if is_long.any():
         ends[is_long] = pos[is_long] + 1
     # Arrow trusts what it is told: a text ends before the next one, the last one in `data`.
-    if (ends[:-1] > pos[1:]).any() or ends[-1] > len(data):
+    if (ends > np.append(pos[1:], len(data))).any():
         raise IndexError("too few bytes")
     count = len(pos)
     offsets = np.empty(2 * count, np.int32)

@@ -64,7 +64,8 @@ class RocksDBFiles(Format):
         for name, stream in self._streams():
             if _is_sst(name):
                 is_whole = is_all and stream.size <= REQUEST
-                yield stream, [(0 if is_whole else max(0, stream.size - TAIL), stream.size)]
+                # Of a smaller file this is all too: what is before its start is not asked for.
+                yield stream, [(0 if is_whole else stream.size - TAIL, stream.size)]
 
     def header(self) -> KeyedHeader:
         """Read the header, which has a stream of its own."""

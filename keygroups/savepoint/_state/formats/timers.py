@@ -50,10 +50,10 @@ class RawTimers(OffsetFormat):
                 f"{self._files.base}: raw keyed state without a timer service does not say what "
                 "its keys are"
             )
+        first, *_ = services
         states = tuple(service.state for service in services)
-        key_bytes = services[0].key_bytes
         data = tuple(service.state_bytes() for service in services)
-        return KeyedHeader(False, states[0].key_serializer, states, 0, key_bytes, data)
+        return KeyedHeader(False, first.state.key_serializer, states, 0, first.key_bytes, data)
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the first key group, which has what a header says."""
