@@ -187,7 +187,9 @@ def test_nulls_in_a_map(tmp_path: Path, form: Form, marks: bytes) -> None:
         for number, mark in enumerate(marks)
     ]
     state = sb.state("s", "MAP", sb.map_of(INT, sb.ttl_of(STRING)))
-    assert assert_same(form(tmp_path / "a", STRING, state, members)) == len(marks)
+    operator = form(tmp_path / "a", STRING, state, members)
+    assert assert_same(operator) == len(marks)
+    assert is_arrow(operator, "user_key")
     members[-1] = members[-1][0], b""  # not even a mark
     operator = form(tmp_path / "b", STRING, state, members)
     assert assert_same(operator) == 0
@@ -286,11 +288,15 @@ def test_no_text_ends_behind_the_next_one_or_the_bytes(texts: bytes) -> None:
 
 def test_a_key_of_another_key_group(tmp_path: Path) -> None:
     header = sb.keyed_header(INT, [sb.state("s", "VALUE", LONG)])
-    for number, prefix in enumerate([b"\x01\x05", b"\x01\x06", b"\x02\x05"]):
-        members = [(b"\x01\x05" + sb.i32(1) + b"\0", sb.i64(5)), (prefix + bytes(5), sb.i64(6))]
+    own = b"\x01\x01"
+    for number, (prefix, last) in enumerate(
+        product([own, b"\x01\x02", b"\x02\x01"], [[], [(own + bytes(5), sb.i64(7))]])
+    ):
+        members = [(own + sb.i32(1) + b"\0", sb.i64(5)), (prefix + bytes(5), sb.i64(6)), *last]
         content = header + sb.canonical_key_group([(0, members)])
-        keyed = sb.canonical(0x105, [len(header)], sb.inline(content))
-        assert assert_same(operator_of(tmp_path / str(number), keyed, 300)) == 2 * (not number)
+        keyed = sb.canonical(0x101, [len(header)], sb.inline(content))
+        expected = len(members) if prefix == own else 0
+        assert assert_same(operator_of(tmp_path / str(number), keyed, 300)) == expected
 
 
 def test_an_entry_of_rocksdb_that_is_none(tmp_path: Path) -> None:

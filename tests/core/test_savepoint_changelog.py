@@ -43,7 +43,7 @@ STRING, LONG, VOID = sb.simple("String"), sb.simple("Long"), sb.NONE
 TIMERS = logged(9, sb.state("t", "", sb.timer_of(STRING, VOID), backend_type=3), kind=3)
 """Timers tell what the keys are."""
 A, B = b"\x02a\0", b"\x02b\0"  # keys with the namespace
-X, Y = b"\x02x", b"\x02y"  # values
+X, Y, Z = b"\x02x", b"\x02y", b"\x02z"  # values
 
 
 def operator_of(folder: Path, keyed: bytes) -> Operator:
@@ -180,13 +180,13 @@ def test_namespaces_that_merge(tmp_path: Path) -> None:
         tmp_path / "lists",
         lists,
         change(ADD_ELEMENT, 0, in_namespace(b"a", b"u"), X),
-        change(ADD_ELEMENT, 0, in_namespace(b"a", b"t"), Y),
+        change(ADD_ELEMENT, 0, in_namespace(b"a", b"t"), Z),
         change(ADD_ELEMENT, 0, in_namespace(b"a", b"v"), Y),
         change(ADD_ELEMENT, 0, in_namespace(b"b", b"u"), X),
         change(MERGE_NAMESPACES, 0, *merging(b"v", b"u", b"w")),
     )
     assert [entry[1:] for entry in seen(operator)] == [
-        ("a", "t", None, ["y", "y", "x"]),
+        ("a", "t", None, ["z", "y", "x"]),
         ("b", "u", None, ["x"]),
     ]
     values = logged(0, sb.state("s", "REDUCING", STRING, namespace=STRING))

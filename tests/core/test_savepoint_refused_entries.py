@@ -26,6 +26,7 @@ from keygroups.errors import (
     UnsupportedKeyTypeError,
 )
 from keygroups.savepoint import (
+    AggregatingStateDescriptor,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -338,7 +339,12 @@ class OnlyRead(Simple):
         return b""
 
 
-KINDS = [ValueStateDescriptor, ReducingStateDescriptor, ListStateDescriptor]
+KINDS: dict[Any, str] = {  # with what each calls the type of a value
+    ValueStateDescriptor: "value_type",
+    ReducingStateDescriptor: "value_type",
+    AggregatingStateDescriptor: "accumulator_type",
+    ListStateDescriptor: "value_type",
+}
 VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
     ("LONG", InvalidTypeError, "must be a key type such as LONG or a Serializer, got 'LONG'"),
     (None, InvalidTypeError, "must be a key type such as LONG or a Serializer, got None"),
@@ -364,8 +370,8 @@ VALUE_TYPES: list[tuple[Any, type[KeyGroupsError], str]] = [
 
 @pytest.mark.parametrize(("value_type", "error", "message"), VALUE_TYPES)
 def test_types_of_states(value_type: Any, error: type[KeyGroupsError], message: str) -> None:
-    for make in KINDS:
-        with pytest.raises(error, match=f"value_type .*{message}"):
+    for make, argument in KINDS.items():
+        with pytest.raises(error, match=f"^{argument} .*{message}"):
             make("state", value_type)
     with pytest.raises(error, match=f"value_type .*{message}"):
         MapStateDescriptor("state", STRING, value_type)
@@ -396,9 +402,11 @@ def test_names_of_states(name: Any, error: type[KeyGroupsError], message: str) -
 
 
 def test_a_time_to_live_is_there_or_not() -> None:
-    wrong: Any = 86_400_000
-    with pytest.raises(InvalidTypeError, match="has_ttl must be a bool, got 86400000"):
-        ValueStateDescriptor("seen", LONG, has_ttl=wrong)
+    for make, types in [*((make, [LONG]) for make in KINDS), (MapStateDescriptor, [STRING, LONG])]:
+        with pytest.raises(InvalidTypeError, match="has_ttl must be a bool, got 86400000"):
+            make("seen", *types, has_ttl=86_400_000)
+        with pytest.raises(TypeError, match="positional argument"):
+            make("seen", *types, True)
 
 
 @pytest.mark.parametrize(

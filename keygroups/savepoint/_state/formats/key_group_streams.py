@@ -179,12 +179,15 @@ class KeyGroupStreams(OffsetFormat):
         starts with that of a state and the length of a key, of which none has as many bytes as
         several of these numbers would mean.
         """
-        if self._may_be_native:
-            spans = self._compared(wanted)
-            if not all(_key_group_at(stream, *span[1:]) == span[0] for span in spans):
-                return False
-            return len(spans) != 1 or spans[0][0] != 0 or not _is_framed(stream, *spans[0][1:])
-        return False
+        if not self._may_be_native:
+            return False
+        spans = self._compared(wanted)
+        if not all(_key_group_at(stream, *span[1:]) == span[0] for span in spans):
+            return False
+        match spans:
+            case [(0, start, end)]:
+                return not _is_framed(stream, start, end)
+        return True
 
     @property
     def _may_be_native(self) -> bool:
