@@ -770,6 +770,24 @@ def test_damaged_snappy(chunk: bytes, message: str, tmp_path: Path) -> None:
         list(operator.entries())
 
 
+def test_bytes_beyond_an_empty_key_group_that_is_compressed(tmp_path: Path) -> None:
+    """Each state is a stream, of which six bytes are as they are: Snappy makes them no shorter."""
+    states = [COUNT, sb.state("b", "VALUE", INT)]
+    entry = b"\0\x02a" + sb.i64(5)
+    of_three = [b"\0\0" + sb.i32(1) + entry, b"\0\1" + sb.i32(0)]
+    of_four = [b"\0\0" + sb.i32(0), b"\0\1" + sb.i32(0)]
+    three, four = (
+        sb.i32(number) + b"".join(b"\xff\6\0\0sNaPpY" + sb.snappy_chunk(data) for data in written)
+        for number, written in ((3, of_three), (4, of_four))
+    )
+    header = sb.keyed_header(STRING, states, compressed=True)
+    offsets = [len(header), len(header) + len(three)]
+    operator = operator_of(tmp_path, sb.native(3, offsets, sb.inline(header + three + four)))
+    assert operator.key_group_bytes().weights[2:6] == (0, len(entry), 0, 0)
+    pytest.importorskip("cramjam")
+    assert longs(operator) == {(3, "a"): 5}
+
+
 def test_snappy_blocks(tmp_path: Path) -> None:
     """Of one literal; of a size that no such block can have; cut; of sizes that never end."""
     pytest.importorskip("cramjam")

@@ -42,7 +42,7 @@ _ALL = (b"",)  # as what keys start with
 _IRREGULAR = 1 << 12  # bytes that are read entry by entry where fewer could be passed over
 _LEAST_FRAMED = 14  # bytes: two numbers, two lengths, a key with its key group
 _EMPTY_STATE = 6  # its number and a count of 0
-_EMPTY_SNAPPY = 10 + 14  # the start of a stream, and those six bytes in a chunk
+_EMPTY_SNAPPY = 10 + 8 + 6  # the start of a stream, and those six bytes in a chunk
 
 _KEY_GROUP = struct.Struct(">i")  # at the start of each in the native format
 _i32 = struct.Struct(">i").unpack_from
@@ -169,7 +169,7 @@ class KeyGroupStreams(OffsetFormat):
         if not self._is_native(stream, ()):
             return 0
         header = self._header(stream)
-        of_state = _EMPTY_STATE + header.is_compressed * _EMPTY_SNAPPY
+        of_state = _EMPTY_SNAPPY if header.is_compressed else _EMPTY_STATE
         return 4 + len(header.states) * of_state
 
     def _is_native(self, stream: OpenStream, wanted: Collection[int]) -> bool:
