@@ -247,6 +247,25 @@ def test_small_streams_are_in_metadata(length: int, tmp_path: Path) -> None:
     assert elements(tmp_path)["offsets"] == [["a" * length]] * 3
 
 
+@pytest.mark.parametrize("size", [20_480, 20_481])
+def test_streams_of_up_to_20_kb_are_small(size: int, tmp_path: Path) -> None:
+    """As many bytes as Flink has by default in its state.storage.fs.memory-threshold."""
+
+    def written(folder: Path, length: int) -> OperatorStateHandle:
+        folder.mkdir()
+        write(folder, ("offsets", ["a" * length], 0), list_states=[OFFSETS])
+        (metadata,) = read_savepoint(folder / "savepoint").metadata.operators
+        handle = metadata.subtasks[0].managed_operator
+        assert handle is not None
+        return handle
+
+    ((_, _, (start,)),) = written(tmp_path / "short", 1).states
+    length_bytes = 3  # of 16,383 to 2,097,150 characters
+    stream = written(tmp_path / "long", size - start - length_bytes).stream
+    assert stream.size == size
+    assert (stream.data is not None) == (size == 20_480)
+
+
 # --- bad input ---------------------------------------------------------------------------------
 
 
@@ -309,11 +328,10 @@ def test_there_are_no_more_states_than_a_header_counts(
 ) -> None:
     module = "keygroups.savepoint._state.writing.operator_state_writer"
     monkeypatch.setattr(f"{module}._MOST_STATES", 1)
-    with (
-        pytest.raises(InvalidValueError, match="must be at most 1, got 2 operator states"),
-        SavepointWriter(tmp_path / "savepoint") as writer,
-    ):
-        writer.add_operator("uid", None, [], 1, 1, list_states=[OFFSETS, WATERMARKS])
+    with SavepointWriter(tmp_path / "savepoint") as writer:
+        writer.add_operator("one", None, [], 1, 1, list_states=[OFFSETS])
+        with pytest.raises(InvalidValueError, match="must be at most 1, got 2 operator states"):
+            writer.add_operator("two", None, [], 1, 1, list_states=[OFFSETS, WATERMARKS])
 
 
 @pytest.mark.parametrize(
