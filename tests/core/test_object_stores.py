@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import savepoint_bytes as sb
+from changelog_bytes import SET, change, change_set, changelog, in_streams, logged
 from large_savepoints import KEY_GROUPS, canonical_key_group, header, keys, native_key_group
 from real_savepoints import FORMATS, POINTS, Point
 from sst_bytes import VALUE, sst
@@ -319,6 +320,27 @@ def test_segments_of_one_file(store: type[CountedStore]) -> None:
     store.files["folder/merged"] = files["merged"][:-7]
     with pytest.raises(SavepointError, match=r"merged: the file has \d+ bytes, .* from \d+ on"):
         content_of(read)
+
+
+@pytest.mark.parametrize("before", [0, 1 << 17])
+def test_logs_of_changes(store: type[CountedStore], before: int) -> None:
+    """A small one is read at once; of what is before the first piece of a large one a byte."""
+    string, long = sb.simple("String"), sb.simple("Long")
+    timers = logged(1, sb.state("t", "", sb.timer_of(string, sb.NONE), backend_type=3), kind=3)
+    changes = [timers, logged(0, sb.state("count", "VALUE", long))]
+    logs = [change_set([*changes, change(SET, 0, key, sb.i64(5))]) for key in (b"\2a\0", b"\2b\0")]
+    files = {f"log{number}": bytes(1 + before) + log for number, log in enumerate(logs)}
+    pieces = [(before, sb.relative(name, before + len(log))) for name, log in zip(files, logs)]
+    keyed = changelog([], [in_streams(pieces)])
+    put(store, [sb.subtask(managed_keyed=keyed)], files)
+    assert [(entry.key, entry.value) for entry in operator(store).entries()] == [
+        ("a", 5),
+        ("b", 5),
+    ]
+    spans = [(start, min(end, len(files["log0"]))) for _, start, end in store.reads()]
+    whole = (0, len(files["log0"]))
+    assert spans == ([(0, 1), (1 + before, whole[1])] if before else [whole]) * 2
+    assert store.rounds == 1
 
 
 def test_large_tables(

@@ -318,7 +318,7 @@ REFUSED: dict[str, tuple[list[Change], str]] = {
     ),
     "no header": ([(-1, b"\1" + STATE[1][1:])], "operation 1 is not known"),
     "a version": ([logged(0, sb.state("s", "VALUE", STRING), version=8)], "header 8 is not known"),
-    "a header cut short": ([(-1, STATE[1][:-5])], "the number of a state is missing"),
+    "a header cut short": ([(-1, STATE[1][:-3])], "the number of a state is missing"),
     "an operation": ([TIMERS, STATE, change(8, 0, A)], "operation 8 is not known there"),
     "an operation on a list": ([TIMERS, LISTS, change(7, 1, A)], "operation 7 is not known there"),
     "an operation on a map": ([TIMERS, MAPS, change(SET, 2, A, X)], "operation 1 is not known"),
