@@ -322,6 +322,17 @@ def test_segments_of_one_file(store: type[CountedStore]) -> None:
         content_of(read)
 
 
+def test_timers_in_raw_state(store: type[CountedStore]) -> None:
+    """Each key group says what their types are: of the others nothing is asked for."""
+    start = b"\xf1\xcd\x85\x9f" + sb.i32(2, 1) + sb.utf("timers") + sb.simple("Long") + sb.NONE
+    of_key_group = start + sb.i32(1) + sb.i64(3) + b"\0" + sb.i64(7) + sb.i32(0)
+    size = len(of_key_group)
+    raw = sb.native(3, [0, size], sb.relative("raw", 2 * size))
+    put(store, [sb.subtask(raw_keyed=raw)], {"raw": 2 * of_key_group})
+    assert len(operator(store).states) == 2
+    assert store.reads() == [("folder/raw", 0, size)]
+
+
 @pytest.mark.parametrize("before", [0, 1 << 17])
 def test_logs_of_changes(store: type[CountedStore], before: int) -> None:
     """A small one is read at once; of what is before the first piece of a large one a byte."""

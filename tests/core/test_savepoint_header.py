@@ -358,6 +358,7 @@ BAD_STATES: list[tuple[Callable[[], object], str]] = [
         lambda: states_of(sb.state("v", "VALUE", INT, backend_type=1)),
         "'v' is of no known kind: OPERATOR VALUE",
     ),
+    (lambda: states_of(sb.state("v", "X" * 101, INT)), "of no known kind: KEY_VALUE X{100}$"),
     (lambda: states_of(sb.meta_info("v", 0, {}, {})), "'v' is of no known kind: KEY_VALUE$"),
     (
         lambda: states_of(sb.meta_info("v", 0, {"KEYED_STATE_TYPE": "VALUE"}, {})),

@@ -172,6 +172,13 @@ def test_keys_that_are_not_known(tmp_path: Path) -> None:
         change_max_parallelism(tmp_path / "savepoint", 4096, tmp_path / "other")
 
 
+def test_more_states_than_a_byte_counts_behind_a_key_that_is_not_known(tmp_path: Path) -> None:
+    states = [sb.state(f"s{number}", "VALUE", LONG_SNAPSHOT) for number in range(256)]
+    header = sb.keyed_header(MONEY_SNAPSHOT, states)
+    operator = operator_of(tmp_path, sb.canonical(KEY_GROUP, [0], sb.inline(header)))
+    assert [state.name for state in operator.states] == [f"s{number}" for number in range(256)]
+
+
 IN_STRINGS = sb.state("n", "VALUE", INT_SNAPSHOT, namespace=STRING_SNAPSHOT)
 NO_LENGTHS = [
     (STRING_SNAPSHOT, STATES[2], b"\2a\2money", "a"),
