@@ -44,7 +44,7 @@ def write_big_int(number: int | None) -> bytes:
         return pack_int(0)
     if number in _SMALL:
         return pack_int(_SMALL.index(number) + 1)
-    length = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    length = max(number, ~number).bit_length() // 8 + 1
     return pack_int(length + _FIRST_LENGTH) + number.to_bytes(length, "big", signed=True)
 
 

@@ -96,17 +96,20 @@ class Cursor:
     def u16(self) -> int:
         """Read an unsigned short."""
         start = self.skip(2)
-        return int(_u16(self.data, start)[0])
+        (number,) = _u16(self.data, start)
+        return int(number)
 
     def i32(self) -> int:
         """Read an int."""
         start = self.skip(4)
-        return int(_i32(self.data, start)[0])
+        (number,) = _i32(self.data, start)
+        return int(number)
 
     def i64(self) -> int:
         """Read a long."""
         start = self.skip(8)
-        return int(_i64(self.data, start)[0])
+        (number,) = _i64(self.data, start)
+        return int(number)
 
     def longs(self, count: int) -> tuple[int, ...]:
         """Read so many longs."""

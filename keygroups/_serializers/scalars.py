@@ -117,12 +117,14 @@ def write_varint(number: int) -> bytes:
 
 def read_int(data: bytes, pos: int) -> tuple[int, int]:
     """Read an Integer."""
-    return _unpack_int(data, pos)[0], pos + 4
+    (number,) = _unpack_int(data, pos)
+    return number, pos + 4
 
 
 def read_long(data: bytes, pos: int) -> tuple[int, int]:
     """Read a Long."""
-    return _unpack_long(data, pos)[0], pos + 8
+    (number,) = _unpack_long(data, pos)
+    return number, pos + 8
 
 
 def read_count(data: bytes, pos: int) -> tuple[int, int]:
@@ -157,7 +159,8 @@ class Fixed(Simple):
         unpack, size = packer.unpack_from, packer.size
 
         def read_fixed(data: bytes, pos: int) -> tuple[Any, int]:
-            return unpack(data, pos)[0], pos + size
+            (number,) = unpack(data, pos)
+            return number, pos + size
 
         self.read, self.write, self.size = read_fixed, packer.pack, size
 
@@ -239,7 +242,8 @@ class SortedLongSerializer(Simple):
 
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[int, int]:
-        return _unpack_long(data, pos)[0] ^ -_SIGN, pos + 8
+        (number,) = _unpack_long(data, pos)
+        return number ^ -_SIGN, pos + 8
 
     @staticmethod
     def write(number: object) -> bytes:

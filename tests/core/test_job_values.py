@@ -25,7 +25,7 @@ from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG
-from keygroups._values.java_values import Left, LocalDateTime, Pojo
+from keygroups._values.java_values import Left, LocalDate, LocalDateTime, Pojo
 from keygroups._values.kryo import Duration, Period, ZonedDateTime
 from keygroups.errors import (
     InvalidTypeError,
@@ -146,6 +146,7 @@ ANY_2 = KryoSerializer("java.lang.Object", 2)
 LIST = b"\1\0java.util.ArrayLis\xf4"  # by its name, which is the first of a value
 LIST_AGAIN = b"\1\0"
 DATE_TIME_2 = b"\1\0java.time.LocalDateTim\xe5\1"
+DURATION = b"\1\0java.time.Duratio\xee\1" + bytes(8)  # of 0 seconds
 
 
 def by_name(java_class: str) -> bytes:
@@ -181,10 +182,15 @@ UNREADABLE = [
         by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\1\1\3",
         "a Row that has names of positions",
     ),
+    (ANY_2, by_name("java.util.BitSet") + b"\1\0", "Flink 1 writes a BitSet in two ways"),
     (ANY_2, by_name("java.net.URL") + b"\1\0", "Flink 1 does not read its own URLs"),
     (ANY_2, by_name("java.util.ImmutableCollections$ListN") + b"\1\0", "lists and sets that are"),
     (ANY_2, by_name("java.util.ImmutableCollections$MapN") + b"\1\0", "maps that are immutable"),
-    (kryo_of(defaults=["java.util.List"]), b"\3\1\x81", "the job has its own .* java.util.List"),
+    (
+        kryo_of(defaults=["a.B", "java.util.List", "java.util.Map"]),
+        b"\3\1\x81",
+        "the job has its own serializer of java.util.List",
+    ),
     (kryo_of(("java.util.ArrayList", b"own")), LIST + b"\1\1", "'java.util.ArrayList' takes"),
 ]
 
@@ -197,7 +203,11 @@ def test_what_kryo_cannot_read_here(kryo: KryoSerializer, data: bytes, message: 
 
 DAMAGED = [
     (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\7", "object 5 of 1"),
+    (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\3", "object 1 of 1"),
+    (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\xff\xff\xff\xff\x0f", "object -3 of 1"),
     (ANY, b"\1\1", "class 1 of 0 names"),
+    (ANY, LIST + b"\1\2\1\2", "class 2 of 1 names"),
+    (ANY, LIST + b"\1\2\1\xff\xff\xff\xff\x0f", "class -1 of 1 names"),
     (ANY, b"\1\0\x80", "a text that is null"),
     (ANY, by_name("java.lang.Class") + b"\1\0", "a class that is null"),
     (ANY, b"\5\2", "2 is neither true nor false"),
@@ -208,10 +218,12 @@ DAMAGED = [
     (ANY, LIST + b"\1\x80\0", "a count of -1"),
     (ANY, LIST + b"\1\5", "too few bytes"),
     (ANY, b"\x0a\0", "too few bytes"),
+    (ANY, b"\3\1\x84ab", "too few bytes"),  # of three characters
     (ANY, b"\3\1\x82\xff", "0xff starts no character"),
     (ANY, b"\3\1\x82\xc3\x29", "0x29 continues no character"),
     (ANY, by_name("java.math.BigInteger") + b"\1\1", "a BigInteger of no bytes"),
-    (ANY, by_name("java.time.Duration") + b"\1" + bytes(8) + b"\xff\xff\xff\xff\x07", "nanosec"),
+    (ANY, DURATION + b"\x80\x94\xeb\xdc\x03", "1000000000 nanoseconds of a second"),
+    (ANY, DURATION + b"\xff\xff\xff\xff\x0f", "-1 nanoseconds of a second"),
     (ANY, by_name("java.time.LocalDate") + b"\1\xe5\x0f\x02\x1e", "day"),
     (ANY, by_name("java.time.LocalDate") + b"\1\xe5\xff\xff\x07\x02\x1e", "day"),
     (ANY_2, DATE_TIME_2 + b"\0", "an object of java.time.LocalDate was to come"),
@@ -231,6 +243,11 @@ DAMAGED = [
         ANY,
         by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\1\5",
         "row kind 4",
+    ),
+    (
+        ANY,
+        by_name("org.apache.flink.types.Row") + b"\1\0\1\1[Ljava.lang.Object\xbb\1\1\1\0",
+        "row kind -1",
     ),
 ]
 
@@ -267,6 +284,17 @@ OTHERS = [
     (ANY, by_name("[S") + b"\1\2\1\2", array("h", [0x201])),
     (ANY_2, by_name("[S") + b"\1\2\1\2", array("h", [0x102])),
     (ANY, by_name("java.time.Duration") + b"\1\1" + bytes(7) + b"\1", Duration(1, 1)),
+    (ANY, DURATION + b"\xff\x93\xeb\xdc\x03", Duration(0, 999_999_999)),
+    *(
+        (ANY, by_name("java.time.LocalDate") + b"\1" + year + b"\x0c\x1f", value)
+        for year, value in (
+            (b"\xff\xff\xff\xff\x0f", LocalDate(-1, 12, 31)),
+            (b"\0", LocalDate(0, 12, 31)),
+            (b"\1", dt.date(1, 12, 31)),
+            (b"\x8f\x4e", dt.date(9999, 12, 31)),
+            (b"\x90\x4e", LocalDate(10_000, 12, 31)),
+        )
+    ),
     (
         ANY,
         by_name("java.time.Duration") + b"\1" + b"\xff" * 7 + b"\x7f\0",
@@ -329,6 +357,20 @@ def test_references_do_not_explode() -> None:
         ANY.decode(data)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
+
+
+# Lists of nulls, whose counts are 49,999, 1 and 2, marked as of the class of null.
+MANY_NULLS, ONE_NULL, TWO_NULLS = (
+    LIST_AGAIN + b"\1" + count + b"\0" for count in (b"\xd0\x8d\x06", b"\x82", b"\x83")
+)
+
+
+def test_there_may_be_100_000_objects_that_take_no_bytes() -> None:
+    """Twice 49,999 nulls, the list of them that is referred to, and one null more."""
+    data = LIST + b"\1\4" + MANY_NULLS + LIST_AGAIN + b"\3"
+    assert ANY.decode(data + ONE_NULL) == [[None] * 49_999] * 2 + [[None]]
+    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
+        ANY.decode(data + TWO_NULLS)
 
 
 def test_kryo_version_of_a_snapshot() -> None:
@@ -446,13 +488,15 @@ def test_schemas_that_are_too_much(schema: Any, data: bytes, message: str) -> No
 )
 def test_what_is_no_schema(schema: str) -> None:
     for call in (lambda: avro(schema).decode(b""), lambda: avro(schema).encode({})):
-        with pytest.raises(KeyGroupsError):
+        with pytest.raises(InvalidValueError, match="no schema of Avro: "):
             call()
 
 
 AVRO_DAMAGED = [
     (["null", "int"], sb.i32(2), "branch 2 of the 2 of a union"),
+    (["null", "int"], sb.i32(-1), "branch -1 of the 2 of a union"),
     (ENUM, sb.i32(2), "symbol 2 of the 2 of E"),
+    (ENUM, sb.i32(-1), "symbol -1 of the 2 of E"),
     (FIXED, b"\0", "too few bytes"),
     ({"type": "array", "items": "int"}, b"\x7f\0\0\0\1", "too few bytes"),
     ("string", sb.i32(1) + b"\xff", "codec can't decode"),

@@ -124,6 +124,9 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (BIG_DEC, Decimal((0, (0,), 2**31)), sb.i32(1) + sb.i32(-(2**31))),
     (DATE, 2**63 - 1, b"\x7f" + b"\xff" * 7),
     (LOCAL_DATE, LocalDate(-999_999_999, 12, 31), sb.i32(-999_999_999) + b"\x0c\x1f"),
+    (LOCAL_DATE, LocalDate(0, 12, 31), sb.i32(0) + b"\x0c\x1f"),
+    (LOCAL_DATE, dt.date(1, 1, 1), sb.i32(1) + b"\1\1"),
+    (LOCAL_DATE, dt.date(9999, 12, 31), sb.i32(9_999) + b"\x0c\x1f"),
     (LOCAL_DATE, LocalDate(10_000, 2, 29), sb.i32(10_000) + b"\2\x1d"),
     (LOCAL_TIME, LocalTime(23, 59, 59, 999_999_999), b"\x17\x3b\x3b" + sb.i32(999_999_999)),
     (LOCAL_DATE_TIME, LocalDateTime(1, 1, 1, 0, 0, 0, 1), sb.i32(1) + b"\1\1\0\0\0" + sb.i32(1)),
@@ -339,8 +342,11 @@ BAD_VALUES: list[tuple[Serializer, bytes, str]] = [
     (BIG_INT, sb.i32(4), "a BigInteger of 0 bytes"),
     (BIG_INT, sb.i32(-1), "a BigInteger of -5 bytes"),
     (BIG_INT, sb.i32(6) + b"\1", "too few bytes"),
-    (SQL_TIMESTAMP, bytes(8) + sb.i32(-1), "nano"),
-    (INSTANT, bytes(8) + sb.i32(10**9), "nano of a INSTANT must be from 0"),
+    *(
+        (serializer, bytes(8) + sb.i32(nano), f"nano of a {serializer} must be from 0")
+        for serializer in (SQL_TIMESTAMP, INSTANT)
+        for nano in (-1_000, -1, 10**9)
+    ),
     (INSTANT, b"\x7f" + bytes(11), "epoch second of a INSTANT"),
     (LOCAL_DATE, sb.i32(2023) + b"\2\x1d", "day"),
     (LOCAL_DATE, sb.i32(-1) + b"\2\x1d", "day of a LOCAL_DATE must be from 1 to 28"),
@@ -354,9 +360,11 @@ BAD_VALUES: list[tuple[Serializer, bytes, str]] = [
     (FLAGS, sb.i32(2) + b"\1", "too few bytes"),
     (TEXTS, sb.i32(2**31 - 1), "too few bytes"),
     (COLORS, sb.i32(2), "constant 2 of the 2 of a.Color"),
+    (COLORS, sb.i32(-1), "constant -1 of the 2 of a.Color"),
     (JAVA, b"\xac\xed\0\4t\0\1a", "a Java object stream was to follow"),
     (JAVA, b"\xac\xed\0\5\x7b", "type code 0x7b"),
     (VARIANT, sb.i32(-1) + sb.i32(1), "a variant of -1 and 1 bytes"),
+    (VARIANT, sb.i32(1) + sb.i32(-1), "a variant of 1 and -1 bytes"),
     (VARIANT, sb.i32(1) + sb.i32(1) + b"a", "too few bytes"),
     (BITMAP, sb.i32(3) + b"\x3a\x30\0", "data must be a bitmap"),
     (PYTHON_BIG_DEC, sb.i32(1) + b"a", "'a' is no text of a BigDecimal"),

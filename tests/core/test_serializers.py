@@ -13,10 +13,14 @@ import savepoint_bytes as sb
 from snapshot_bytes import ENUM, SNAPSHOTS, row
 
 from keygroups._serializers.base import REGISTRY, Serializer, Simple, UnknownSerializer
-from keygroups._serializers.collections import ListSerializer
-from keygroups._serializers.compounds import EnumSerializer, RowSerializer
+from keygroups._serializers.collections import GenericArraySerializer, ListSerializer
+from keygroups._serializers.compounds import EnumSerializer, RowSerializer, TupleSerializer
+from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.pojos import PojoSerializer
+from keygroups._serializers.jvm.scala import ScalaEnumSerializer, TraversableSerializer
 from keygroups._serializers.scalars import INT, NULL, VOID_NAMESPACE
+from keygroups._serializers.value_types import ValueSerializer
 from keygroups._values.java_values import Pojo
 from keygroups.errors import (
     InvalidTypeError,
@@ -78,6 +82,31 @@ BAD_SNAPSHOTS: list[tuple[Any, type[KeyGroupsError], str]] = [
 def test_what_is_no_snapshot(data: Any, error: type[KeyGroupsError], message: str) -> None:
     with pytest.raises(error, match=message):
         Serializer.from_snapshot(data)
+
+
+LONG_TEXT = "a" * 65_536
+TOO_LONG: list[tuple[Serializer, str]] = [
+    (AvroSerializer(LONG_TEXT, "{}"), "class"),
+    (AvroSerializer("a.R", LONG_TEXT), "schema"),
+    (EnumSerializer(LONG_TEXT, []), "class"),
+    (EnumSerializer("a.E", [LONG_TEXT]), "constant"),
+    (GenericArraySerializer(LONG_TEXT, INT), "class"),
+    (KryoSerializer(LONG_TEXT), "class"),
+    (PojoSerializer(LONG_TEXT), "class"),
+    (PojoSerializer("a.P", [LONG_TEXT], [INT]), "name"),
+    (ScalaEnumSerializer(LONG_TEXT, []), "class"),
+    (ScalaEnumSerializer("a.E", [(LONG_TEXT, 0)]), "constant"),
+    (TraversableSerializer(LONG_TEXT, INT), "code"),
+    (TupleSerializer([INT], LONG_TEXT), "class"),
+    (ValueSerializer(LONG_TEXT), "class"),
+]
+
+
+@pytest.mark.parametrize(("serializer", "part"), TOO_LONG)
+def test_texts_of_a_snapshot_that_are_too_long(serializer: Serializer, part: str) -> None:
+    """JDK: DataOutputStream.writeUTF, whose length is an unsigned short."""
+    with pytest.raises(InvalidValueError, match=rf"^{part} must take at most 65535 bytes"):
+        serializer.snapshot_bytes()
 
 
 def test_key_types_without_snapshot() -> None:
@@ -194,6 +223,12 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (POJO, {"n": 1}, InvalidTypeError, r"^value: .*POJO\(a.P\) must be a Pojo, got \{'n': 1\}"),
     (POJO, Pojo("a.P", {"m": 1}), InvalidValueError, "must have the fields n, got Pojo"),
     (POJO, Pojo("a.P", {"n": 1, "m": 1}), InvalidValueError, "must have the fields n, got Pojo"),
+    (
+        PojoSerializer("a.P", ["n", "m"], [INT, INT]),
+        Pojo("a.P", {"n": 1, "k": 1}),
+        InvalidValueError,
+        "must have the fields n, m, got Pojo",
+    ),
     (POJO, Pojo("a.P", {"n": 2**31}), InvalidValueError, "^value: field 'n': .*2147483648"),
     (POJO, Pojo("a.Q", {"n": 1}), InvalidValueError, "or of a subclass .* got a Pojo of 'a.Q'"),
     (NULL, 0, InvalidTypeError, "^value: NULL must be None, got 0"),

@@ -244,7 +244,8 @@ class _Schema:
 
         def write_union(value: Any, depth: int) -> bytes:
             if len(codecs) == 1:
-                return pack_int(0) + codecs[0].write(value, depth)
+                [codec] = codecs
+                return pack_int(0) + codec.write(value, depth)
             if value is None and "null" in places:
                 return pack_int(places["null"])
             name = f"union of {', '.join(branches)}"

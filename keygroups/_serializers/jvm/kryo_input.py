@@ -67,10 +67,10 @@ class Registrations:
 
     def head_of(self, name: str) -> bytes | None:
         """Return what stands before an object of a class that is all of a value, if known."""
-        numbers = [number for number, known in self.classes.items() if known == name]
-        if not numbers or name not in self.bodies:
+        numbers = {known: number for number, known in self.classes.items()}
+        if name not in numbers or name not in self.bodies:
             return None
-        return write_varint(numbers[0] + 2) + (b"" if name in _WRAPPERS else b"\1")
+        return write_varint(numbers[name] + 2) + (b"" if name in _WRAPPERS else b"\1")
 
 
 class KryoInput:
@@ -309,12 +309,12 @@ class KryoInput:
         made, count = self._objects[reference]
         if made is _UNFINISHED:
             raise UnreadableError("an object is in itself")
-        self._repeat(count)
+        self._count += count
+        self._repeat(count + 1)
         return made
 
     def _repeat(self, count: int) -> None:
-        self._count += count
-        self._repeated += count + 1
+        self._repeated += count
         if self._repeated > _MAX_REPEATED:
             raise UnreadableError(f"more than {_MAX_REPEATED} objects take no bytes of their own")
 
@@ -334,6 +334,7 @@ class KryoInput:
         if name is None:
             if count < 0:
                 raise ValueError(f"a count of {count}")
+            self._count += count
             self._repeat(count)
             return [None] * count
         may_be_null = has_null_flag and self.boolean()

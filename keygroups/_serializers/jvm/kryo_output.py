@@ -39,7 +39,7 @@ def _varlong(number: int) -> bytes:
     """Return an unsigned number in at most nine bytes, of which the ninth is whole."""
     if number < 1 << 56:
         return write_varint(number)
-    return write_varint(number & (1 << 56) - 1 | 1 << 56)[:8] + bytes([number >> 56])
+    return write_varint(number)[:8] + bytes([number >> 56])
 
 
 def _fixed(serializer: Serializer) -> WriteBody:

@@ -190,7 +190,7 @@ class _Stream:
         return written
 
     def _array(self, depth: int) -> list[Any]:
-        code = self._class_description(depth).name[1:2]
+        code = self._class_description(depth).name[1:]
         values: list[Any] = self._keep([])
         for _ in range(self._cursor.count()):
             values.append(self._value(code, depth))
@@ -210,4 +210,5 @@ class _Stream:
         packed = _PRIMITIVES.get(code)
         if packed is None:
             return self.content(depth + 1)
-        return struct.unpack(packed, self._cursor.take(struct.calcsize(packed)))[0]
+        (value,) = struct.unpack(packed, self._cursor.take(struct.calcsize(packed)))
+        return value

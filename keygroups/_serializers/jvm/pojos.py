@@ -141,7 +141,7 @@ class PojoSerializer(Serializer):
                     )
                 flags, subclass = subclasses[pojo.java_class]
                 return flags + check_and_write(subclass.serializer, pojo)
-            if len(pojo) != len(writes) or any(field not in writes for field in pojo):
+            if set(pojo) != writes.keys():
                 raise InvalidValueError(
                     f"value of type {name} must have the fields {', '.join(writes)}, "
                     f"got {show(pojo)}"
