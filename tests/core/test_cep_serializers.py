@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -45,6 +46,16 @@ MATCH = ComputationState("start", None, VERSION, 5, 6, EVENT)
 NO_NAME = ComputationState._make((5, *MATCH[1:]))
 NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
 
+# From which number on, and below the negative of which, a value is none.
+BOUNDED: list[tuple[int, Serializer, Callable[[int], object]]] = [
+    (2**31, EVENT_ID, lambda number: EventId(number, 5)),
+    (2**63, EVENT_ID, lambda number: EventId(1, number)),
+    (2**31, DEWEY_NUMBER, lambda number: DeweyNumber((number,))),
+    (2**31, LOCKABLE, lambda number: Lockable(number, 5)),
+    (2**63, STATE, lambda number: NFAState([MATCH._replace(start_timestamp=number)], [])),
+    (2**63, STATE, lambda number: NFAState([MATCH._replace(previous_timestamp=number)], [])),
+]
+
 
 @pytest.mark.parametrize(
     ("serializer", "value", "error", "message"),
@@ -53,7 +64,7 @@ NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
         (EVENT_ID, EventId(2**31, 5), InvalidValueError, "id of an EventId must be from"),
         (EVENT_ID, EventId(1, 2**63), InvalidValueError, "timestamp of an EventId must be from"),
         (EVENT_ID, EventId(True, 5), InvalidTypeError, "id of an EventId"),
-        (DEWEY_NUMBER, (1, 0), InvalidTypeError, "must be of class DeweyNumber"),
+        (DEWEY_NUMBER, (1, 0), InvalidTypeError, "DEWEY_NUMBER must be of class DeweyNumber"),
         (
             DEWEY_NUMBER,
             DeweyNumber._make([[1]]),
@@ -61,22 +72,27 @@ NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
             "digits of a DeweyNumber must be of class tu",
         ),
         (DEWEY_NUMBER, DeweyNumber((2**31,)), InvalidValueError, "digits of a DeweyNumber"),
-        (NODE_ID, (EVENT, "a"), InvalidTypeError, "must be of class NodeId"),
-        (NODE_ID, NodeId._make((None, "a")), InvalidValueError, "EVENT_ID must not be None"),
+        (NODE_ID, (EVENT, "a"), InvalidTypeError, "NODE_ID must be of class NodeId"),
+        (NODE_ID, NodeId._make((None, "a")), InvalidValueError, "a EVENT_ID must not be None"),
         (
             NODE_ID,
             NodeId._make((EVENT, 5)),
             InvalidTypeError,
             "page_name of a NodeId must be a str",
         ),
-        (EDGE, (None, VERSION), InvalidTypeError, "must be of class SharedBufferEdge"),
+        (
+            EDGE,
+            (None, VERSION),
+            InvalidTypeError,
+            "SHARED_BUFFER_EDGE must be of class SharedBufferEdge",
+        ),
         (
             EDGE,
             SharedBufferEdge._make((None, None)),
             InvalidValueError,
-            "DEWEY_NUMBER must not be None",
+            "a DEWEY_NUMBER must not be None",
         ),
-        (NODE, [], InvalidTypeError, "must be of class SharedBufferNode"),
+        (NODE, [], InvalidTypeError, "SHARED_BUFFER_NODE must be of class SharedBufferNode"),
         (
             NODE,
             SharedBufferNode._make([()]),
@@ -90,17 +106,34 @@ NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
             "LOCKABLE must be of class Lockable",
         ),
         (LOCKABLE, Lockable._make(("1", 5)), InvalidTypeError, "reference_count of a Lockable"),
-        (LOCKABLE, Lockable(1, 2**63), InvalidValueError, "LONG must be from"),
-        (STATE, ([], []), InvalidTypeError, "must be of class NFAState"),
+        *(
+            (serializer, value, InvalidValueError, f".* must be from {-end} to {end - 1}, got")
+            for end, serializer, make in BOUNDED
+            for value in (make(-end - 1), make(end))
+        ),
+        (LOCKABLE, Lockable(1, 2**63), InvalidValueError, "value of type LONG must"),
+        (STATE, ([], []), InvalidTypeError, "NFA_STATE must be of class NFAState"),
         (
             STATE,
             NFAState._make((None, [])),
             InvalidTypeError,
             "partial_matches of an NFAState must be",
         ),
-        (STATE, NFAState._make(([], [5])), InvalidTypeError, "must be of class ComputationState"),
-        (STATE, NFAState([NO_NAME], []), InvalidTypeError, "state_name"),
-        (STATE, NFAState([NO_VERSION], []), InvalidValueError, "DEWEY_NUMBER"),
+        (
+            STATE,
+            NFAState._make(([], (5,))),
+            InvalidTypeError,
+            "completed_matches of an NFAState must be",
+        ),
+        (STATE, NFAState._make(([], [5])), InvalidTypeError, "a match of an NFA_STATE must be of"),
+        (STATE, NFAState([NO_NAME], []), InvalidTypeError, "state_name of a ComputationState"),
+        (
+            STATE,
+            NFAState([MATCH._replace(start_timestamp=2**63)], []),
+            InvalidValueError,
+            "start_timestamp of a ComputationState must be from",
+        ),
+        (STATE, NFAState([NO_VERSION], []), InvalidValueError, "a DEWEY_NUMBER must not be None"),
         (
             *(STATE, NFAState([MATCH._replace(previous_timestamp=None)], [])),
             *(InvalidTypeError, "previous_timestamp of a ComputationState must be"),
@@ -114,7 +147,7 @@ NO_VERSION = ComputationState._make((*MATCH[:2], None, *MATCH[3:]))
 def test_what_is_no_value_is_refused(
     serializer: Serializer, value: Any, error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=message):
+    with pytest.raises(error, match=f"^value: {message}"):
         serializer.encode(value)
 
 

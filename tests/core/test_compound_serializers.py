@@ -174,8 +174,10 @@ def test_numbers_of_one_hash(times: int, is_hashed: bool) -> None:
 
 BAD_VALUES: list[tuple[Serializer, str, str]] = [
     (UnionSerializer(BYTE, BYTE), "03 05", "an element of input 3"),
+    (UnionSerializer(BYTE, BYTE), "00 05", "an element of input 0"),
     (ELEMENTS, "06 00", "an element of a stream with the tag 6"),
     (ELEMENTS, "04 00000001", "a watermark status of 1"),
+    (ELEMENTS, "04 fffffffe", "a watermark status of -2"),
     (DAYS, "00000001", r"no constant of a\.Day\$ has the number 1"),
     (scala.NothingSerializer(), "00", "Nothing has no values"),
     (SetSerializer(BYTE), "ffffffff", "a count of -1"),
@@ -230,18 +232,42 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (DAYS, "Tue", VALUE, r"constant of a\.Day\$ must be one of Mon, Sun, got 'Tue'"),
     (DAYS, 0, TYPE, r"constant of a\.Day\$ must be a str, got 0"),
     (UnionSerializer(BYTE, BYTE), (1, 5), TYPE, "must be a TaggedUnion"),
-    (UnionSerializer(BYTE, BYTE), TaggedUnion(3, 5), VALUE, "must be from 1 to 2, got 3"),
+    (UnionSerializer(BYTE, BYTE), TaggedUnion(3, 5), VALUE, "input of a TaggedUnion must be from"),
+    (UnionSerializer(BYTE, BYTE), TaggedUnion(0, 5), VALUE, "must be from 1 to 2, got 0"),
+    (BufferEntrySerializer(BYTE), (5, True), TYPE, r"ENTRY\(BYTE\) must be a BufferEntry"),
     (BufferEntrySerializer(BYTE), BufferEntry(5, 1), TYPE, "BufferEntry must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
     (TtlSerializer(BYTE), 5, TYPE, r"TTL\(BYTE\) must be a TtlValue, got 5"),
-    (TtlSerializer(BYTE), TtlValue(2**63, 5), VALUE, "last_access of a TtlValue must be from"),
     (TimerSerializer(BYTE, BYTE), (1, 2), VALUE, "must have 3 fields, got 2"),
     (ELEMENTS, 5, TYPE, "must be a StreamRecord, LatencyMarker, .*WatermarkStatus, got 5"),
-    (ELEMENTS, StreamRecord(5, 2**63), VALUE, "timestamp of a StreamRecord must be from"),
-    (ELEMENTS, WatermarkStatus(1), VALUE, "must be from -1 to 0, got 1"),
+    *(
+        (serializer, value, VALUE, f"{part} must be from {-(2**63)} to {2**63 - 1}, got {number}")
+        for number in (-(2**63) - 1, 2**63)
+        for serializer, value, part in (
+            (TtlSerializer(BYTE), TtlValue(number, 5), "last_access of a TtlValue"),
+            (TimerSerializer(BYTE, BYTE), (number, 1, 2), "timestamp of a timer"),
+            (ELEMENTS, StreamRecord(5, number), "timestamp of a StreamRecord"),
+            (ELEMENTS, Watermark(number), "timestamp of a Watermark"),
+            (ELEMENTS, LatencyMarker(number, "0f" * 16, 2), "marked_time of a LatencyMarker"),
+            (
+                TRANSACTIONS,
+                TwoPhaseCommitState(None, [TransactionHolder(1, number)], None),
+                "transaction_start_time",
+            ),
+        )
+    ),
+    *(
+        (ELEMENTS, LatencyMarker(1, "0f" * 16, number), VALUE, f"{-(2**31)} to {2**31 - 1}, got ")
+        for number in (-(2**31) - 1, 2**31)
+    ),
+    (ELEMENTS, LatencyMarker(1, "0f" * 16, "2"), TYPE, "subtask_index of a LatencyMarker must"),  # type: ignore[arg-type]  # as a user may
+    (ELEMENTS, WatermarkStatus(1), VALUE, "of a WatermarkStatus must be from -1 to 0, got 1"),
+    (ELEMENTS, WatermarkStatus(-2), VALUE, "must be from -1 to 0, got -2"),
+    (ELEMENTS, RecordAttributes(1), TYPE, "BOOLEAN in RecordAttributes must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
     (ELEMENTS, LatencyMarker(1, "0f", 2), VALUE, "32 hexadecimal digits, got '0f'"),
     (ELEMENTS, LatencyMarker(1, "0F" * 16, 2), VALUE, "32 hexadecimal digits"),
     (ELEMENTS, LatencyMarker(1, 5, 2), VALUE, "32 hexadecimal digits, got 5"),  # type: ignore[arg-type]  # as a user may
     (ALWAYS_PENDING, TwoPhaseCommitState(None, [], None), VALUE, "pending_transaction of a "),
+    (TRANSACTIONS, (None, [], None), TYPE, r"COMMIT\(.*\) must be a TwoPhaseCommitState"),
     (TRANSACTIONS, TwoPhaseCommitState(None, [], "a"), TYPE, "context that is None or Some"),
     (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "a list of TransactionHolders"),  # type: ignore[arg-type]  # as a user may
     (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "of TransactionHolders"),  # type: ignore[list-item]  # as a user may

@@ -217,10 +217,25 @@ DAMAGED = [
     (ANY, LIST + b"\1\0", "a count of -1"),
     (ANY, LIST + b"\1\x80\0", "a count of -1"),
     (ANY, LIST + b"\1\5", "too few bytes"),
+    (ANY, LIST + b"\1\x87\3\0\1\x81", "too few bytes"),
+    *(
+        (ANY, by_name(name) + b"\1" + count + bytes(7), "too few bytes")
+        for name, count in (
+            *(("java.util.BitSet", b"\1"), ("[J", b"\x09"), ("[D", b"\2"), ("[F", b"\3")),
+            *(("[C", b"\5"), ("[S", b"\5")),
+        )
+    ),
     (ANY, b"\x0a\0", "too few bytes"),
     (ANY, b"\3\1\x84ab", "too few bytes"),  # of three characters
-    (ANY, b"\3\1\x82\xff", "0xff starts no character"),
-    (ANY, b"\3\1\x82\xc3\x29", "0x29 continues no character"),
+    *(
+        (ANY, b"\3\1\x82" + bytes([byte]), f"{byte:#x} starts no character")
+        for byte in (0x80, 0xBF, 0xF0, 0xFF)
+    ),
+    *(
+        (ANY, b"\3\1\x82" + start + bytes([byte]), f"{byte:#x} continues no character")
+        for start in (b"\xc3", b"\xe3", b"\xe3\x80")
+        for byte in (0x7F, 0xC0)
+    ),
     (ANY, by_name("java.math.BigInteger") + b"\1\1", "a BigInteger of no bytes"),
     (ANY, DURATION + b"\x80\x94\xeb\xdc\x03", "1000000000 nanoseconds of a second"),
     (ANY, DURATION + b"\xff\xff\xff\xff\x0f", "-1 nanoseconds of a second"),
@@ -344,6 +359,14 @@ def test_tuples_of_kryo(arity: int) -> None:
     assert ANY.decode(data) == tuple(range(arity))
 
 
+def test_lists_of_kryo_may_nest_50_deep() -> None:
+    """Deeper ones are in `UNREADABLE`."""
+    value = ANY.decode(LIST + (b"\1\2" + LIST_AGAIN) * (MAX_DEPTH - 1) + b"\1\1")
+    for _ in range(MAX_DEPTH - 1):
+        [value] = value
+    assert value == []
+
+
 def test_references_do_not_explode() -> None:
     """Lists of two references to the list before, which printed would be 2 ** 40 of them."""
     data, last = LIST + b"\1", 41
@@ -429,6 +452,8 @@ NODE = record("N", next=["null", "N"])
 FLAT = record("F", n="int")
 ENUM = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
 FIXED = {"type": "fixed", "name": "X", "size": 2}
+EMPTY = {"type": "fixed", "name": "F", "size": 0}
+HUNDRED = [f"n{number}" for number in range(100)]
 
 
 def chain(depth: int) -> bytes:
@@ -457,11 +482,48 @@ def test_records_in_themselves() -> None:
 
 
 @pytest.mark.parametrize(
+    "of_many", [{"type": "array", "items": "N"}, {"type": "map", "values": "N"}]
+)
+def test_arrays_and_maps_of_avro_count_as_deep_too(of_many: dict[str, str]) -> None:
+    """Of records in one another, each in one of these: 25 are 50 deep."""
+    is_map = of_many["type"] == "map"
+    node, one = avro(record("N", next=of_many)), sb.i32(1) + b"k" if is_map else b""
+    value: Any = {"next": {} if is_map else []}
+    for _ in range(24):
+        value = {"next": {"k": value} if is_map else [value]}
+    data = (b"\1" + one) * 24 + b"\0" * 25
+    assert node.decode(data) == value
+    assert node.encode(value) == data
+    with pytest.raises(UnsupportedKeyTypeError, match="nests more than 50 deep"):
+        node.decode((b"\1" + one) * 25 + b"\0" * 26)
+    with pytest.raises(UnsupportedKeyTypeError, match="nests more than 50 deep"):
+        node.encode({"next": {"k": value} if is_map else [value]})
+
+
+def nested_arrays(times: int) -> dict[str, Any]:
+    schema: Any = "int"
+    for _ in range(times):
+        schema = {"type": "array", "items": schema}
+    return dict(schema)
+
+
+def test_a_schema_of_avro_may_nest_200_deep() -> None:
+    assert avro(nested_arrays(199)).decode(b"\0") == []
+    with pytest.raises(UnsupportedKeyTypeError, match="a schema of Avro that nests more than 200"):
+        avro(nested_arrays(200)).decode(b"\0")
+
+
+@pytest.mark.parametrize(
     ("schema", "data", "message"),
     [
         (record("R", r="R"), b"", "'R' has too many fields that take no bytes"),
         (doubled(20), b"", "too many fields that take no bytes"),
-        ({"type": "array", "items": "null"}, b"\xff\xff\xff\x7f", "items that take no bytes"),
+        (record("R", n="null", **dict.fromkeys(HUNDRED, "null")), b"", "too many fields that"),
+        *(
+            ({"type": "array", "items": items}, b"\1\0", "items that take no bytes")
+            for items in ("null", EMPTY, record("R"), record("R", n="null", f=EMPTY))
+        ),
+        (record("R", f=EMPTY, **dict.fromkeys(HUNDRED, "F")), b"", "too many fields that"),
         ("[" * 900 + "]" * 900, b"", "nests more than 200 deep"),
         ("[" * 60_000, b"", "nests too deep"),
     ],
@@ -512,9 +574,10 @@ def test_damaged_values_of_avro(schema: Any, data: bytes, message: str) -> None:
 AVRO_VALUES = [
     (["int"], 5, sb.i32(0) + sb.i32(5)),
     (record("R", n=["null", "int"]), {"n": None}, sb.i32(0)),
+    (record("R", **dict.fromkeys(HUNDRED, "null")), dict.fromkeys(HUNDRED), b""),
     (["null", "int"], ("int", 5), sb.i32(1) + sb.i32(5)),
     (FIXED, b"ab", b"ab"),
-    (record("R", f={"type": "fixed", "name": "F", "size": 0}), {"f": b""}, b""),
+    (record("R", f=EMPTY), {"f": b""}, b""),
     ({"type": "map", "values": FIXED}, {"a": b"bc"}, b"\1" + sb.i32(1) + b"abc\0"),
     ({"type": "array", "items": ENUM}, ["B"], b"\1" + sb.i32(1) + b"\0"),
 ]

@@ -290,6 +290,10 @@ BAD_JAVA = [
     (b"\x7d", "type code 0x7d"),  # a proxy
     (b"\x71" + sb.i32(0x7E0000), "no Java object has the handle 0"),
     (b"\x71" + sb.i32(5), "no Java object has the handle -8257531"),
+    (
+        b"\x75" + java.class_of("[L") + sb.i32(1) + b"\x71" + sb.i32(0x7DFFFF),
+        "no Java object has the handle -1",
+    ),
     (b"\x73" + java.text("C"), "the description of a Java class was to come"),
     (b"\x73" + java.class_of("C", parent=java.text("P")), "the description of a Java class was"),
     (b"\x73" + java.class_of("C", [("Q", "q")]), "a Java field of type 'Q'"),
@@ -298,6 +302,8 @@ BAD_JAVA = [
     (b"\x73" + OWN_PARENT, "Java class C has no top"),
     (b"\x7e" + java.class_of("E") + java.NULL, "a constant of E was to come"),
     (b"\x75" + java.class_of("[I") + sb.i32(2**31 - 1), "a count of 2147483647 cannot be"),
+    (b"\x75" + java.class_of("[I") + sb.i32(-1), "a count of -1 cannot be, with 0 bytes left"),
+    ((b"\x7e" + java.class_of("E")) * 99 + java.text("A"), "a constant of E was to come"),
     (b"\x74\0\x05abc", "5 bytes were to follow, and 3 are left"),
     (b"\x7c" + sb.i64(-1), "-1 bytes were to follow"),
     (b"\x74\0\x01\xff", "a text is not in modified UTF-8"),
@@ -307,6 +313,21 @@ BAD_JAVA = [
     (java.class_of("C")[:-2] * 102, "Java objects nest more than 100 deep"),  # annotations
     (java.class_of("C", [("L", "a")])[:-23] * 101, "Java objects nest more"),  # names of classes
 ]
+
+
+END_OF_CLASS = java.END + java.NULL
+NESTED_JAVA = [
+    # The class of an array is deeper by one than it, the parent of the class by two.
+    (b"\x75" + java.class_of("[L") + sb.i32(1)) * 99 + java.NULL,
+    java.class_of("C")[:-1] * 100 + java.NULL,  # parents
+    java.class_of("C")[:-2] * 100 + END_OF_CLASS * 100,  # annotations
+    java.class_of("C", [("L", "a")])[:-23] * 100 + java.text("T") + END_OF_CLASS * 100,
+]
+
+
+@pytest.mark.parametrize("number", range(len(NESTED_JAVA)))
+def test_java_objects_may_nest_100_deep(number: int) -> None:
+    java_object(NESTED_JAVA[number])
 
 
 @pytest.mark.parametrize("number", range(len(BAD_JAVA)))

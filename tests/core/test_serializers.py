@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import savepoint_bytes as sb
-from snapshot_bytes import ENUM, SNAPSHOTS, row
+from snapshot_bytes import ENUM, RUNTIME, SNAPSHOTS, row
 
-from keygroups._serializers.base import REGISTRY, Serializer, Simple, UnknownSerializer
+from keygroups._serializers.base import (
+    REGISTRY,
+    Serializer,
+    Simple,
+    UnknownSerializer,
+    UnknownSnapshotError,
+)
 from keygroups._serializers.collections import GenericArraySerializer, ListSerializer
 from keygroups._serializers.compounds import EnumSerializer, RowSerializer, TupleSerializer
 from keygroups._serializers.jvm.avro import AvroSerializer
@@ -82,6 +89,39 @@ BAD_SNAPSHOTS: list[tuple[Any, type[KeyGroupsError], str]] = [
 def test_what_is_no_snapshot(data: Any, error: type[KeyGroupsError], message: str) -> None:
     with pytest.raises(error, match=message):
         Serializer.from_snapshot(data)
+
+
+def ttl_aware(inner: bytes) -> bytes:
+    return sb.snapshot(f"{RUNTIME}ttl.TtlAwareSerializerSnapshot", 1, b"\0" + inner)
+
+
+@pytest.mark.parametrize("around", [sb.list_of, lambda n: sb.pojo_of("a.P", {"n": n}), ttl_aware])
+def test_serializers_may_nest_50_deep(around: Callable[[bytes], bytes]) -> None:
+    data = INT_SNAPSHOT
+    for _ in range(50):
+        data = around(data)
+    assert Serializer.from_snapshot(sb.i32(2) + data).snapshot_bytes() == sb.i32(2) + data
+    with pytest.raises(SavepointError, match="serializers nest more than 50 deep"):
+        Serializer.from_snapshot(sb.i32(2) + around(data))
+
+
+# What comes before a count of one, and the fewest bytes that one may take.
+COUNTED = [
+    (sb.snapshot(EnumSerializer.snapshot, 3, sb.utf("a.E")), sb.utf("")),
+    (sb.snapshot(ScalaEnumSerializer.snapshot, 3, sb.utf("a.E")), sb.utf("") + sb.i32(0)),
+    (sb.pojo_of("a.P", {})[:-4], sb.utf("") + b"\0\0"),
+    (sb.list_of(b"")[:-4], sb.utf("") + sb.i32(0)),
+]
+
+
+@pytest.mark.parametrize(("before", "one"), COUNTED)
+def test_no_more_are_counted_than_there_are_bytes(before: bytes, one: bytes) -> None:
+    data = sb.i32(2) + before + sb.i32(1) + one
+    with suppress(UnknownSnapshotError):  # of a class without a name
+        Serializer.from_snapshot(data)
+    message = f"a count of 1 cannot be, with {len(one) - 1} bytes left"
+    with pytest.raises(SavepointError, match=message):
+        Serializer.from_snapshot(data[:-1])
 
 
 LONG_TEXT = "a" * 65_536

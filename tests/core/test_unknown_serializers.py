@@ -430,6 +430,8 @@ def test_serializers_in_one_of_the_users_own() -> None:
     assert (str(box), box.decode(b"money")) == ("BOX(BOX(MONEY(EUR)))", "money")
     with pytest.raises(SavepointError, match=r"'com\.acme\.Money.*' is not known"):
         Serializer.from_snapshot(boxed(MONEY_SNAPSHOT, 2), serializers={"a.Box": Box})
+    deepest = Serializer.from_snapshot(boxed(LONG_SNAPSHOT, MAX_DEPTH), serializers=serializers)
+    assert deepest.decode(sb.i64(7)) == 7
     with pytest.raises(SavepointError, match=f"serializers nest more than {MAX_DEPTH} deep"):
         Serializer.from_snapshot(boxed(LONG_SNAPSHOT, MAX_DEPTH + 1), serializers=serializers)
 

@@ -90,7 +90,7 @@ def _bits(kryo: KryoInput) -> set[int]:
     if kryo.version == 2:
         # Of Flink 1.20.5 there are both orders of bytes, and nothing tells which it is.
         raise UnreadableError("Flink 1 writes a BitSet in two ways")
-    words = kryo.fixed_array("Q", kryo.count(size=8))
+    words = kryo.fixed_array("Q", kryo.count())
     return {
         64 * place + bit
         for place, word in enumerate(words)
@@ -105,8 +105,7 @@ def _optional(kryo: KryoInput) -> Some | None:
 
 
 def _fixed_array(code: str) -> Body:
-    size = array(code).itemsize
-    return lambda kryo: array(code, kryo.fixed_array(code, kryo.count(1, size)))
+    return lambda kryo: array(code, kryo.fixed_array(code, kryo.count(1)))
 
 
 def _boxed_array(component: str) -> Body:
@@ -369,7 +368,7 @@ BODIES: dict[str, Body] = {
     "java.util.Optional": _optional,
     "[Z": lambda kryo: [kryo.boolean() for _ in range(kryo.count(1))],
     "[B": lambda kryo: kryo.take(kryo.count(1)),
-    "[C": lambda kryo: array("H", kryo.fixed_array("H", kryo.count(1, 2))),
+    "[C": lambda kryo: array("H", kryo.fixed_array("H", kryo.count(1))),
     "[S": _fixed_array("h"),
     "[I": lambda kryo: array("i", [kryo.zigzag() for _ in range(kryo.count(1))]),
     "[J": lambda kryo: array("q", [kryo.zigzag_long() for _ in range(kryo.count(1))]),

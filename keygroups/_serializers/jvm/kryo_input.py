@@ -171,14 +171,14 @@ class KryoInput:
         number = self._unsigned_varlong()
         return number >> 1 ^ -(number & 1)
 
-    def count(self, above: int = 0, size: int = 1) -> int:
-        """Read how many things follow, each of at least `size` bytes; `above` is added to it."""
-        return self._checked_count(self.varint() - above, size)
+    def count(self, above: int = 0) -> int:
+        """Read how many things follow, each of at least a byte; `above` is added to it."""
+        return self._checked_count(self.varint() - above)
 
-    def _checked_count(self, count: int, size: int) -> int:
+    def _checked_count(self, count: int) -> int:
         if count < 0:
             raise ValueError(f"a count of {count}")
-        if count * size > len(self.data) - self.pos:
+        if count > len(self.data) - self.pos:
             raise IndexError("too few bytes")
         return count
 
@@ -195,7 +195,7 @@ class KryoInput:
         length = self._flagged_varint()[1]
         if not length:
             return None
-        count = self._checked_count(length - 1, 1)
+        count = self._checked_count(length - 1)
         text = data[self.pos : self.pos + count]
         if text.isascii():
             self.pos += count
@@ -329,7 +329,7 @@ class KryoInput:
         if has_comparator:
             self.natural_order()
         if not is_of_one_class:
-            return self.values(self._checked_count(count, 1))
+            return self.values(self._checked_count(count))
         name = self.class_name()
         if name is None:
             if count < 0:
@@ -338,7 +338,7 @@ class KryoInput:
             self._repeat(count)
             return [None] * count
         may_be_null = has_null_flag and self.boolean()
-        return [self.object(name, may_be_null) for _ in range(self._checked_count(count, 1))]
+        return [self.object(name, may_be_null) for _ in range(self._checked_count(count))]
 
     def pairs(self, has_comparator: bool = False) -> list[tuple[Any, Any]]:
         """Read the keys and values of a map."""
