@@ -75,10 +75,9 @@ class SetSerializer(Composite):
         super().__init__(element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        [read], name = reads, str(self)
+        [read], [element], name = reads, self.parts, str(self)
         [write] = writers(self.parts, self.key_type)
-        is_by_content = _is_equal_by_content(self.parts[0])
-        is_null = not self.parts[0].none_is_value
+        is_by_content, is_null = _is_equal_by_content(element), not element.none_is_value
 
         def read_set(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -117,10 +116,9 @@ class MapSerializer(Composite):
         super().__init__(key, value)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        (read_key, read_value), name = reads, str(self)
+        (read_key, read_value), (key_part, value_part), name = reads, self.parts, str(self)
         write_key, write_value = writers(self.parts, self.key_type)
-        is_by_content = _is_equal_by_content(self.parts[0])
-        is_null = not self.parts[1].none_is_value
+        is_by_content, is_null = _is_equal_by_content(key_part), not value_part.none_is_value
 
         def read_map(data: bytes, pos: int) -> tuple[Any, int]:
             count, pos = read_count(data, pos)
@@ -213,7 +211,7 @@ class GenericArraySerializer(Composite):
         super().__init__(java_class, element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        self.read, self.write = flagged_elements(self, reads[0])
+        self.read, self.write = flagged_elements(self, *reads)
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> str:

@@ -198,9 +198,9 @@ class NullableSerializer(Composite):
         super().__init__(value, padding)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        [read], padding = reads, self.padding
+        [read], [part], padding = reads, self.parts, self.padding
         [write] = writers(self.parts, self.key_type)
-        null, is_null = b"\1" + bytes(padding), not self.parts[0].none_is_value
+        null, is_null = b"\1" + bytes(padding), not part.none_is_value
 
         def read_nullable(data: bytes, pos: int) -> tuple[Any, int]:
             if not data[pos]:
@@ -275,8 +275,8 @@ class PyFlinkSerializer(Serializer):
         read = row.read
 
         def read_only_field(data: bytes, pos: int) -> tuple[Any, int]:
-            fields, pos = read(data, pos)  # type: ignore[misc]  # as its only field can be
-            return fields[0], pos
+            [field], pos = read(data, pos)  # type: ignore[misc]  # as its only field can be
+            return field, pos
 
         self.read, self.write = read_only_field, lambda key: write_part(row, (key,))
 

@@ -77,7 +77,7 @@ def read_varint(data: bytes, pos: int, bits: int = 32) -> tuple[int, int]:
         if byte < 0x80:
             return number, pos
         shift += 7
-        if shift > bits:
+        if shift >= bits:
             raise ValueError(f"a number of more than {bits} bits")
 
 

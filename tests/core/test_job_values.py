@@ -171,6 +171,7 @@ UNREADABLE = [
     (ANY, LIST + b"\1\2" + LIST_AGAIN + b"\2", "an object is in itself"),
     (ANY, b"\x5e", "the class that Kryo knows as 92 is not known"),
     (ANY, by_name("a.B") + b"\1", "an object of 'a.B' takes the job's own classes"),
+    (ANY, by_name("org.apache.flink.api.java.tuple.Tuple26") + b"\1", "an object of .*Tuple26'"),
     (ANY, by_name("java.util.TreeSet") + b"\1\1\1\1a\xe2", "the comparator 'ab' is not known"),
     (ANY, by_name("java.util.TreeMap") + b"\1\1\3", "the comparator 'java.lang.String' is not"),
     (ANY_2, by_name("java.util.TreeMap") + b"\1\3", "the comparator 'java.lang.String' is not"),
@@ -276,9 +277,20 @@ def test_damaged_values_of_kryo(kryo: KryoSerializer, data: bytes, message: str)
 # Of a collection of "a": its count and 1, marked as of one class, which is String, and no nulls.
 A_TEXT, A_TEXT_IMMUTABLE = b"\1\x82\3\0\1\x82a", b"\1\x82\3\1\x82a"
 
+# Flink: FlinkChillPackageRegistrar.registerSerializers.
+CLASSES_OF_FLINK = (
+    *("java.util.Arrays$ArrayList", "java.util.BitSet", "java.util.PriorityQueue"),
+    *("java.util.regex.Pattern", "java.sql.Date", "java.sql.Time", "java.sql.Timestamp"),
+    *("java.net.URI", "java.net.InetSocketAddress", "java.util.UUID", "java.util.Locale"),
+    "java.text.SimpleDateFormat",
+)
+
 # As Kryo's serializers of these classes write them, which are in no case.
 OTHERS = [
     (ANY, LIST + b"\1\x83\0", [None, None]),
+    (ANY, LIST + b"\1\x3d" + (LIST_AGAIN + b"\1\1") * 60, [[]] * 60),
+    (ANY, by_name("java.util.Date") + b"\1" + b"\x80" * 9, -(2**63)),
+    (ANY, by_name("java.util.Date") + b"\1" + b"\xff" * 8 + b"\x7f", 2**63 - 1),
     (ANY, by_name("java.util.HashSet") + b"\1\2\1\1java.util.ArrayLis\xf4\1\1", [[]]),
     (
         ANY,
@@ -291,8 +303,25 @@ OTHERS = [
         + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\0\1\1java.time.ZoneOffse\xf4\6",
         ZonedDateTime(dt.datetime(2000, 1, 1), 0, "Z"),
     ),
-    (ANY, by_name("java.lang.Class") + b"\1\2\1", "int"),
-    (ANY, by_name("java.lang.Class") + b"\1\2\0", "java.lang.Integer"),
+    *(
+        (ANY, by_name("java.lang.Class") + b"\1" + bytes([2 + number, is_primitive]), name)
+        for number, *names in (
+            (0, "java.lang.Integer", "int"),
+            (2, "java.lang.Float", "float"),
+            (3, "java.lang.Boolean", "boolean"),
+            (4, "java.lang.Byte", "byte"),
+            (5, "java.lang.Character", "char"),
+            (6, "java.lang.Short", "short"),
+            (7, "java.lang.Long", "long"),
+            (8, "java.lang.Double", "double"),
+        )
+        for is_primitive, name in enumerate(names)
+    ),
+    (ANY, by_name("java.lang.Class") + b"\1\x0b\1", "void"),
+    *(
+        (ANY, by_name("java.lang.Class") + b"\1" + bytes([2 + number]), name)
+        for number, name in enumerate(CLASSES_OF_FLINK, 73)
+    ),
     (ANY_2, by_name("java.lang.Class") + b"\1\3\0", "java.lang.String"),
     (ANY, b"\x4e\1\x82a\2", ("a", 2)),
     (ANY, by_name("org.apache.flink.types.Either$Left") + b"\1\0\3\1\x82a", Left("a")),
@@ -315,11 +344,20 @@ OTHERS = [
         by_name("java.time.Duration") + b"\1" + b"\xff" * 7 + b"\x7f\0",
         Duration(2**63 - 1, 0),
     ),
-    (
-        ANY_2,
-        by_name("java.time.ZonedDateTime")
-        + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\xa0\x38\1\1java.time.ZoneOffse\xf4\6",
-        ZonedDateTime(dt.datetime(2000, 1, 1), 3600, "+01:00"),
+    *(
+        (
+            ANY_2,
+            by_name("java.time.ZonedDateTime")
+            + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1"
+            + offset
+            + b"\1\1java.time.ZoneOffse\xf4\6",
+            ZonedDateTime(dt.datetime(2000, 1, 1), seconds, zone),
+        )
+        for offset, seconds, zone in (
+            (b"\xa0\x38", 3600, "+01:00"),
+            (b"\xaa\x38", 3605, "+01:00:05"),
+            (b"\1", -1, "-00:00:01"),
+        )
     ),
     (kryo_of(("a.B", None), ("java.util.UUID", None)), b"\3\1\x81", ""),
     (
@@ -424,6 +462,31 @@ def test_what_kryo_writes_here(name: str) -> None:
             for value in case.values:
                 assert kryo.encode(kryo.decode(value.data)) == value.data
     assert versions == {2, 5}
+
+
+# Kryo: Output.writeString; what is no ASCII has a length, and ASCII too where it is longer than
+# the version takes without: its units and one more, in six bits of the first byte, then in sevens.
+TEXTS_OF_KRYO = [
+    *((version, "", b"\x81") for version in (2, 5)),
+    *((version, "a", b"\x82a") for version in (2, 5)),
+    *((version, "aa", b"a\xe1") for version in (2, 5)),
+    (2, "a" * 63, b"a" * 62 + b"\xe1"),
+    (2, "a" * 64, b"\xc1\1" + b"a" * 64),
+    (5, "a" * 32, b"a" * 31 + b"\xe1"),
+    (5, "a" * 33, b"\xa2" + b"a" * 33),
+    (5, "a" * 62, b"\xbf" + b"a" * 62),
+    (5, "a" * 63, b"\xc0\1" + b"a" * 63),
+    *((version, "\xe9" * 62, b"\xbf" + b"\xc3\xa9" * 62) for version in (2, 5)),
+    *((version, "\xe9" * 63, b"\xc0\1" + b"\xc3\xa9" * 63) for version in (2, 5)),
+    *((version, "\xe9" * 8_191, b"\xc0\x80\1" + b"\xc3\xa9" * 8_191) for version in (2, 5)),
+]
+
+
+@pytest.mark.parametrize(("version", "text", "written"), TEXTS_OF_KRYO)
+def test_texts_of_each_length(version: int, text: str, written: bytes) -> None:
+    kryo = KryoSerializer("java.lang.String", version)
+    assert kryo.encode(text) == b"\3\1" + written
+    assert kryo.decode(b"\3\1" + written) == text
 
 
 @pytest.mark.parametrize("value", [True, "5", 5.0, 2**31])
@@ -561,6 +624,8 @@ AVRO_DAMAGED = [
     (ENUM, sb.i32(-1), "symbol -1 of the 2 of E"),
     (FIXED, b"\0", "too few bytes"),
     ({"type": "array", "items": "int"}, b"\x7f\0\0\0\1", "too few bytes"),
+    ({"type": "array", "items": "int"}, b"\xff" * 8 + b"\x7f", "too few bytes"),
+    ({"type": "array", "items": "int"}, b"\xff" * 9 + b"\1", "a number of more than 63 bits"),
     ("string", sb.i32(1) + b"\xff", "codec can't decode"),
 ]
 

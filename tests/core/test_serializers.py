@@ -220,6 +220,7 @@ BAD_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (INT, bytes(3), InvalidValueError, "data must be a INT: "),
     (INT, "a", InvalidTypeError, "data must be bytes, got 'a'"),
     (serializer_of(STRING), b"\xff" * 6, InvalidValueError, "data must be a STRING: "),
+    (serializer_of(STRING), b"\2\x80\x80\4", InvalidValueError, "65536 is no UTF-16 unit"),
     # Of four units, the first beyond ASCII; of as many as there can be.
     (serializer_of(STRING), b"\5\xe9\1", InvalidValueError, "a STRING: too few bytes"),
     (serializer_of(STRING), b"\xff\xff\xff\xff\x0f\xe9\1", InvalidValueError, "too few bytes"),

@@ -156,7 +156,7 @@ class TraversableSerializer(Composite):
         super().__init__(code, element)
 
     def bind(self, reads: Sequence[Read]) -> None:
-        self.read, self.write = flagged_elements(self, reads[0])
+        self.read, self.write = flagged_elements(self, *reads)
 
     @classmethod
     def read_outer(cls, cursor: Cursor, outer_version: int) -> str:
