@@ -368,6 +368,7 @@ CASE_CLASS = f"{SCALA}ScalaCaseClassSerializerSnapshot"
 BAD_SNAPSHOTS: list[tuple[bytes, str]] = [
     (sb.composite(NULLABLE, 2, [sb.simple("Int")], sb.i32(5)), "cannot be padded by 5 bytes"),
     (sb.composite(NULLABLE, 2, [sb.simple("Int")], sb.i32(-1)), "cannot be padded by -1 bytes"),
+    (sb.composite(NULLABLE, 2, [sb.kryo_of("a.B")], sb.i32(-1)), "cannot be padded by -1 bytes"),
     (
         sb.composite(NULLABLE, 2, [sb.simple("String")], sb.i32(2**31 - 1)),
         "a null of STRING cannot be padded by 2147483647 bytes",

@@ -10,6 +10,7 @@ import copy
 import datetime as dt
 import json
 import pickle
+import sys
 import tracemalloc
 from array import array
 from collections.abc import Sequence
@@ -298,6 +299,11 @@ OTHERS = [
         LocalDateTime(12000, 1, 2, 3, 4, 0, 0),
     ),
     (
+        ANY,
+        by_name("java.time.LocalDateTime") + b"\1\xe0\x5d\1\2\3\4\5\xf0\x2e",
+        LocalDateTime(12000, 1, 2, 3, 4, 5, 6_000),
+    ),
+    (
         ANY_2,
         by_name("java.time.ZonedDateTime")
         + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\0\1\1java.time.ZoneOffse\xf4\6",
@@ -329,6 +335,10 @@ OTHERS = [
     (ANY_2, by_name("[S") + b"\1\2\1\2", array("h", [0x102])),
     (ANY, by_name("java.time.Duration") + b"\1\1" + bytes(7) + b"\1", Duration(1, 1)),
     (ANY, DURATION + b"\xff\x93\xeb\xdc\x03", Duration(0, 999_999_999)),
+    (ANY, DURATION + b"\x64", Duration(0, 100)),
+    (ANY, DURATION + b"\xe8\7", dt.timedelta(microseconds=1)),
+    (ANY, b"\6\x7f", 127),
+    (ANY, b"\6\x80", -128),
     *(
         (ANY, by_name("java.time.LocalDate") + b"\1" + year + b"\x0c\x1f", value)
         for year, value in (
@@ -403,6 +413,15 @@ def test_lists_of_kryo_may_nest_50_deep() -> None:
     for _ in range(MAX_DEPTH - 1):
         [value] = value
     assert value == []
+
+
+@pytest.mark.parametrize(("times", "is_hashed"), [(1, True), (sys.hash_info.modulus, False)])
+def test_numbers_of_one_hash(times: int, is_hashed: bool) -> None:
+    """A thousand numbers that Python would compare each with each are a list, as elsewhere."""
+    numbers = [times * number for number in range(1, 1_000)]
+    data = by_name("java.util.HashSet") + b"\1\xe8\x0f\1\1java.math.BigIntege\xf2\0"
+    data += b"".join(b"\1\x0d" + number.to_bytes(12, "big") for number in numbers)
+    assert ANY.decode(data) == (set(numbers) if is_hashed else numbers)
 
 
 def test_references_do_not_explode() -> None:

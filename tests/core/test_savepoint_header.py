@@ -320,6 +320,7 @@ NESTED_JAVA = [
     # The class of an array is deeper by one than it, the parent of the class by two.
     (b"\x75" + java.class_of("[L") + sb.i32(1)) * 99 + java.NULL,
     java.class_of("C")[:-1] * 100 + java.NULL,  # parents
+    b"\x73" + java.class_of("C")[:-1] * 99 + java.NULL,
     java.class_of("C")[:-2] * 100 + END_OF_CLASS * 100,  # annotations
     java.class_of("C", [("L", "a")])[:-23] * 100 + java.text("T") + END_OF_CLASS * 100,
 ]

@@ -13,6 +13,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
+import java_bytes as java
 import pytest
 import savepoint_bytes as sb
 from serializer_cases import cases
@@ -70,8 +71,9 @@ TIMESTAMP_3, TIMESTAMP_9 = map(python_sql.PythonTimestampSerializer, (3, 9))
 COLORS = EnumSerializer("a.Color", ["RED", "GREEN"])
 SORTED_LONG, COUNT_WINDOW = scalars.SortedLongSerializer(), scalars.CountWindowSerializer()
 
-# The String "a", and one of 65,536 characters: JDK's object serialization, 6.4.2.
+# The String "a", a byte[], and a String of 65,536 characters: JDK's object serialization, 6.4.2.
 JAVA_A = b"\xac\xed\0\5t\0\1a"
+JAVA_BYTES = b"\xac\xed\0\5\x75" + java.class_of("[B") + sb.i32(2) + b"\1\2"
 JAVA_LONG = b"\xac\xed\0\5|" + (65_536).to_bytes(8, "big") + b"a" * 65_536
 
 
@@ -141,7 +143,12 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (INTS, array("i", [-2]), sb.i32(1) + sb.i32(-2)),
     (COLORS, "GREEN", sb.i32(1)),
     (JAVA, "a", JAVA_A),
+    (JAVA, "a" * 65_535, b"\xac\xed\0\5t\xff\xff" + b"a" * 65_535),
     (JAVA, JAVA_LONG, JAVA_LONG),
+    (JAVA, JAVA_BYTES, JAVA_BYTES),
+    # JDK: DataInput, modified UTF-8, where each half of a surrogate pair takes three bytes.
+    (JAVA, "\0", b"\xac\xed\0\5t\0\2\xc0\x80"),
+    (JAVA, "\U0001f600", b"\xac\xed\0\5t\0\6\xed\xa0\xbd\xed\xb8\x80"),
     (VARIANT, Variant(b"", b"\1"), sb.i32(0) + sb.i32(1) + b"\1"),
     (PYTHON_DATE, dt.date.min, sb.i32(-719_162)),
     (PYTHON_DATE, -719_163, sb.i32(-719_163)),

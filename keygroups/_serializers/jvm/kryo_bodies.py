@@ -13,7 +13,7 @@ from typing import Any
 
 from keygroups._serializers.base import UnreadableError
 from keygroups._serializers.big_numbers import EXACT, to_decimal
-from keygroups._serializers.collections import as_dict
+from keygroups._serializers.collections import as_dict, as_set
 from keygroups._serializers.jvm.kryo_input import Body, KryoInput
 from keygroups._serializers.jvm.objects import JavaObject, read_java_value
 from keygroups._serializers.jvm.time import as_datetime, millis_value
@@ -53,19 +53,6 @@ def _either(of_2: Body, of_5: Body) -> Body:
 # --- collections
 
 
-def _as_set(elements: list[Any]) -> Any:
-    """Return a set, or the elements where Python takes some for one, or cannot hash them."""
-    try:
-        members = {frozenset(one) if type(one) is set else one for one in elements}
-    except TypeError:
-        return elements
-    return members if len(members) == len(elements) else elements
-
-
-def _as_dict(pairs: list[tuple[Any, Any]]) -> Any:
-    return as_dict([(frozenset(key) if type(key) is set else key, of) for key, of in pairs])
-
-
 def _immutable(kryo: KryoInput) -> list[Any]:
     if kryo.version == 2:
         raise UnreadableError("Flink 1 does not read its own lists and sets that are immutable")
@@ -75,7 +62,7 @@ def _immutable(kryo: KryoInput) -> list[Any]:
 def _immutable_map(kryo: KryoInput) -> Any:
     if kryo.version == 2:
         raise UnreadableError("Flink 1 does not read its own maps that are immutable")
-    return _as_dict(kryo.pairs())
+    return as_dict(kryo.pairs())
 
 
 def _array_list(kryo: KryoInput) -> list[Any]:
@@ -343,27 +330,27 @@ BODIES: dict[str, Body] = {
     "java.util.concurrent.atomic.AtomicLong": KryoInput.zigzag_long,
     **{f"java.util.{name}": KryoInput.elements for name in _LISTS},
     "java.util.Arrays$ArrayList": _array_list,
-    "java.util.HashSet": lambda kryo: _as_set(kryo.elements()),
-    "java.util.LinkedHashSet": lambda kryo: _as_set(kryo.elements()),
-    "java.util.TreeSet": lambda kryo: _as_set(kryo.elements(has_comparator=True)),
+    "java.util.HashSet": lambda kryo: as_set(kryo.elements()),
+    "java.util.LinkedHashSet": lambda kryo: as_set(kryo.elements()),
+    "java.util.TreeSet": lambda kryo: as_set(kryo.elements(has_comparator=True)),
     "java.util.PriorityQueue": lambda kryo: kryo.elements(has_comparator=True),
     "java.util.ImmutableCollections$ListN": _immutable,
     "java.util.ImmutableCollections$List12": _immutable,
-    "java.util.ImmutableCollections$SetN": lambda kryo: _as_set(_immutable(kryo)),
-    "java.util.ImmutableCollections$Set12": lambda kryo: _as_set(_immutable(kryo)),
+    "java.util.ImmutableCollections$SetN": lambda kryo: as_set(_immutable(kryo)),
+    "java.util.ImmutableCollections$Set12": lambda kryo: as_set(_immutable(kryo)),
     "java.util.ImmutableCollections$MapN": _immutable_map,
     "java.util.ImmutableCollections$Map1": _immutable_map,
-    "java.util.HashMap": lambda kryo: _as_dict(kryo.pairs()),
-    "java.util.LinkedHashMap": lambda kryo: _as_dict(kryo.pairs()),
-    "java.util.concurrent.ConcurrentHashMap": lambda kryo: _as_dict(kryo.pairs()),
-    "java.util.TreeMap": lambda kryo: _as_dict(kryo.pairs(has_comparator=True)),
+    "java.util.HashMap": lambda kryo: as_dict(kryo.pairs()),
+    "java.util.LinkedHashMap": lambda kryo: as_dict(kryo.pairs()),
+    "java.util.concurrent.ConcurrentHashMap": lambda kryo: as_dict(kryo.pairs()),
+    "java.util.TreeMap": lambda kryo: as_dict(kryo.pairs(has_comparator=True)),
     "java.util.AbstractMap$SimpleEntry": lambda kryo: (kryo.value(), kryo.value()),
     "java.util.Collections$EmptyList": lambda kryo: [],
     "java.util.Collections$EmptySet": lambda kryo: set(),
     "java.util.Collections$EmptyMap": lambda kryo: {},
     "java.util.Collections$SingletonList": lambda kryo: [kryo.value()],
-    "java.util.Collections$SingletonSet": lambda kryo: _as_set([kryo.value()]),
-    "java.util.Collections$SingletonMap": lambda kryo: _as_dict([(kryo.value(), kryo.value())]),
+    "java.util.Collections$SingletonSet": lambda kryo: as_set([kryo.value()]),
+    "java.util.Collections$SingletonMap": lambda kryo: as_dict([(kryo.value(), kryo.value())]),
     "java.util.BitSet": _bits,
     "java.util.Optional": _optional,
     "[Z": lambda kryo: [kryo.boolean() for _ in range(kryo.count(1))],
