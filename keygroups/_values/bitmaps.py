@@ -165,7 +165,8 @@ def _checked_end(data: bytes, container: _Container) -> int:
     _, kind, start, count = container
     size = 2 * count if kind == _ARRAY else _BITS_SIZE
     if kind == _RUNS:
-        size = 2 + 4 * _u16(data, start)[0]
+        (runs,) = _u16(data, start)
+        size = 2 + 4 * runs
     end = start + size
     if end > len(data):
         raise IndexError("too few bytes")
@@ -186,8 +187,9 @@ def _spans(data: bytes, container: _Container) -> Iterator[tuple[int, int]]:
     """Yield first and last of numbers without a gap, by their low 16 bits."""
     _, kind, start, count = container
     if kind == _RUNS:
-        for at in range(start + 2, start + 2 + 4 * _u16(data, start)[0], 4):
-            first, more = _pair(data, at)
+        (runs,) = _u16(data, start)
+        end = start + 2 + 4 * runs
+        for first, more in struct.iter_unpack("<HH", data[start + 2 : end]):
             yield first, first + more
     elif kind == _ARRAY:
         for number in struct.unpack_from(f"<{count}H", data, start):
@@ -208,12 +210,11 @@ def _has(data: bytes, container: _Container, low: int) -> bool:
     if kind == _BITS:
         return bool(data[start + low // 8] >> low % 8 & 1)
     if kind == _ARRAY:
-        places = range(start, start + 2 * count, 2)
-        index = bisect_left(places, low, key=lambda at: _u16(data, at)[0])
-        return index < count and _u16(data, places[index]) == (low,)
-    places = range(start + 2, start + 2 + 4 * _u16(data, start)[0], 4)
-    index = bisect_right(places, low, key=lambda at: _u16(data, at)[0]) - 1
+        index = bisect_left(range(count), (low,), key=lambda at: _u16(data, start + 2 * at))
+        return index < count and _u16(data, start + 2 * index) == (low,)
+    (runs,) = _u16(data, start)
+    index = bisect_right(range(runs), (low,), key=lambda run: _u16(data, start + 2 + 4 * run)) - 1
     if index < 0:
         return False
-    first, more = _pair(data, places[index])
+    first, more = _pair(data, start + 2 + 4 * index)
     return bool(low <= first + more)

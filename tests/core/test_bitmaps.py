@@ -65,7 +65,7 @@ def check(data: bytes, unsigned: Iterable[int]) -> None:
     assert len(bitmap) == len(numbers)
     members = set(numbers)
     near = {number + step for number in islice(numbers, 500) for step in (-1, 0, 1)}
-    for number in {*near, 0, -1, 2**31, -(2**31) - 1}:
+    for number in {*near, *range(-1, 16), 2**31, -(2**31) - 1}:
         assert (number in bitmap) == (number in members), number
 
 
@@ -76,6 +76,7 @@ def test_encodings() -> None:
     check(bitmap_of((0, "array", [0]), (SPAN - 1, "array", [SPAN - 1])), [0, 2**32 - 1])
     check(bitmap_of((1, "bits", many)), [SPAN + number for number in many])
     check(bitmap_of((0, "runs", [(0, 4), (7, 7)])), [0, 1, 2, 3, 4, 7])
+    check(bitmap_of((0, "runs", [(10, 12)])), [10, 11, 12])
     mixed: list[Container] = [
         (0, "array", [5]),
         (2, "runs", [(1, 2), (SPAN - 1, SPAN - 1)]),
@@ -88,30 +89,52 @@ def test_encodings() -> None:
     check(bitmap_of(*mixed[:3]), numbers[:-1])
 
 
-def test_bitmaps_are_equal_if_their_numbers_are() -> None:
+def test_arrays_have_4096_numbers_at_most() -> None:
+    for kind, count in (("array", 4_096), ("bits", 4_097)):
+        assert list(Bitmap(bitmap_of((0, kind, range(count))))) == [*range(count)]
+
+
+def test_each_container_says_whether_it_has_runs() -> None:
+    highs = range(20)
+    containers: list[Container] = [
+        (high, "array", [4]) if high % 3 else (high, "runs", [(4, 5)]) for high in highs
+    ]
+    pairs = [(SPAN * high + 4, SPAN * high + 5) for high in highs]
+    check(
+        bitmap_of(*containers),
+        [number for high, pair in zip(highs, pairs) for number in pair[: 1 if high % 3 else 2]],
+    )
+
+
+@pytest.mark.parametrize("high", [0, 1, SPAN - 1])
+def test_bitmaps_are_equal_if_their_numbers_are(high: int) -> None:
     numbers = range(5_000)
-    bits = Bitmap(bitmap_of((0, "bits", numbers)))
+    bits = Bitmap(bitmap_of((high, "bits", numbers)))
     for same in (
         bits,
-        Bitmap(bitmap_of((0, "runs", [(0, 4_999)]))),
-        Bitmap(bitmap_of((0, "runs", [(0, 7), (8, 4_999)]))),  # which no encoder writes
+        Bitmap(bitmap_of((high, "runs", [(0, 4_999)]))),
+        Bitmap(bitmap_of((high, "runs", [(0, 7), (8, 4_999)]))),  # which no encoder writes
         pickle.loads(pickle.dumps(bits)),
     ):
         assert bits == same
         assert hash(bits) == hash(same)
     for other in (
-        Bitmap(bitmap_of((0, "runs", [(0, 4_998)]))),
-        Bitmap(bitmap_of((0, "runs", [(1, 5_000)]))),
-        Bitmap(bitmap_of((1, "bits", numbers))),
+        Bitmap(bitmap_of((high, "runs", [(0, 4_998)]))),
+        Bitmap(bitmap_of((high, "runs", [(1, 5_000)]))),
+        Bitmap(bitmap_of((high ^ 2, "bits", numbers))),
         Bitmap(bitmap_of()),
-        set(numbers),
+        set(bits),
     ):
         assert bits != other
+
+
+def test_bitmaps_differ_if_their_numbers_do() -> None:
     across = bitmap_of((0, "runs", [(9, SPAN - 1)]), (1, "runs", [(0, 9)]))
     assert Bitmap(across) != Bitmap(bitmap_of((0, "runs", [(9, SPAN - 1)]), (1, "runs", [(0, 8)])))
     gaps = [Bitmap(bitmap_of((0, "array", [3, 5, last]))) for last in (7, 7, 8)]
     assert gaps[0] == gaps[1] != gaps[2]
     assert hash(gaps[0]) == hash(gaps[1]) != hash(gaps[2])
+    assert Bitmap(bitmap_of((0, "array", [1, 3, 4]))) != Bitmap(bitmap_of((0, "array", [1, 2, 4])))
     in_second = [
         Bitmap(bitmap_of((0, "array", [SPAN - 1]), (1, "array", [middle, 6]))) for middle in (4, 5)
     ]
@@ -162,6 +185,7 @@ NO_BITMAPS: list[tuple[Any, type[KeyGroupsError], str]] = [
     (GOOD[:-1], InvalidValueError, "bytes end it"),
     (GOOD + b"\0", InvalidValueError, f"with {len(GOOD)} bytes, got {len(GOOD) + 1}"),
     (b"\x39" + GOOD[1:], InvalidValueError, "a cookie of 12346 or 12347, got 12345"),
+    (struct.pack("<II", 12_346, SPAN), InvalidValueError, "8 bytes end it"),
     (struct.pack("<II", 12_346, SPAN + 1), InvalidValueError, "at most 65536 contai"),
     (struct.pack("<II", 12_346 + SPAN, 0), InvalidValueError, "a cookie"),
     (
