@@ -94,12 +94,13 @@ def of_input(node: str, keys: str, fields: str) -> str:
 
 
 def of_inputs(node: str, keys: str, left: str, right: str) -> str:
+    of_right = ", ".join(f"{key}0" for key in keys.split(", "))
     return (
         f"Sink(table=[c.d.s], fields=[x])\n+- {node}\n"
         f"   :- Exchange(distribution=[hash[{keys}]])\n"
         f"   :  +- Calc(select=[{left}])\n"
         "   :     +- TableSourceScan(table=[[c, d, t]], fields=[z])\n"
-        f"   +- Exchange(distribution=[hash[{keys}]])\n"
+        f"   +- Exchange(distribution=[hash[{of_right}]])\n"
         "      +- WatermarkAssigner(rowtime=[ts], watermark=[ts])\n"
         f"         +- Calc(select=[{right}])\n"
         "            +- TableSourceScan(table=[[c, d, u]], fields=[z])\n"
@@ -181,7 +182,8 @@ def test_the_plan_of_another_job_names_nothing() -> None:
         ),
         (
             *("sqlrank", "SortLimit[666]"),
-            "SortLimit(orderBy=[v ASC], offset=[0], fetch=[5], strategy=[RetractStrategy])",
+            "SortLimit(orderBy=[v ASC-nulls-last], offset=[0], fetch=[5], "
+            "strategy=[RetractStrategy])",
             *("single", "id, k, v, w, ts", "data-state"),
             *(("v",), ("id", "k", "v", "w", "ts")),
         ),
@@ -279,6 +281,156 @@ def test_columns(
     assert one.key_columns == expected
 
 
+def of_aggregates(vertex: str, aggregates: str) -> str:
+    """Return the text of a plan of one operator, which has a key but for [392]."""
+    kind = vertex.partition("[")[0]
+    if vertex == "GroupAggregate[392]":
+        return of_input(f"{kind}(select=[{aggregates}])", "single", "v")
+    return of_input(f"{kind}(groupBy=[k], select=[k, {aggregates}])", "hash[k]", "k, v")
+
+
+@pytest.mark.parametrize(
+    ("job", "vertex", "aggregates", "columns"),
+    [
+        *(
+            (*("sqlwin", "WindowAggregate[940]"), f"{function}(v) AS v", ("v",))
+            for function in ("COUNT", "MAX", "MIN", "SUM", "$SUM0")
+        ),
+        # With retraction there is one column more, as there is no COUNT(*).
+        *(
+            (
+                *("sqlagg", "GroupAggregate[392]", f"MAX(u) AS u, {function}(v) AS v"),
+                ("u", "v", "count of rows"),
+            )
+            for function in ("MAX", "MIN", "$SUM0")
+        ),
+        (
+            *("sqlagg", "GroupAggregate[343]", "MAX(t) AS t, MAX(u) AS u, COUNT(v) AS v"),
+            ("t", "u", "v", "count of rows", *["distinct values"] * 3),
+        ),
+        *(
+            (
+                *("sqlagg", "GroupAggregate[343]", f"MAX(u) AS u, {function}(v) AS v"),
+                ("u", "v.sum", "v.count", "count of rows", *["distinct values"] * 3),
+            )
+            for function in ("AVG", "SUM")
+        ),
+        (
+            *("sqlagg", "GroupAggregate[392]", "MAX(u) AS u, AVG(v) AS v"),
+            ("u", "v.sum", "v.count"),
+        ),
+        *(
+            (
+                *("sqlwin", "GroupWindowAggregate[892]", f"MAX(u) AS u, {function}(v) AS v"),
+                ("u", "v"),
+            )
+            for function in ("ARRAY_AGG", "COLLECT", "FIRST_VALUE", "LAST_VALUE")
+        ),
+        *(
+            (
+                *("sqlmini", "GlobalGroupAggregate[483]", f"MAX(u) AS u, {function}(v) AS v"),
+                ("u", "v", "count of rows"),
+            )
+            for function in ("ARRAY_AGG", "COLLECT", "FIRST_VALUE", "LAST_VALUE", "LISTAGG")
+        ),
+        (
+            *(
+                "sqlagg",
+                "GroupAggregate[358]",
+                "LISTAGG(a) AS a, MAX(b) AS b, MAX(c) AS c, MAX(d) AS d, MAX(e) AS e",
+            ),
+            ("a.delimiter", "a.list", "b", "c", "d", "e"),
+        ),
+        *(
+            (*("sqlwin", "WindowAggregate[940]"), f"MAX(v) AS v, {time}('w$) AS w", ("v",))
+            for time in ("start", "end", "rowtime", "proctime")
+        ),
+    ],
+)
+def test_columns_of_accumulators(
+    job: str, vertex: str, aggregates: str, columns: tuple[str, ...]
+) -> None:
+    """By function and by whether it retracts, of states that are as wide as one of the two."""
+    one = described(job, vertex, of_aggregates(vertex, aggregates))
+    assert {state.value_columns for state in one.states} == {None, columns}
+
+
+@pytest.mark.parametrize(
+    ("vertex", "aggregates"),
+    [
+        # DECIMAL is the second of three, and the first and the last are BIGINT.
+        ("GroupAggregate[392]", "COUNT(*) AS a, COUNT(v) AS b, MAX(v) AS c"),
+        ("GroupAggregate[392]", "AVG(v) AS a, COUNT(*) AS b"),
+        ("GroupAggregate[392]", "SUM(v) AS a, COUNT(*) AS b"),
+        ("GroupAggregate[392]", "MAX(v) AS a, LISTAGG(v) AS b"),
+        *(
+            ("GroupAggregate[392]", f"COUNT(*) AS a, {function}(v) AS b, MAX(v) AS c")
+            for function in ("ARRAY_AGG", "COLLECT", "FIRST_VALUE", "LAST_VALUE", "LISTAGG")
+        ),
+        # STRING is the second of six, and a row the third.
+        (
+            "GroupAggregate[358]",
+            "MAX(v) AS a, LISTAGG(v) AS b, MIN(v) AS c, MIN(v) AS d, MIN(v) AS e",
+        ),
+        # BOOLEAN is the last of ten, and no count of rows.
+        ("GroupAggregate[336]", ", ".join(f"MAX(v) AS v{index}" for index in range(9))),
+    ],
+)
+def test_accumulators_have_the_types_of_their_functions(vertex: str, aggregates: str) -> None:
+    assert described("sqlagg", vertex, of_aggregates(vertex, aggregates)).nodes == ()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        "ChangelogNormalize(key=[id])",
+        "Deduplicate(keep=[FirstRow], key=[id], order=[PROCTIME])",
+        "DropUpdateBefore",
+        "Exchange(distribution=[hash[id]])",
+        "Limit(offset=[0], fetch=[5])",
+        "MiniBatchAssigner(interval=[1000ms], mode=[ProcTime])",
+        "Sort(orderBy=[id ASC])",
+        "SortLimit(orderBy=[id ASC], offset=[0], fetch=[5], strategy=[RetractStrategy])",
+        "TemporalSort(orderBy=[ts ASC])",
+        "WatermarkAssigner(rowtime=[ts], watermark=[ts])",
+    ],
+)
+def test_operators_that_emit_what_comes_in(same: str) -> None:
+    plan = (
+        "Sink(table=[c.d.s], fields=[x])\n"
+        "+- Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])\n"
+        f"   +- Exchange(distribution=[hash[k]])\n      +- {same}\n"
+        "         +- TableSourceScan(table=[[c, d, t]], fields=[id, k, x, ts])\n"
+    )
+    one = described("sqlrank", "Deduplicate[644]", plan)
+    assert one.states[0].value_columns == ("id", "k", "x", "ts")
+
+
+def test_an_operator_whose_input_is_not_exchanged() -> None:
+    """Its key is that of the operator before it, which may name it in another way."""
+    node = "Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])"
+    plan = (
+        f"Sink(table=[c.d.s], fields=[x])\n+- {node}\n   +- Calc(select=[id, k, x, ts])\n"
+        "      +- TableSourceScan(table=[[c, d, t]], fields=[z])\n"
+    )
+    one = described("sqlrank", "Deduplicate[644]", plan)
+    assert (one.nodes, one.key_columns) == ((node,), None)
+    assert one.states[0].value_columns == ("id", "k", "x", "ts")
+
+
+def test_namespaces_are_windows() -> None:
+    operator = operators("2.3.0-sqlwin-rocksdb-canonical")["GroupWindowAggregate[899]"]
+    lines = str(describe_sql_state(operator)).splitlines()
+    at = lines.index("window-aggs: VALUE, the accumulators of the aggregates in the window")
+    assert lines[at + 1] == "  namespace: the window"
+    assert lines[at + 2].startswith("session-window-mapping: ")  # which has none
+    sliced = operators("2.3.0-sqlwin-rocksdb-canonical")["WindowDeduplicate[917]"]
+    assert str(describe_sql_state(sliced)).splitlines()[-2:] == [
+        "window_deduplicate: VALUE, the row of the key in the window",
+        "  namespace: the end of the window or of its slice, in epoch milliseconds",
+    ]
+
+
 def test_the_plan_tells_which_of_two() -> None:
     """1.20.5 stored no name: GROUP BY of one key with COUNT, SUM and MAX, no OVER."""
     [operator] = [
@@ -287,6 +439,9 @@ def test_the_plan_tells_which_of_two() -> None:
         if any("BIGINT, INT, STRING" in str(state) for state in one.states)
     ]
     assert len(describe_sql_state(operator).kinds) == 3
+    other = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, LISTAGG(s) AS s])"
+    told = describe_sql_state(operator, of_input(other, "hash[k]", "k, s"))
+    assert (len(told.kinds), told.nodes) == (3, ())  # as the second is INT, and no delimiter
     node = "GroupAggregate(groupBy=[k], select=[k, COUNT(*) AS n, SUM(i) AS i, MAX(s) AS s])"
     told = describe_sql_state(operator, of_input(node, "hash[k]", "k, i, s"))
     assert (told.kinds, told.nodes) == (("GroupAggregate",), (node,))

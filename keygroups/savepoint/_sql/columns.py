@@ -61,8 +61,8 @@ def _layouts(
 
 
 def key_columns(node: PlanNode) -> Names | None:
-    exchange = _resolved(node.inputs[0]) if node.inputs else None
-    if exchange is None or exchange.name != "Exchange" or node.name == "Sink":
+    exchange = _resolved(node.inputs[0])
+    if exchange.name != "Exchange" or node.name == "Sink":
         return None
     distribution = exchange.attributes[len("distribution=[") : -1]
     if distribution == "single":
@@ -89,7 +89,8 @@ def _output(node: PlanNode) -> Names | None:
     node = _resolved(node)
     for _ in range(_MOST_STEPS):  # a plan may refer to itself
         if node.name in _SAME_COLUMNS:
-            node = _resolved(node.inputs[0])
+            [source] = node.inputs
+            node = _resolved(source)
     pieces = _attribute(node, _COLUMNS.get(node.name, "select"))
     return None if pieces is None else tuple(name for _, name in pieces)
 
@@ -151,13 +152,14 @@ _ACCUMULATORS_OF = {
     "$SUM0": (_ANY, _ANY),
 }
 """By function: the columns of its accumulator and their types, without retraction and with."""
-_WINDOW_TIMES = ("start", "end", "slice_end", "rowtime", "proctime")
+_WINDOW_TIMES = ("start", "end", "rowtime", "proctime")
 
 
 def _accumulator_layouts(node: PlanNode, fields: Sequence[LogicalType]) -> set[Names] | None:
     select = _attribute(node, "select")
     if node.name == "OverAggregate":
-        groups = _output(node.inputs[0])
+        [source] = node.inputs
+        groups = _output(source)
     else:
         groups = tuple(name for _, name in _attribute(node, "groupBy") or ())
     if select is None or groups is None:
