@@ -13,6 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from growth import count_bytes
 
 import keygroups
 from keygroups import (
@@ -201,7 +202,7 @@ def test_none_is_no_key(key_type: KeyType | None) -> None:
         ("", CHAR, "one UTF-16 code unit, got ''"),
         ("\U0001f600", CHAR, "one UTF-16 code unit"),
         (1e300, FLOAT, "single-precision number, got 1e+300"),
-        (0.1, FLOAT, "single-precision number, got 0.1"),
+        (0.1, FLOAT, "key of type FLOAT must be a single-precision number, got 0.1"),
         (5e-324, FLOAT, "single-precision number"),
         (Decimal("NaN"), BIG_DEC, "must be finite"),
         (Decimal("Infinity"), BIG_DEC, "must be finite"),
@@ -258,6 +259,21 @@ def test_big_integer_ends_where_java_ends(monkeypatch: pytest.MonkeyPatch) -> No
     assert keygroups.hash_code(2**63 - 1, BIG_INT) == 2147483616  # of the JDK
     with pytest.raises(InvalidValueError, match="at most 63 bits, got 64"):
         keygroups.hash_code(2**63, BIG_INT)
+
+
+def test_a_big_integer_takes_no_more_words_than_java_s() -> None:
+    """BigInteger.hashCode: 31 times the code, plus the word; 1001 words of four bytes."""
+    assert keygroups.hash_code(1 << 32_000, BIG_INT) % 2**32 == pow(31, 1_000, 2**32)
+    assert count_bytes(lambda: keygroups.hash_code((1 << 32_032) - 1, BIG_INT)) < 1_001 * 100
+
+
+@pytest.mark.parametrize("key_type", ALL_TYPES[1:], ids=repr)
+def test_what_no_type_holds_is_told_by_its_type(key_type: KeyType) -> None:
+    name = repr(key_type)
+    if not isinstance(key_type, (ROW, TUPLE, SQL_ROW)):  # whose fields are told too
+        name = name.partition("(")[0]
+    with pytest.raises(InvalidTypeError, match=re.escape(f"key of type {name} must be ")):
+        keygroups.hash_code(object(), key_type)
 
 
 @pytest.mark.parametrize(
