@@ -21,7 +21,7 @@ from typing import Any
 from keygroups._checks import check_class, show
 from keygroups._values import checks
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
-from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_time import milli_of_day
 from keygroups._values.rows import ROW_KINDS, Row
 from keygroups.errors import InvalidValueError
 from keygroups.logical_types import LogicalType, array_header_size, row_header_size
@@ -148,7 +148,8 @@ def items_of(field: LogicalType) -> tuple[LogicalType, LogicalType]:
     Flink: InternalSerializers has one serializer for both.
     """
     if field.name == "MULTISET":
-        return field.fields[0], LogicalType("INT", nullable=False)
+        [element] = field.fields
+        return element, LogicalType("INT", nullable=False)
     key, value = field.fields
     return key, value
 
@@ -158,8 +159,9 @@ def map_writer(types: tuple[LogicalType, LogicalType]) -> Callable[[MapItems], b
     write_keys, write_values = map(array_writer, types)
 
     def write_map(items: MapItems) -> bytearray:
-        keys, values = map(bytes, (write_keys(items[0]), write_values(items[1])))
-        return bytearray(len(keys).to_bytes(4, "little") + keys + values)
+        of_keys, of_values = items
+        keys = write_keys(of_keys)
+        return bytearray(len(keys).to_bytes(4, "little")) + keys + write_values(of_values)
 
     return write_map
 
@@ -174,7 +176,7 @@ def _put(field: LogicalType) -> Put:
     if field.name == "ROW":
         return partial(_put_nested, row_writer(field.fields, is_key=False))
     if field.name == "ARRAY":
-        return partial(_put_nested, array_writer(field.fields[0]))
+        return partial(_put_nested, array_writer(*field.fields))
     if field.name in ("MAP", "MULTISET"):
         return partial(_put_nested, map_writer(items_of(field)))
     if field.name in ("RAW", "VARIANT"):  # which are never in their slots
@@ -195,13 +197,14 @@ def _put_bytes(target: bytearray, slot: int, data: bytes) -> None:
 
 def _put_decimal(target: bytearray, slot: int, unscaled: int) -> None:
     # BigInteger.toByteArray: as few bytes as hold the number and its sign.
-    size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+    size = max(unscaled, ~unscaled).bit_length() // 8 + 1
     _put_pair(target, slot, size, len(target))
     target += unscaled.to_bytes(size, "big", signed=True).ljust(16, b"\0")
 
 
 def _put_millis(target: bytearray, slot: int, value: tuple[int, int]) -> None:
-    _put_long(target, slot, value[0])
+    millis, _ = value
+    _put_long(target, slot, millis)
 
 
 def _put_timestamp(target: bytearray, slot: int, value: tuple[int, int]) -> None:
@@ -278,7 +281,8 @@ def _row_converter(name: str, fields: Sequence[LogicalType]) -> Callable[[object
 
 
 def _array_converter(logical_type: LogicalType) -> Converter:
-    name, element = str(logical_type), _to_internal(logical_type.fields[0])
+    name = str(logical_type)
+    [element] = map(_to_internal, logical_type.fields)
 
     def convert_array(key: object) -> list[Any]:
         elements = checks.expect(name, key, list, "a list")
@@ -391,8 +395,7 @@ def _time_converter(logical_type: LogicalType) -> Converter:
     def convert_time(key: object) -> int:
         value = checks.check_time(name, key)
         check_fraction(value.microsecond, key)
-        nanos = value.microsecond * 1_000
-        return nano_of_day(value.hour, value.minute, value.second, nanos) // 1_000_000
+        return milli_of_day(value)
 
     return convert_time
 

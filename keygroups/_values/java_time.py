@@ -185,3 +185,8 @@ def _epoch_millis(local: dt.datetime, key_type: Zoned) -> int:
 def nano_of_day(hour: int, minute: int, second: int, nano: int) -> int:
     """Return the nanoseconds since midnight."""
     return ((hour * 60 + minute) * 60 + second) * 1_000_000_000 + nano
+
+
+def milli_of_day(time: dt.time) -> int:
+    """Return the whole milliseconds since midnight."""
+    return ((time.hour * 60 + time.minute) * 60 + time.second) * 1_000 + time.microsecond // 1_000

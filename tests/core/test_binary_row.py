@@ -7,6 +7,7 @@ by its BinaryRowWriter. `pytest -rP` shows the counts.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 import struct
 from collections import Counter, namedtuple
@@ -127,6 +128,26 @@ def test_nan_keeps_its_bits_but_in_arrays(bits: str, double: int, single: int) -
     assert hash_code((nan,), SQL_ROW("FLOAT")) == single
     assert hash_code(([nan],), SQL_ROW("ARRAY<DOUBLE>")) == 1318563614
     assert hash_code(([nan],), SQL_ROW("ARRAY<FLOAT>")) == 16400920
+
+
+@pytest.mark.parametrize(("element", "code"), [("FLOAT", "f"), ("DOUBLE", "d")])
+def test_infinity_is_no_nan(element: str, code: str) -> None:
+    """After the count of two and the null bits an array has the bits of IEEE 754."""
+    infinities = [math.inf, -math.inf]
+    row = binary_row((infinities,), SQL_ROW(f"ARRAY<{element}>"))
+    assert row[16:] == struct.pack(f"<ii2{code}", 2, 0, *infinities)
+
+
+def test_every_nan_of_an_array_is_java_s() -> None:
+    """Double.doubleToLongBits, of the least NaN and of the greatest."""
+    least, greatest = struct.unpack("<dd", struct.pack("<QQ", (0x7FF << 52) + 1, 2**64 - 1))
+    row = binary_row(([least, greatest],), SQL_ROW("ARRAY<DOUBLE>"))
+    assert row[24:] == struct.pack("<QQ", 0x7FF8 << 48, 0x7FF8 << 48)
+
+
+def test_a_time_is_its_milliseconds() -> None:
+    last = dt.time(23, 59, 59, 999_000)
+    assert binary_row((last,), SQL_ROW("TIME(3)")) == bytes(8) + struct.pack("<q", 86_399_999)
 
 
 def test_zeros_differ() -> None:

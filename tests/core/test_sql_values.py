@@ -316,6 +316,9 @@ EMPTY_BITMAP = Bitmap(struct.pack("<II", 12346, 0))
         (row_of(LogicalType("BITMAP")), Row((EMPTY_BITMAP,))),
         (row_of("DATE", "TIME(3)"), Row((2_932_897, 86_400_000))),
         (row_of("DATE", "TIME(3)"), Row((-(2**31), -1))),
+        (row_of("DATE", "TIME(3)"), Row((2**31 - 1, 2**31 - 1))),
+        (row_of("DATE", "TIME(3)"), Row((-719_163, -(2**31)))),  # the day before 0001-01-01
+        (row_of("DATE", "TIME(3)"), Row((dt.date.max, dt.time(23, 59, 59, 999_000)))),
         (row_of("TIMESTAMP_LTZ(9)"), Row((TimestampData(5, 1),))),
         (TimestampDataSerializer(9), TimestampData(2**63 - 1, 999_999)),
         (DecimalDataSerializer(18, 0), Decimal(-(2**63))),
@@ -355,9 +358,12 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (row_of("BIGINT"), (True,), InvalidTypeError, "field 0"),
     (row_of("FLOAT"), (0.1,), InvalidValueError, "single-precision"),
     (row_of("DATE"), (5,), InvalidTypeError, "must be a date"),
-    (row_of("DATE"), (-(2**31) - 1,), InvalidValueError, "-2147483648"),
+    *(
+        (row_of(name), (number,), InvalidValueError, "from -2147483648 to 2147483647, got")
+        for name in ("DATE", "TIME(3)")
+        for number in (-(2**31) - 1, 2**31)
+    ),
     (row_of("TIME(3)"), (5,), InvalidTypeError, "must be a time"),
-    (row_of("TIME(3)"), (2**31,), InvalidValueError, "2147483647"),
     (row_of("TIME(3)"), (dt.time(0, 0, 0, 1),), InvalidValueError, "whole milliseconds"),
     (row_of("STRING"), ("\ud83d\ude00",), InvalidValueError, "half of a surrogate pair"),
     (row_of("BYTES"), ("a",), InvalidTypeError, "must be bytes"),
@@ -389,8 +395,8 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (LinkedListSerializer(LONG, False), [None], InvalidValueError, "must not be None"),
     (SortedMapSerializer("a.B", LONG, LONG), {None: 1}, InvalidValueError, "must not be None"),
     (NullAwareMapSerializer(LONG, LONG), {"": 1}, InvalidTypeError, "LONG must be an int"),
-    (WindowKeySerializer(row_of("INT")), (1, (2,)), InvalidTypeError, "must be a WindowKey"),
-    (NodeSerializer(INT, *[LONG] * 5), (1,) * 6, InvalidTypeError, "must be a Node"),
+    (WindowKeySerializer(row_of("INT")), (1, (2,)), InvalidTypeError, "WINDOW_KEY must be a W"),
+    (NodeSerializer(INT, *[LONG] * 5), (1,) * 6, InvalidTypeError, "MULTISET_NODE must be a N"),
     (NodeSerializer(INT, *[LONG] * 5), Node(1, 2, None, 4, 5, 6), InvalidValueError, "None"),
     (ListViewSerializer(LONG), "", InvalidTypeError, "LONG must be an int"),
     (ExternalSerializer(INT, False), "", InvalidTypeError, "INT must be an int"),
@@ -422,6 +428,14 @@ DAMAGED = [
     (MAP, framed(struct.pack("<i", -1) + bytes(16)), "keys of -1 bytes in a map of 20"),
     (MAP, framed(struct.pack("<i", 17) + bytes(16)), "keys of 17 bytes in a map of 20"),
     (BY_DOUBLE, framed(struct.pack("<iiiqii", 16, 1, 0, 0, 0, 0)), "1 keys and 0 values"),
+    (
+        MapDataSerializer(parse_logical_type("STRING"), BIGINT),
+        # Keys of 24 bytes, of which one says that it has nine from the 16th on.
+        framed(
+            struct.pack("<iiiII8s", 24, 1, 0, 9, 16, b"abcdefgh") + struct.pack("<iiq", 1, 0, 0)
+        ),
+        "44 bytes are no map",
+    ),
     (MAP, framed(b"\0"), "1 bytes are no map"),
     (ArrayDataSerializer(BIGINT), framed(struct.pack("<i", -1)), "an array of -1 elements"),
     (ArrayDataSerializer(BIGINT), framed(struct.pack("<iiq", 2, 0, 0)), "16 bytes are no array"),

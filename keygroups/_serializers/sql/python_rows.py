@@ -91,7 +91,8 @@ class TypedSerializer(Serializer):
             self.write = lambda value: write(TimestampData(*convert(value)))
 
     def versioned_snapshot(self) -> bytes:
-        return self.parts[0].versioned_snapshot()
+        [part] = self.parts
+        return part.versioned_snapshot()
 
 
 class PythonArraySerializer(WithStreams):
@@ -206,7 +207,6 @@ class PythonRowSerializer(WithStreams):
 def _serializer(cursor: Cursor, field: LogicalType, serializer: object) -> Serializer:
     """Return what a Java object is, which is the serializer of a logical type."""
     if isinstance(serializer, JavaObject):
-        fields = serializer.fields
         if serializer.java_class in _BY_CLASS:
             return _BY_CLASS[serializer.java_class]
         if serializer.java_class == f"{TABLE}TimestampDataSerializer":
@@ -214,7 +214,7 @@ def _serializer(cursor: Cursor, field: LogicalType, serializer: object) -> Seria
         if serializer.java_class == f"{PYTHON}DecimalDataSerializer":
             return PythonDecimalSerializer(field.precision or 0, field.scale or 0)
         if serializer.java_class == f"{PYTHON}ArrayDataSerializer" and field.name == "ARRAY":
-            inner = fields.get("elementTypeSerializer", fields.get("eleSer"))
+            inner = serializer.fields.get("elementTypeSerializer")
             [element] = field.fields
             return PythonArraySerializer(element, _serializer(cursor, element, inner))
     java_class = serializer.java_class if isinstance(serializer, JavaObject) else "no object"

@@ -289,7 +289,7 @@ def _two_s_complement(number: int) -> bytes:
 
     JDK: BigInteger.toByteArray.
     """
-    size = (number if number >= 0 else ~number).bit_length() // 8 + 1
+    size = max(number, ~number).bit_length() // 8 + 1
     return number.to_bytes(size, "big", signed=True)
 
 
@@ -331,7 +331,8 @@ class TimestampDataSerializer(Serializer):
         return cls(cursor.expect("precision", cursor.i32(), *range(10)))
 
     def contents(self) -> bytes:
-        return i32(self.fields[0].precision or 0)
+        [field] = self.fields
+        return i32(field.precision or 0)
 
 
 class BinaryRowDataSerializer(Serializer):
@@ -438,7 +439,8 @@ def internal_serializer(field: LogicalType) -> Serializer:
     if name == "ROW":
         return RowDataSerializer(field.fields)
     if name == "ARRAY":
-        return ArrayDataSerializer(field.fields[0])
+        [element] = field.fields
+        return ArrayDataSerializer(element)
     if name in ("MAP", "MULTISET"):
         return MapDataSerializer(*items_of(field))
     if name == "DECIMAL":

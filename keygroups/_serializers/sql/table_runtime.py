@@ -82,7 +82,8 @@ class LinkedListSerializer(Composite):
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: bool) -> Serializer:
-        return cls(nested[0], outer)
+        [element] = nested
+        return cls(element, outer)
 
     def outer(self) -> bytes:
         return bytes([self._has_null_mask])
@@ -167,7 +168,8 @@ class SortedMapSerializer(WithStreams, Items):
             raise cursor.error("the comparator of a sorted map is no object")
         nested = read_nested(cursor, depth)
         cursor.expect("number of nested serializers", len(nested), 2)
-        return cls(comparator.java_class, nested[0], nested[1], (stream,))
+        key, value = nested
+        return cls(comparator.java_class, key, value, (stream,))
 
     def contents(self) -> bytes:
         return self.written_streams() + nested_contents(self.parts)

@@ -27,7 +27,7 @@ from keygroups._serializers.collections import as_dict
 from keygroups._values import checks
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH, UTC_EPOCH
-from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_time import milli_of_day
 from keygroups._values.java_values import Variant
 from keygroups._values.rows import ROW_KINDS, Row, row_of_kind
 from keygroups._values.sql import TimestampData
@@ -271,7 +271,8 @@ def _timestamp_slot(field: LogicalType) -> _Slot:
         return _Slot("q", lambda _, millis: to_timestamp(millis, 0))
 
     def convert(data: bytes, slot: int) -> datetime | TimestampData:
-        return to_timestamp(_long(data, slot >> 32)[0], slot & 0xFFFFFFFF)
+        (millis,) = _long(data, slot >> 32)
+        return to_timestamp(millis, slot & 0xFFFFFFFF)
 
     return _Slot("Q", convert)
 
@@ -339,7 +340,7 @@ def _writer_of(field: LogicalType, is_projected: bool) -> Callable[[Any], bytear
     if field.name == "ROW":
         return row_writer(field.fields, is_key=is_projected)
     if field.name == "ARRAY":
-        return array_writer(field.fields[0])
+        return array_writer(*field.fields)
     return map_writer(items_of(field))
 
 
@@ -352,7 +353,7 @@ def value_converter(field: LogicalType) -> Converter:
     if name == "ROW":
         return _row_converter(text, [*map(value_converter, field.fields)])
     if name == "ARRAY":
-        return _array_converter(text, value_converter(field.fields[0]))
+        return _array_converter(text, *map(value_converter, field.fields))
     if name in ("MAP", "MULTISET"):
         return _map_converter(text, *map(value_converter, items_of(field)))
     if name == "DECIMAL":
@@ -441,12 +442,11 @@ def day_millis(text: str, value: object) -> int:
     if type(value) is int and type(time_of(value)) is int:
         return check_int(f"key of type {text}", value, -(2**31), 2**31 - 1)
     checked = checks.check_time(text, value)
-    nanos = checked.microsecond * 1_000
-    if nanos % _MILLI_NANOS:
+    if checked.microsecond % 1_000:
         raise InvalidValueError(
             f"key of type {text} must be whole milliseconds, got {show(value)}"
         )
-    return nano_of_day(checked.hour, checked.minute, checked.second, nanos) // _MILLI_NANOS
+    return milli_of_day(checked)
 
 
 def text_bytes(text: str, value: object) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -181,5 +181,4 @@ def _joined(types: Mapping[str, pa.DataType]) -> pa.DataType:
 
 def _differ(types: Mapping[str, pa.DataType]) -> bool:
     """Return whether states have columns of several types."""
-    data_types = list(types.values())
-    return any(data_type != data_types[0] for data_type in data_types)
+    return any(one != other for one, other in pairwise(types.values()))

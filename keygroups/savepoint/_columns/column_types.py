@@ -178,7 +178,8 @@ def _matches_of(serializer: Serializer) -> ArrowColumn:
         [STRING, node_id, version, LONG, LONG, event_id],
         ComputationState,
     )
-    return struct_of(NFAState._fields, [array_of(match)] * 2, NFAState)
+    matches = array_of(match)
+    return struct_of(NFAState._fields, [matches, matches], NFAState)
 
 
 def _lockable_of(element: ArrowColumn) -> ArrowColumn:
@@ -191,7 +192,8 @@ def _tuple_of(serializer: Serializer) -> ArrowColumn:
 
 def _field_of(serializer: Serializer) -> ArrowColumn:
     """Return the column of a serializer that is of one type of Flink SQL."""
-    return _logical(serializer.fields[0], is_key=False)
+    [field] = serializer.fields
+    return _logical(field, is_key=False)
 
 
 def _part(serializer: Serializer) -> ArrowColumn:
@@ -201,7 +203,8 @@ def _part(serializer: Serializer) -> ArrowColumn:
 
 def _only_part(serializer: Serializer) -> ArrowColumn | None:
     """Return the column of what writes as the one within."""
-    return column_of(serializer.parts[0])
+    [part] = serializer.parts
+    return column_of(part)
 
 
 def _typed(serializer: Serializer) -> ArrowColumn:
@@ -231,9 +234,10 @@ def _logical(field: LogicalType, is_key: bool) -> ArrowColumn:
     if name == "ROW":
         return _sql_row_of(field.fields, is_key)
     if name == "ARRAY":
-        return array_of(_logical(field.fields[0], is_key))
+        [element] = field.fields
+        return array_of(_logical(element, is_key))
     if name == "DECIMAL":
-        decimal = pa.decimal128(field.precision or 10, field.scale or 0)
+        decimal = pa.decimal128(field.precision, field.scale)
         return ArrowColumn(decimal, checked(Decimal))
     if name in _TIMESTAMPS:
         is_fine = (field.precision or 0) > _MICROSECOND_DIGITS
@@ -310,7 +314,7 @@ COLUMNS: dict[
     collections.ListSerializer: _list_of,
     collections.ArrayListSerializer: _list_of,
     collections.GenericArraySerializer: _list_of,
-    collections.SetSerializer: lambda made: set_of(_part(made.parts[0])),
+    collections.SetSerializer: lambda made: set_of(*map(_part, made.parts)),
     collections.MapSerializer: lambda made: map_of(*map(_part, made.parts)),
     compounds.EnumSerializer: STRING,
     compounds.NullableSerializer: _only_part,
@@ -325,12 +329,12 @@ COLUMNS: dict[
     scala.CaseClassSerializer2: _tuple_of,
     scala.Tuple2CaseClassSerializer: _tuple_of,
     scala.Tuple2CaseClassSerializer2: _tuple_of,
-    scala.OptionSerializer: lambda made: option_of(_part(made.parts[0])),
-    scala.OptionSerializer2: lambda made: option_of(_part(made.parts[0])),
+    scala.OptionSerializer: lambda made: option_of(*map(_part, made.parts)),
+    scala.OptionSerializer2: lambda made: option_of(*map(_part, made.parts)),
     scala.ScalaEitherSerializer: lambda made: either_of(*map(_part, made.parts)),
     scala.ScalaEitherSerializer2: lambda made: either_of(*map(_part, made.parts)),
-    scala.TrySerializer: lambda made: try_of(_part(made.parts[0])),
-    scala.TrySerializer2: lambda made: try_of(_part(made.parts[0])),
+    scala.TrySerializer: lambda made: try_of(*map(_part, made.parts)),
+    scala.TrySerializer2: lambda made: try_of(*map(_part, made.parts)),
     scala.TraversableSerializer: _list_of,
     scala.TraversableSerializer2: _list_of,
     scala.ScalaEnumSerializer: STRING,
@@ -340,19 +344,19 @@ COLUMNS: dict[
     scala.NothingSerializer: None,
     scala.NothingSerializer2: None,
     # streaming, cep
-    streaming.TtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
-    streaming.AsyncTtlSerializer: lambda made: ttl_of(_part(made.parts[0])),
+    streaming.TtlSerializer: lambda made: ttl_of(*map(_part, made.parts)),
+    streaming.AsyncTtlSerializer: lambda made: ttl_of(*map(_part, made.parts)),
     streaming.TtlAwareSerializer: _only_part,
     streaming.SingleThreadAccessCheckingSerializer: _only_part,
     streaming.UnionSerializer: lambda made: union_of(*map(_part, made.parts)),
     streaming.BufferEntrySerializer: lambda made: struct_of(
-        BufferEntry._fields, [_part(made.parts[0]), BOOLEAN], BufferEntry
+        BufferEntry._fields, [*map(_part, made.parts), BOOLEAN], BufferEntry
     ),
     streaming.StreamElementSerializer: TEXT,  # which no keyed state has
     streaming.TwoPhaseCommitSerializer: _two_phase_of,
     streaming.LegacyTwoPhaseCommitSerializer: _two_phase_of,
-    streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG] * 2, MetaSqnInfo),
-    streaming.RowSqnInfoSerializer: struct_of(RowSqnInfo._fields, [LONG] * 2, RowSqnInfo),
+    streaming.MetaSqnInfoSerializer: struct_of(MetaSqnInfo._fields, [LONG, LONG], MetaSqnInfo),
+    streaming.RowSqnInfoSerializer: struct_of(RowSqnInfo._fields, [LONG, LONG], RowSqnInfo),
     cep.EventIdSerializer: struct_of(EventId._fields, [INT, LONG], EventId),
     cep.DeweyNumberSerializer: ArrowColumn(
         array_of(INT).data_type,
@@ -360,15 +364,15 @@ COLUMNS: dict[
         restored(lambda digits: DeweyNumber(tuple(digits))),
     ),
     cep.NodeIdSerializer: lambda made: struct_of(
-        NodeId._fields, [_part(made.parts[0]), STRING], NodeId
+        NodeId._fields, [*map(_part, made.parts), STRING], NodeId
     ),
     cep.SharedBufferEdgeSerializer: lambda made: struct_of(
         SharedBufferEdge._fields, [*map(_part, made.parts)], SharedBufferEdge
     ),
-    cep.LockableTypeSerializer: lambda made: _lockable_of(_part(made.parts[0])),
+    cep.LockableTypeSerializer: lambda made: _lockable_of(*map(_part, made.parts)),
     cep.SharedBufferNodeSerializer: lambda made: struct_of(
         SharedBufferNode._fields,
-        [array_of(_lockable_of(_part(made.parts[0])))],
+        [array_of(_lockable_of(*map(_part, made.parts)))],
         SharedBufferNode,
     ),
     cep.SharedBufferNodeV1Serializer: BINARY,
@@ -390,13 +394,13 @@ COLUMNS: dict[
     table_runtime.ListViewSerializer: _only_part,
     table_runtime.MapViewSerializer: _only_part,
     table_runtime.WindowKeySerializer: lambda made: struct_of(
-        WindowKey._fields, [LONG, _part(made.parts[0])], WindowKey
+        WindowKey._fields, [LONG, *map(_part, made.parts)], WindowKey
     ),
     table_runtime.NodeSerializer: lambda made: struct_of(
         Node._fields, [*map(_part, made.parts)], Node
     ),
     table_runtime.RowDataKeySerializer: _only_part,
-    python_rows.PythonArraySerializer: lambda made: array_of(_typed(made.parts[0])),
+    python_rows.PythonArraySerializer: lambda made: array_of(*map(_typed, made.parts)),
     python_rows.PythonMapSerializer: lambda made: map_of(*map(_typed, made.parts)),
     python_rows.PythonRowSerializer: lambda made: row_of([*map(_typed, made.parts)]),
     python_sql.PythonStringSerializer: STRING,

@@ -21,7 +21,7 @@ from keygroups._checks import show
 from keygroups._serializers import big_numbers, collections
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
-from keygroups._values.java_time import nano_of_day
+from keygroups._values.java_time import milli_of_day, nano_of_day
 from keygroups._values.java_values import (
     Failure,
     Left,
@@ -382,8 +382,7 @@ def _day_millis(value: time | int) -> int:
     """Return a time as Flink has it; one that is none of a day is such a number already."""
     if isinstance(value, int):
         return value
-    seconds = value.hour * 3600 + value.minute * 60 + value.second
-    return seconds * 1000 + value.microsecond // 1000
+    return milli_of_day(value)
 
 
 def _nano_of_day(value: time | LocalTime) -> int:
