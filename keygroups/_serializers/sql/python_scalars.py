@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, time
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
@@ -22,8 +22,10 @@ from keygroups._serializers.scalars import (
     write_bytes,
 )
 from keygroups._serializers.sql.rows import DecimalDataSerializer, TimestampDataSerializer
+from keygroups._serializers.sql.values import day_of, time_of
 from keygroups._serializers.value_checks import check_value
-from keygroups._values.checks import EPOCH, check_date, check_time
+from keygroups._values.checks import check_date, check_time
+from keygroups._values.java_time import milli_of_day
 from keygroups.errors import InvalidValueError
 
 PYTHON = f"{TABLE}serializers.python."
@@ -32,7 +34,6 @@ _DAY_MILLIS = 86_400_000
 _TIMESTAMPS = range(-62_135_596_800_000, (INT_MAX + 1) * _DAY_MILLIS)  # milliseconds
 _SKIPPED = range(-12_220_156_800_000, -12_219_292_800_000)  # 5 to 14 October 1582
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_MILLISECOND = timedelta(milliseconds=1)
 _IN_TEXT = re.compile(r"-?[0-9]+(\.[0-9]+)?(E[+-][0-9]{1,10})?")
 _AS_JAVA = Context(capitals=1)  # whatever the caller's context is
 
@@ -80,9 +81,7 @@ class PythonDateSerializer(Simple):
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[date | int, int]:
         days, pos = read_int(data, pos)
-        ordinal = days + _EPOCH_DAY
-        in_python = 1 <= ordinal <= date.max.toordinal()
-        return date.fromordinal(ordinal) if in_python else days, pos
+        return day_of(days), pos
 
     @staticmethod
     def write(value: object) -> bytes:
@@ -101,9 +100,7 @@ class PythonTimeSerializer(Simple):
     @staticmethod
     def read(data: bytes, pos: int) -> tuple[time | int, int]:
         millis, pos = read_int(data, pos)
-        if not 0 <= millis < _DAY_MILLIS:
-            return millis, pos
-        return (EPOCH + timedelta(milliseconds=millis)).time(), pos
+        return time_of(millis), pos
 
     @staticmethod
     def write(value: object) -> bytes:
@@ -111,10 +108,10 @@ class PythonTimeSerializer(Simple):
         if not isinstance(value, time):
             most = _DAY_MILLIS - 1
             return pack_int(check_int(f"{name}, a time or milliseconds,", value, 0, most))
-        since = datetime.combine(EPOCH, check_time(name, value)) - EPOCH
-        if since % _MILLISECOND:
+        checked = check_time(name, value)
+        if checked.microsecond % 1_000:
             raise InvalidValueError(f"{name} must be whole milliseconds, got {show(value)}")
-        return pack_int(since // _MILLISECOND)
+        return pack_int(milli_of_day(checked))
 
 
 class PythonDecimalSerializer(DecimalDataSerializer):
