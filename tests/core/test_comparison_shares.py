@@ -185,21 +185,40 @@ def test_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(of_columns, key=repr) == sorted(of_entries, key=repr)
 
 
-def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_new", [False, True])
+def test_batches_of_a_state_that_one_savepoint_has(tmp_path: Path, is_new: bool) -> None:
     pytest.importorskip("pyarrow")
     from keygroups.savepoint._columns.differences import difference_layout
 
-    old = written(tmp_path / "old", 3, 128, [(0.5, 1.0)])
-    with SavepointWriter(tmp_path / "new") as writer:
+    written(tmp_path / "one", 3, 128, [(0.5, 1.0)])
+    with SavepointWriter(tmp_path / "other") as writer:
         writer.add_operator("op", DOUBLE, [ValueStateDescriptor("other", DOUBLE)], 128, 3)
-    (here,), (there,) = old.operators, read_savepoint(tmp_path / "new").operators
+    names = ("other", "one") if is_new else ("one", "other")
+    old, new = (read_savepoint(tmp_path / name) for name in names)
+    (here,), (there,) = old.operators, new.operators
     layout = difference_layout(here.states, there.states)
-    found = of_keyed_state(old.differences(read_savepoint(tmp_path / "new")))
+    found = of_keyed_state(old.differences(new))
     rows = [row for batch in layout.batches(found) for row in batch.to_pylist()]
-    assert {row["kind"] for row in rows} == {"only_here"}
+    assert {row["kind"] for row in rows} == {"only_there" if is_new else "only_here"}
     (row,) = (row for row in rows if row["state"] == "sum")
-    assert (row["key"], row["new_value"]) == (0.5, None)
-    assert 1.0 in (row["old_value"], *dict(row["old_value"] or {}).values())
+    given, other = ("new", "old") if is_new else ("old", "new")
+    assert (row["key"], row[f"{other}_value"]) == (0.5, None)
+    assert 1.0 in (row[f"{given}_value"], *dict(row[f"{given}_value"] or {}).values())
+
+
+def test_batches_have_some_bytes_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All entries are as large; a batch ends with the one that reaches the bound."""
+    pytest.importorskip("pyarrow")
+    from keygroups.savepoint._columns import differences
+
+    old = written(tmp_path / "old", 3, 128, [(float(number), 1.0) for number in range(7)])
+    new = written(tmp_path / "new", 3, 128, [])
+    (here,), (there,) = old.operators, new.operators
+    layout = differences.difference_layout(here.states, there.states)
+    found = [of for of in of_keyed_state(old.differences(new)) if of.state == "sum"]
+    [size] = {of.here.bytes for of in found if of.here is not None}
+    monkeypatch.setattr(differences, "_BYTES", 2 * size + 1)
+    assert [len(batch) for batch in layout.batches(found)] == [3, 3, 1]
 
 
 def test_keys_of_another_type(tmp_path: Path) -> None:
