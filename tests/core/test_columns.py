@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -26,8 +27,10 @@ from keygroups._serializers.jvm.time import (
     InstantSerializer,
     LocalDateSerializer,
     LocalDateTimeSerializer,
+    LocalTimeSerializer,
 )
 from keygroups._serializers.scalars import CHAR, DOUBLE, GLOBAL_WINDOW, INT, STRING
+from keygroups._serializers.sql.python_scalars import PythonTimeSerializer
 from keygroups._serializers.sql.rows import RawValueDataSerializer, RowDataSerializer
 from keygroups._serializers.streaming import TimerSerializer, UnionSerializer
 from keygroups._values.java_values import Instant, LocalDate, LocalDateTime, Pojo, Some
@@ -140,6 +143,23 @@ def test_values_that_do_not_fit() -> None:
         [{"m": [(1, "a")]}, {"m": None}, {"m": []}, None],
         None,
         [],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("serializer", "data_type", "units"),
+    [(PythonTimeSerializer(), pa.int32(), 1_000), (LocalTimeSerializer(), pa.int64(), 10**9)],
+)
+def test_numbers_of_a_day_are_times(serializer: Serializer, data_type: Any, units: int) -> None:
+    """And those of no day are themselves, which a serializer may take or refuse."""
+    day = 86_400 * units
+    numbers = pa.array([-1, 0, 3_599 * units, 3_600 * units, day - units, day], data_type)
+    column = column_of(serializer)
+    assert column is not None
+    assert values("v", numbers, column) == [
+        -1,
+        *(dt.time(0), dt.time(0, 59, 59), dt.time(1), dt.time(23, 59, 59)),
+        day,
     ]
 
 
