@@ -185,6 +185,8 @@ LOGICAL = [
     (java.logical_type("FLOAT"), "FLOAT"),
     (java.logical_type("DOUBLE"), "DOUBLE"),
     (java.logical_type("DATE"), "DATE"),
+    (java.logical_type("DECIMAL", ("precision", 1), ("scale", 0)), "DECIMAL(1, 0)"),
+    (java.logical_type("DECIMAL", ("precision", 38), ("scale", 38)), "DECIMAL(38, 38)"),
     (java.logical_type("TIME_WITHOUT_TIME_ZONE", ("precision", 3)), "TIME(3)"),
     (java.logical_type("TIMESTAMP_WITHOUT_TIME_ZONE", ("precision", 9)), "TIMESTAMP(9)"),
     (java.logical_type("TIMESTAMP_WITH_LOCAL_TIME_ZONE", ("precision", 0)), "TIMESTAMP_LTZ(0)"),
@@ -218,6 +220,23 @@ BAD_LOGICAL = [
     (java.logical_type("CHAR"), "the length of a CHAR cannot be None"),
     (with_member("CHAR", "length", java.text("5")), "the length of a CHAR cannot be '5'"),
     (java.logical_type("UNRESOLVED"), "logical type UNRESOLVED is not known"),
+    *(
+        (java.logical_type(root, ("precision", number)), f"the precision of a {name} cannot be")
+        for root, name, numbers in (
+            ("DECIMAL", "DECIMAL", (0, 39)),
+            ("TIME_WITHOUT_TIME_ZONE", "TIME", (-1, 10)),
+            ("TIMESTAMP_WITHOUT_TIME_ZONE", "TIMESTAMP", (-1, 10)),
+            ("TIMESTAMP_WITH_LOCAL_TIME_ZONE", "TIMESTAMP_LTZ", (-1, 10)),
+        )
+        for number in numbers
+    ),
+    *(
+        (
+            java.logical_type("DECIMAL", ("precision", 5), ("scale", scale)),
+            f"the scale of a DECIMAL cannot be {scale}",
+        )
+        for scale in (-1, 6)
+    ),
 ]
 
 

@@ -366,6 +366,13 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (row_of("TIME(3)"), (5,), InvalidTypeError, "must be a time"),
     (row_of("TIME(3)"), (dt.time(0, 0, 0, 1),), InvalidValueError, "whole milliseconds"),
     (row_of("STRING"), ("\ud83d\ude00",), InvalidValueError, "half of a surrogate pair"),
+    *(
+        (row_of(name), (b"a",), InvalidTypeError, f"{name}.* must be {description}, got b'a'")
+        for name, description in (
+            *(("BOOLEAN", "a bool"), ("FLOAT", "a float"), ("DOUBLE", "a float")),
+            *(("CHAR", "a str"), ("STRING", "a str"), ("DECIMAL", "a Decimal")),
+        )
+    ),
     (row_of("BYTES"), ("a",), InvalidTypeError, "must be bytes"),
     (row_of("DECIMAL(5, 2)"), (Decimal("0.001"),), InvalidValueError, "2 of them after"),
     (row_of("DECIMAL(5, 2)"), (Decimal(2**63),), InvalidValueError, "at most 5 digits"),
