@@ -31,6 +31,7 @@ from sst_bytes import (
 
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files.checksums import block_checksum
 from keygroups.savepoint._files.files import OpenStream
 from keygroups.savepoint._files.sst import RangeDeletion, SstFile
@@ -244,6 +245,14 @@ def with_parts(named: Sequence[tuple[bytes, int]], parts: int = 1) -> bytes:
     )
 
 
+PART = delta_index([b"\1"], [(0, len(DATA))])
+
+
+def smaller(content: bytes, size: int) -> bytes:
+    """An entry of an index with differences: of a block of that size, after one as given."""
+    return b"\1\1\1" + varint(2 * (len(content) - size) - 1)
+
+
 HOSTILE = {
     "data whose keys share": (
         sst_of_blocks([(LONG_KEYS[-1], SHARING)], "s"),
@@ -293,17 +302,29 @@ HOSTILE = {
         ),
         "the index is damaged: a block of",
     ),
-    "a block of -4 bytes": (
+    **{
+        f"a block of {size} bytes": (
+            sst_of_blocks(
+                [(b"\1" * 8, DATA), (b"\1" * 9, DATA)],
+                "s",
+                index=b"\0\2\1\1" + place(DATA) + smaller(DATA, size) + struct.pack("<II", 0, 1),
+            ),
+            f"the index is damaged: a block of {size} bytes",
+        )
+        for size in (-1, -4)
+    },
+    "a part of an index of -1 bytes": (
         sst_of_blocks(
-            [(b"\1" * 8, DATA), (b"\1" * 9, DATA)],
+            [(KEY, DATA)],
             "s",
+            between=[PART, PART],
             index=b"\0\2\1\1"
-            + place(DATA)
-            + b"\1\1\1"
-            + varint(2 * len(DATA) + 7)
+            + place(PART, len(DATA) + 5)
+            + smaller(PART, -1)
             + struct.pack("<II", 0, 1),
+            properties=TWO_LEVELS["properties"],
         ),
-        "the index is damaged: a block of -4 bytes",
+        "the index is damaged: a part of -1 bytes",
     ),
     "an index entry that ends beyond its block": (
         sst_of_blocks([(KEY, DATA)], "s", index=b"\0\1a\0" + struct.pack("<II", 0, 1)),
@@ -365,6 +386,60 @@ def test_hostile_tables(name: str) -> None:
 
     refuse()  # what is kept from the first time is no cost of the table
     assert count_bytes(refuse) < 10 * len(content) + 20_000
+
+
+MANY = b"\x80" * 10 + b"\0"  # of a number of more than 64 bits
+ENTRY = b"\0\1a" + place(DATA)
+
+
+@pytest.mark.parametrize(
+    ("index", "bits"),
+    [
+        *((b"\0" * zeros + MANY, 32) for zeros in range(2)),
+        *((b"\0\1a" + b"\0" * zeros + MANY, 64) for zeros in range(2)),
+        *((ENTRY + b"\0" * zeros + MANY, 32) for zeros in range(2)),
+        (ENTRY + b"\1\1b" + MANY, 64),
+    ],
+)
+def test_an_index_with_differences_whose_numbers_do_not_end(index: bytes, bits: int) -> None:
+    content = sst_of_blocks([(KEY, DATA)], "s", index=index + struct.pack("<II", 0, 1))
+    with pytest.raises(SavepointError, match=f"the index is damaged: .* more than {bits} bits$"):
+        all_of(content)
+
+
+@pytest.mark.parametrize("zeros", range(2))
+def test_a_place_whose_numbers_do_not_end(zeros: int) -> None:
+    index = block([(b"b", b"\0" * zeros + MANY)])
+    content = sst_of_blocks([(KEY, DATA)], "s", index=index, has_deltas=False)
+    with pytest.raises(SavepointError, match=r"place of a block is damaged: .* than 64 bits$"):
+        all_of(content)
+
+
+@pytest.mark.parametrize("zeros", range(3))
+def test_an_entry_whose_numbers_do_not_end(zeros: int) -> None:
+    content = sst_of_blocks([(KEY, b"\0" * zeros + MANY + struct.pack("<II", 0, 1))], "s")
+    with pytest.raises(SavepointError, match=r"the block is damaged: .* more than 32 bits$"):
+        all_of(content)
+
+
+@pytest.mark.parametrize("user_key_index", [True, False])
+def test_a_key_of_no_bytes_but_its_mark(user_key_index: bool) -> None:
+    content = sst(
+        [(b"", 5, VALUE, b"1"), (b"a", 5, VALUE, b"2")],
+        "s",
+        deletions=[(internal_key(b"", 4, 15), b"a")],
+        per_block=1,
+        user_key_index=user_key_index,
+    )
+    assert all_of(content) == (
+        b"s",
+        [RangeDeletion(b"", b"a", 4)],
+        [(b"", -(5 << 8 | VALUE), b"1"), (b"a", -(5 << 8 | VALUE), b"2")],
+    )
+
+
+def test_a_block_of_nothing_but_how_many_restarts_it_has() -> None:
+    assert all_of(sst_of_blocks([(KEY, bytes(4))], "s")) == (b"s", [], [])
 
 
 def test_long_keys_that_share_much() -> None:
@@ -447,6 +522,80 @@ def test_each_byte_is_read_once() -> None:
             key for key, *_ in records if any(start <= key < end for start, end in runs)
         ]
         assert stream.count <= share * len(content)
+
+
+class AskedStream(OpenStream):
+    """A stream of a store that notes what is asked for ahead, and how often when data is read."""
+
+    window = 800
+    has_room = True
+
+    def __init__(self, content: bytes, data_size: int) -> None:
+        super().__init__(StreamHandle(len(content), content), None, "a.sst")
+        self.asked: list[tuple[int, int]] = []
+        self.asked_before: dict[int, int] = {}
+        self._data_size = data_size
+
+    def ahead(self, start: int, end: int) -> None:
+        self.asked.append((start, end))
+
+    def read(self, start: int, end: int) -> bytes:
+        if end <= self._data_size:
+            self.asked_before[start] = len(self.asked)
+        return super().read(start, end)
+
+
+BLOCKS_OF_100 = 1 + 2 + 4 + 8 * 30
+NAMES = [struct.pack(">H", number) for number in range(BLOCKS_OF_100)]
+
+
+@pytest.fixture
+def blocks_of_100(monkeypatch: pytest.MonkeyPatch) -> AskedStream:
+    """A file whose blocks of data have 100 bytes each, of which one is asked for at first."""
+    monkeypatch.setattr(sst_module, "CHUNK", 100)
+    # Three lengths, a key and its mark, the value, the restarts, and what is behind a block.
+    value = bytes(100 - 3 - 10 - 8 - 5)
+    content = sst([(name, 5, VALUE, value) for name in NAMES], "s", per_block=1)
+    return AskedStream(content, 100 * BLOCKS_OF_100)
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_blocks_are_asked_for_by_ever_larger_windows(
+    has_room: bool, blocks_of_100: AskedStream
+) -> None:
+    """Each is twice the last until it is as large as they may be, and so is how many are ahead.
+
+    Where there is no room none is, but the one that comes next.
+    """
+    blocks_of_100.has_room = has_room
+    assert len(list(SstFile(blocks_of_100).records(ALL))) == BLOCKS_OF_100
+    ends = [100, 300, 700, *range(1_500, 24_701, 800)]
+    starts = [0, *ends[:-1]]
+    assert blocks_of_100.asked == list(zip(starts, ends))
+    # What is asked for when a window is read: it, those before it, and 1, 2, 4, 8 or 16 ahead.
+    ahead = [1, 2, 4, 8, *[16] * 40] if has_room else [0] * 40
+    assert [blocks_of_100.asked_before[start] for start in starts] == [
+        min(number + more, len(ends)) for number, more in zip(range(1, len(ends) + 1), ahead)
+    ]
+
+
+def test_no_window_is_larger_than_there_is_room_for(
+    blocks_of_100: AskedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sst_module, "CHUNK", 400)
+    blocks_of_100.window = 200
+    list(SstFile(blocks_of_100).records([(b"", NAMES[7])]))
+    assert blocks_of_100.asked == [(0, 200), (200, 400), (400, 600), (600, 800)]
+
+
+def test_blocks_that_are_no_neighbours_are_asked_for_apart(blocks_of_100: AskedStream) -> None:
+    """Of each run those with its keys, and the next, which may begin with some of them."""
+    runs = [(NAMES[first], NAMES[end]) for first, end in ((0, 6), (10, 11), (13, 14))]
+    list(SstFile(blocks_of_100).records(runs))
+    assert blocks_of_100.asked == [
+        *((0, 100), (100, 300), (300, 700)),
+        *((1_000, 1_200), (1_300, 1_500)),
+    ]
 
 
 def test_metaindex_that_names_a_block_again_and_again() -> None:

@@ -594,7 +594,8 @@ def changed(table: bytes, pos: int, value: bytes) -> bytes:
 GOOD = sst(RECORDS, "count", checksum=NO_CHECKSUM)  # so that what is damaged is read at all
 GLOBAL = {"rocksdb.external_sst_file.global_seqno": struct.pack("<Q", 7)}
 BAD_TABLES = [
-    (b"short", "this is no SST file"),
+    (bytes(52), "this is no SST file$"),
+    (bytes(53), "this is no SST file of a known version"),
     (changed(GOOD, -8, bytes(8)), "this is no SST file of a known version"),
     (sst(RECORDS, "count", version=6), "this is no SST file of a known version"),
     (sst(RECORDS, "count", version=1), "this is no SST file of a known version"),
@@ -634,7 +635,7 @@ def test_blocks_of_no_sense(tmp_path: Path) -> None:
     content = block([(last, sb.i64(7))])
     for damaged, message in (
         (sst_of_blocks([(last, content[:-4] + b"\x09\0\0\0")], "count"), "9 restarts in a block"),
-        (sst_of_blocks([(last, b"\0\0")], "count"), "a block of 2 bytes"),
+        (sst_of_blocks([(last, b"\0\0\0")], "count"), "a block of 3 bytes"),
         (
             sst_of_blocks([(last, content)], "count", index=b"\0\x7f" + bytes(9)),
             "the index is damaged",

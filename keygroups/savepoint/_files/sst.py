@@ -48,6 +48,7 @@ _AHEAD = 16  # windows
 
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
+_version_and_magic = struct.Struct("<IQ").unpack_from
 
 Place = tuple[int, int]
 """The offset of a block and its size, without what follows it."""
@@ -79,7 +80,8 @@ class SstFile:
         if end < 0:
             raise self._error(0, "this is no SST file")
         footer = stream.read(end, stream.size)
-        if _u64(footer, 45)[0] != _MAGIC or _u32(footer, 41)[0] not in _FORMAT_VERSIONS:
+        version, magic = _version_and_magic(footer, 41)
+        if magic != _MAGIC or version not in _FORMAT_VERSIONS:
             raise self._error(end, "this is no SST file of a known version")
         self._checksum = block_checksum(footer[0], stream.name)
         meta, pos = self._place(footer[_PLACES], 0)
@@ -182,7 +184,8 @@ class SstFile:
                 if len(key) < 8:
                     raise self._error(offset, f"a key of {len(key)} bytes")
                 user_key = key[:-8]
-                order = -_u64(key, len(key) - 8)[0]
+                (mark,) = _u64(key, len(key) - 8)
+                order = -mark
                 if user_key <= last and (user_key < last or order <= last_order):
                     raise self._error(offset, "the keys are not in order")
                 last, last_order = user_key, order
@@ -225,7 +228,8 @@ class SstFile:
                 raise self._error(offset, "range deletions of more bytes than their block has")
             if len(key) < 8:
                 raise self._error(offset, f"a range deletion with a key of {len(key)} bytes")
-            yield RangeDeletion(key[:-8], end, _u64(key, len(key) - 8)[0] >> 8)
+            (mark,) = _u64(key, len(key) - 8)
+            yield RangeDeletion(key[:-8], end, mark >> 8)
 
     def _data_blocks(self, lowest: bytes) -> Iterator[tuple[bytes, int, int]]:
         """Yield a key of each data block, and its place.
@@ -317,7 +321,8 @@ class SstFile:
         RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
         """
         block = self._stream.read(offset, offset + size + _TRAILER)
-        if self._checksum(block[:-4]) != _u32(block, size + 1)[0]:
+        (checksum,) = _u32(block, size + 1)
+        if self._checksum(block[:-4]) != checksum:
             raise self._error(offset, "the checksum of the block does not match")
         compression = block[size]
         if compression:
