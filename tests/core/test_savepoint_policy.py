@@ -219,7 +219,7 @@ def test_a_savepoint_at_a_url(server: Server) -> None:
             Files(point, {}).open(StreamHandle(1, path=path)).__enter__()
         assert not seen
     for path in ("a%2fb", "a?b", "a#b", "a\\b", "a::b", "../a", "a//b", "a/", "/a", "", "."):
-        with pytest.raises(SavepointError, match=REFUSED):
+        with pytest.raises(SavepointError, match=f"{REFUSED}$"):
             Files(f"{job}/chk-1", {}).name_of(StreamHandle(1, path=path, is_relative=True))
     assert server.calls == 0
 
@@ -361,6 +361,25 @@ def test_allow(tmp_path: Path) -> None:
             at(folder, handle, allow=["/"])
 
 
+def test_a_name_that_no_file_has_is_not_to_be_allowed(tmp_path: Path) -> None:
+    for path in ("/nowhere/..", "/nowhere/a\\b", "s3://bucket/a?b", "s3://bucket/"):
+        with pytest.raises(SavepointError, match=f"{REFUSED}$"):
+            at(tmp_path, path)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_path"),
+    [
+        *(("/a/b", True), ("/a/b%c?", True), ("file:/a/b%c?", True), ("file:///a/b%c?", True)),
+        *(("s3://a/b", True), ("s3://a/b%c", False), ("s3://a/b?", False)),
+        *(("a/b", False), ("/a/", False), ("/a/..", False), ("/a/b\\c", False)),
+        *(("s3://a/b::c", False), ("/a::b/c", False), ("local:///a/b", False)),
+    ],
+)
+def test_what_is_the_path_of_a_file(path: str, is_path: bool) -> None:
+    assert Files("/point", {}).is_path(StreamHandle(1, path=path)) == is_path
+
+
 def test_chains_are_never_allowed(tmp_path: Path) -> None:
     """What `_metadata` names is one place, whatever the caller reads it through."""
     for chain in ("zip://a::memory://b", "simplecache::memory://b", "dir://a::/b", "file:/a::b"):
@@ -423,7 +442,8 @@ def test_urls(tmp_path: Path) -> None:
     assert at(tmp_path, f"{url}/shared/a", allow=[url]) == [70]
     assert at(tmp_path, f"{url}/shared/a", allow=[f"{url}/shared/a"]) == [70]
     assert at(tmp_path, "/old/a", moved={"/old/": f"{url}/shared/"}) == [70]
-    for allow in ("memory://policy/jo", "memory2://policy", "file:/policy", "/policy"):
+    other = ("memory://policy/jo", "memory2://policy", "file:/policy", "/policy")
+    for allow in (*other, "memory:", "memory:/"):  # of which the last two are local folders
         with pytest.raises(SavepointError, match=REFUSED):
             at(tmp_path, f"{url}/shared/a", allow=[allow])
     with pytest.raises(SavepointError, match=r"pass allow=\['memory://policy/job/shared'\] if"):

@@ -202,7 +202,7 @@ class Files:
     def is_path(self, stream: StreamHandle) -> bool:
         """Tell whether a stream's path is that of a file, be it one that may be read or not."""
         path = stream.path
-        has_name = is_plain(f"/{path.rpartition('/')[2]}", "://" in path)
+        has_name = is_plain(f"/{path.rpartition('/')[2]}", local_path(path) is None)
         return bool(_ABSOLUTE.match(path)) and "::" not in path and has_name
 
     def own_folders(self) -> Iterator[Place]:

@@ -180,4 +180,4 @@ def _advice(known: Mapping[str, Collection[str]]) -> str:
         if shown and left < 0:
             return f"moved={{{', '.join(shown)}}}, and so on for {len(known) - len(shown)} more"
         shown.append(text)
-    return f"moved={{{', '.join(shown)}}}" if known else ""
+    return f"moved={{{', '.join(shown)}}}"
