@@ -6,6 +6,7 @@ classes and the Java Object Serialization Specification have them.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,8 @@ from keygroups._serializers.jvm.objects import JavaEnum, JavaObject, read_java_o
 from keygroups._serializers.sql.java_types import read_logical_type
 from keygroups.errors import SavepointError
 from keygroups.savepoint import StateDescriptor
+from keygroups.savepoint._files import feed as feed_module
+from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._metadata.handles import StreamHandle
 from keygroups.savepoint._state.header import read_keyed_header
@@ -468,3 +471,37 @@ def test_a_header_of_several_chunks() -> None:
     assert [state.value_serializer for state in header.states] == [
         read_versioned_snapshot(Cursor(pojo, "x")) for pojo in pojos
     ]
+
+
+def test_as_many_bytes_again_are_got_as_were_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a chunk, or as many as are asked for, if these are more; and none behind the end."""
+    monkeypatch.setattr(feed_module, "CHUNK", 100)
+    spans: list[tuple[int, int]] = []
+
+    class Noted(OpenStream):
+        def read(self, start: int, end: int) -> bytes:
+            spans.append((start, end))
+            return super().read(start, end)
+
+    data = random.Random(7).randbytes(2_000)
+    stream = Noted(StreamHandle(len(data), data), None, "x")
+    cursor = header_cursor(stream, 1_990, ReadingContext())
+    for start in range(0, 410, 10):
+        assert cursor.take(10) == data[start : start + 10]
+        expected = [(0, 100), (100, 200), (200, 400), (400, 800)]
+        assert spans == [span for span in expected if span[0] < start + 10]
+    assert cursor.take(1_500) == data[410:1_910]
+    assert spans[4:] == [(800, 1_910)]
+    assert cursor.take(80) == data[1_910:1_990]
+    assert spans[5:] == [(1_910, 1_990)]
+    with pytest.raises(SavepointError, match=r"^x, offset 1990: 1 bytes were to follow, and 0 "):
+        cursor.take(1)
+
+
+@pytest.mark.parametrize(("size", "got"), [(99, 99), (100, 100), (101, 0)])
+def test_a_header_of_no_more_than_a_chunk_is_got_at_once(
+    size: int, got: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "CHUNK", 100)
+    stream = OpenStream(StreamHandle(200, bytes(200)), None, "x")
+    assert len(header_cursor(stream, size, ReadingContext()).data) == got
