@@ -187,6 +187,31 @@ def test_nothing_is_guessed_beside_what_is_told(tmp_path: Path) -> None:
     assert absolute_paths(relocate(copy, copy, {})) == [f"file:{tmp_path}/shared/a"]
 
 
+def test_a_folder_of_which_it_is_not_told_where_it_is(tmp_path: Path) -> None:
+    """As of merged files, whose handle names their folder too."""
+    states = sb.i32(1) + sb.utf("x") + b"\0" + sb.i32(1) + sb.i64(0)
+    merged = b"\x11" + states + sb.utf(f"{JOB}/taskowned/t") + sb.utf("s3://old/a") + b"\0"
+    segment = sb.segment(f"{JOB}/taskowned/t", 0, 1)
+    copy = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=merged + segment)])])
+    with pytest.raises(SavepointError, match=r"1 folders are now: .* for 's3://old'$"):
+        relocate(copy, copy, {JOB: str(tmp_path)})
+
+
+@pytest.mark.parametrize("named", ["file", "folder"])
+def test_a_new_path_that_is_too_long(named: str, tmp_path: Path) -> None:
+    paths = {"file": f"{JOB}/shared/s", "folder": f"{JOB}/shared"}
+    long = {paths[named]: "s3://" + "a" * 65_531, JOB: str(tmp_path)}
+    states = sb.i32(1) + sb.utf("x") + b"\0" + sb.i32(1) + sb.i64(0)
+    folders = sb.utf(f"{JOB}/taskowned/t") + sb.utf(paths["folder"])
+    merged = b"\x11" + states + folders + b"\0" + sb.segment(paths["file"], 0, 1)
+    copy = sb.write(tmp_path, [sb.operator([sb.subtask(managed_operator=merged)])])
+    before = digests(tmp_path)
+    message = f"^{named} must take at most 65535 bytes, got 65536: "
+    with pytest.raises(InvalidValueError, match=message):
+        relocate(copy, copy, long)
+    assert digests(tmp_path) == before
+
+
 def test_several_jobs_are_named_once_each(tmp_path: Path) -> None:
     """Of a job that went on from the checkpoint of another, with its files."""
     copy = write_job(tmp_path, {"shared/a": b"a", "shared/b": b"b"})
