@@ -345,6 +345,17 @@ def test_what_only_the_job_reads(tmp_path: Path) -> None:
     assert counts == [{"equal": 1}, {"changed": 1}, {"changed": 1}]
 
 
+def test_keys_are_decoded_only_to_be_shown(tmp_path: Path) -> None:
+    states = [sb.state("s", "VALUE", INTS)]
+    sides = [
+        keyed(tmp_path / str(number), states, canonical([(b"no", sb.i32(number))]))
+        for number in range(2)
+    ]
+    assert counted(only_state(sides[0], sides[0])) == {"equal": 1}
+    with pytest.raises(SavepointError, match=r"^this savepoint: key group 3: no entry of s: "):
+        sides[0].compare(sides[1])
+
+
 @pytest.mark.parametrize("kind", ["key", "namespace", "kind"])
 def test_other_serializers_of_keys(tmp_path: Path, kind: str) -> None:
     """Then no entry has a counterpart."""
@@ -796,12 +807,51 @@ def test_report(tmp_path: Path) -> None:
     assert page.rows[3:] == [
         ["a", "count", example.kind.replace("_", " "), str(example)] for example in state.examples
     ]
+    styles = [value for name, value in page.attributes if name == "style"]
+    left, right = "text-align:left", "text-align:right"
+    assert styles[:7] == styles[7:14] == [left, left, *[right] * 5]
+    assert {*styles[14:]} == {left}
     assert repr(report) == "<SavepointComparison: 1 operators, 1 with differences>"
     assert str(here.compare(here)).endswith("1 operators, all equal")
     assert not here.compare(here).has_differences
     page = shown(here.compare(here))
     assert page.paragraphs[-1] == "equal: 1 states, 200 entries"
     assert page.rows == []
+
+
+def test_report_of_several_states(tmp_path: Path) -> None:
+    """Those that are equal are summed up, and a property of one stands by its name."""
+    sides = []
+    for name, value, data in (
+        ("here", INTS, sb.i32(5)),
+        ("there", sb.ttl_of(INTS), sb.i64(7) + sb.i32(5)),
+    ):
+        states = [sb.state("s", "VALUE", value), *(sb.state(n, "VALUE", INTS) for n in "tu")]
+        of_states = [(keys(1), data), (keys(1, 2), sb.i32(5)), (keys(3), sb.i32(5))]
+        entries_of_states = [
+            (number, [(b"\3" + key, content) for key in of_state])
+            for number, (of_state, content) in enumerate(of_states)
+        ]
+        sides.append(keyed(tmp_path / name, states, sb.canonical_key_group(entries_of_states)))
+    report = sides[0].compare(sides[1])
+    assert str(report).splitlines()[3:] == [
+        "a",
+        "  s: VALUE",
+        "    1 equal",
+        "    has ttl: False -> True",
+        "  equal: 2 states, 3 entries",
+    ]
+    page = shown(report)
+    assert page.captions == ["Properties that differ", "Entries of states that differ"]
+    assert page.rows == [
+        ["operator", "state", "property"],
+        ["a", "s", "has ttl: False -> True"],
+        ["operator", "state", *(kind.replace("_", " ") for kind in KINDS)],
+        ["a", "s", "1", "0", "0", "0", "0"],
+    ]
+    assert page.paragraphs[-1] == "equal: 2 states, 3 entries"
+    styles = [value for name, value in page.attributes if name == "style"]
+    assert set(styles[:6]) == {"text-align:left"}
 
 
 def test_notebooks_show_fifty_entries(tmp_path: Path) -> None:

@@ -957,6 +957,33 @@ def test_what_is_not_decoded_may_be_damaged(tmp_path: Path) -> None:
         written(lambda op: op.map_entries("count", repr))
 
 
+def test_keys_that_are_not_decoded_may_be_damaged(tmp_path: Path) -> None:
+    """Those of a state that no edit looks at, beside one of which entries move."""
+    text, number = sb.simple("String"), sb.simple("Long")
+    cities_type = sb.map_of(text, number)
+    states = [sb.state("count", "VALUE", number), sb.state("cities", "MAP", cities_type)]
+    header = sb.keyed_header(text, states)
+    group = assign_to_key_group("a", 128, STRING)
+    damaged, city = bytes([group]) + b"\5a", bytes([group]) + b"\2a\0\2b"
+    members = [(0, [(damaged, sb.i64(5))]), (1, [(city, b"\0" + sb.i64(7))])]
+    stream = sb.inline(header + sb.canonical_key_group(members))
+    task = sb.subtask(managed_keyed=sb.canonical(group, [len(header)], stream))
+    old = sb.write(tmp_path / "old", [sb.operator([task], uid="op")])
+    edit(
+        old,
+        tmp_path / "new",
+        "op",
+        lambda op: op.map_entries("cities", lambda entry: entry._replace(user_key="c")),
+    )
+    new = read_savepoint(tmp_path / "new").operator("op")
+    (moved,) = new.entries(["cities"])
+    assert (moved.key, moved.user_key, moved.value) == ("a", "c", 7)
+    (written,) = canonical_streams(read_savepoint(tmp_path / "new")).values()
+    assert damaged[1:] + sb.i32(8) + sb.i64(5) in written[1]
+    with pytest.raises(SavepointError, match="no entry of count"):
+        list(new.entries(["count"]))
+
+
 def test_damaged_keys_and_elements() -> None:
     """Bytes that are no key, or no list, where an edit has to look."""
     here = StepPlace("here", 0, 128, set())

@@ -17,6 +17,8 @@ from keygroups.job import Job, SubtaskReads, Vertex
 from keygroups.load import Recommendations
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
+    RewriteReport,
+    RewrittenOperator,
     SavepointWriter,
     change_max_parallelism,
     operator_reports,
@@ -253,6 +255,17 @@ def test_report_of_a_rewrite(tmp_path: Path) -> None:
         line = f"  {state}: {entries} entries, {size} bytes, in {subtasks} subtasks\n"
         assert not state or line in said
     assert len(page.rows) == 2
+
+
+def test_report_of_a_rewrite_of_an_operator_without_keyed_state() -> None:
+    report = RewriteReport("/new", (RewrittenOperator("src", 128, 128, 2, ()),))
+    page = shown(report)
+    lines = ["canonical savepoint: /new", "src: max parallelism 128, as it was"]
+    assert str(report).splitlines() == lines
+    assert page.paragraphs == lines[:1]
+    assert page.rows[1:] == [["src", "128, as it was", "", "0", "0", "0"]]
+    styles = [value for name, value in page.attributes if name == "style"]
+    assert styles == 2 * [*["text-align:left"] * 3, *["text-align:right"] * 3]
 
 
 def test_report_of_an_edit(tmp_path: Path) -> None:
