@@ -265,6 +265,33 @@ def test_values(tmp_path: Path, value: bytes, here: bytes, there: bytes, kind: s
 
 
 @pytest.mark.parametrize(
+    ("kind", "value", "before", "touched", "changed"),
+    [
+        ("VALUE", INTS, b"", 0, 4),
+        ("VALUE", sb.ttl_of(INTS), b"", 8, 4),
+        ("LIST", sb.list_of(INTS), b"", 0, 4),
+        ("LIST", sb.list_of(sb.ttl_of(INTS)), b"", 8, 4),
+        ("MAP", sb.map_of(INTS, INTS), b"\0", 0, 1 + 4),  # the first says that it is no null
+        ("MAP", sb.map_of(INTS, sb.ttl_of(INTS)), b"\0", 8, 1 + 4),
+    ],
+)
+def test_each_byte_of_a_value_counts(
+    tmp_path: Path, kind: str, value: bytes, before: bytes, touched: int, changed: int
+) -> None:
+    """As many entries as a value has bytes, of which each has another one that is not the same."""
+    whole = before + bytes(touched + 4)
+    entries = keys(*range(len(whole)))
+    if kind == "MAP":
+        entries = [key + sb.i32(7) for key in entries]
+    others = [whole[:at] + b"\1" + whole[at + 1 :] for at in range(len(whole))]
+    states = [sb.state("s", kind, value)]
+    here = keyed(tmp_path / "here", states, canonical([(entry, whole) for entry in entries]))
+    there = keyed(tmp_path / "there", states, canonical([*zip(entries, others)]))
+    counts = {"changed": changed, "touched": touched}
+    assert counted(only_state(here, there)) == {name: n for name, n in counts.items() if n}
+
+
+@pytest.mark.parametrize(
     ("here", "there", "kind"),
     [
         ([(5, 1), (6, 2)], [(5, 1), (7, 2)], "touched"),

@@ -406,6 +406,36 @@ def test_what_is_planned_may_be_left_out(store: type[CountedStore], small: int) 
                 assert stream.read(start, start + 50) == content[start : start + 50]
 
 
+def test_what_is_asked_for_where_a_planned_piece_starts_is_that_piece(
+    store: type[CountedStore], small: int
+) -> None:
+    store.asked.clear()
+    content = bytes(range(256)) * 400
+    store.files = {"folder/a": content}
+    handle = StreamHandle(len(content), path="a", is_relative=True)
+    spans = [(0, 80_000)]
+    with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
+        stream.ahead(small, small + 1_000)  # behind what there was room for
+        for start in range(0, 80_000, 1_000):
+            assert stream.read(start, start + 1_000) == content[start : start + 1_000]
+    starts = [start for _, start, _ in store.reads()]
+    assert starts == [*range(0, 80_000, 1 << 12)]
+
+
+def test_what_is_asked_for_where_a_planned_piece_ends_is_another(
+    store: type[CountedStore], small: int
+) -> None:
+    store.asked.clear()
+    store.files = {"folder/a": bytes(100_000)}
+    handle = StreamHandle(100_000, path="a", is_relative=True)
+    end = small + (1 << 12)  # of the piece for which there was no room
+    with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
+        stream.ahead(end, end + 1_000)
+        assert stream.read(end, end + 1_000) == bytes(1_000)
+    # There is room for what was planned when the pieces before are dropped.
+    assert [start for _, start, _ in store.reads()] == [*range(0, small, 1 << 12), end, small]
+
+
 def test_a_checkpoint(store: type[CountedStore]) -> None:
     """Its shared files are in another folder, which is not listed: it has those of others too."""
     subtasks, files = streams("canonical", 128, url="counted://job/shared")

@@ -188,6 +188,23 @@ def test_a_store_is_asked_for_nothing_outside(monkeypatch: pytest.MonkeyPatch) -
     assert asked == [f"/found-files/shared/{NAMES[1]}"]
 
 
+def test_too_many_files_in_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    path = f"{OLD}/{NAMES[1]}"
+    store = MemoryFileSystem()
+    store.pipe("/found-files/_metadata", sb.metadata([operator(path)]))
+    monkeypatch.setattr(found_files, "_MOST", 4)
+    try:
+        for name in NAMES[1:4]:
+            store.pipe(f"/found-files/{name}", b"001")
+        assert values(read_savepoint("memory://found-files")) == expected(path)
+        store.pipe(f"/found-files/{NAMES[4]}", b"004")
+        assert "is not in the savepoint" in refusal(read_savepoint("memory://found-files"), path)
+    finally:
+        store.rm("/found-files", recursive=True)
+
+
 def test_a_server_is_asked_for_no_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it answers may name any host; a store's answer of another folder is no file either."""
     from fsspec.implementations.memory import MemoryFileSystem
@@ -299,6 +316,24 @@ def test_files_that_are_allowed(tmp_path: Path) -> None:
     found = savepoint(tmp_path / "point", *paths, allow=[paths[1]])
     assert found.operator(paths[1]).coordinator_state() == b"002"
     assert refusal(found, paths[0]).endswith("or moved to say where it is now")
+
+
+@pytest.mark.parametrize(
+    ("room", "told"),
+    [
+        (40, "{'s3://a': ..., 's3://bb': ..., 's3://c': ...}"),  # of 13, 14 and 13 characters
+        (39, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
+        (27, "{'s3://a': ..., 's3://bb': ...}, and so on for 1 more"),
+        (26, "{'s3://a': ...}, and so on for 2 more"),
+        (1, "{'s3://a': ...}, and so on for 2 more"),
+    ],
+)
+def test_how_many_folders_a_message_has_room_for(
+    room: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(found_files, "_SHOWN", room)
+    paths = [f"s3://{name}/{NAMES[1]}" for name in ("a", "bb", "c")]
+    assert refusal(savepoint(tmp_path, *paths), paths[0]).endswith(f"as in moved={told}")
 
 
 def test_a_message_has_room_for_some(tmp_path: Path) -> None:

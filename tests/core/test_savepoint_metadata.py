@@ -125,6 +125,22 @@ def test_master_states_and_coordinators() -> None:
     assert len(metadata.operators) == 1
 
 
+@pytest.mark.parametrize(
+    ("pos", "message"),
+    [
+        (0, "offset 0: this is not the _metadata"),
+        (20, "offset 24: mark of a master state [0-9]+ is not known"),
+    ],
+)
+def test_each_bit_of_a_mark_counts(pos: int, message: str) -> None:
+    data = sb.metadata([], master_states=[b"abc"])
+    for bit in range(32):
+        flipped = bytearray(data)
+        flipped[pos + bit // 8] ^= 1 << bit % 8
+        with pytest.raises(SavepointError, match=message):
+            read_metadata(bytes(flipped), "x")
+
+
 STREAM = sb.inline(b"x")
 PLAIN = sb.i32(0, 1, 2, 2) + sb.i64(5, 6) + sb.i64(7) + STREAM
 MERGED = sb.i32(0) + sb.i64(3) + STREAM + sb.i32(2) + b"ab"

@@ -25,16 +25,17 @@ _TIME_BYTES = 8
 
 def contents_readers(
     here: StateDescriptor, there: StateDescriptor
-) -> tuple[ContentsOf, ContentsOf]:
+) -> tuple[ContentsOf, ContentsOf] | None:
     """Return what tells the contents of the values of a state in one savepoint and in another.
 
-    Two values are the same if their contents are equal. Where both savepoints have the same
-    serializers that is so if their bytes are, but for maps and sets within them, whose order says
-    nothing. Else the values are decoded, and compared with their classes: 0.0 is not -0.0, 1 not
-    True. What only the job can read is then equal to nothing of another serializer.
+    None of timers, which have no values. Two values are the same if their contents are equal.
+    Where both savepoints have the same serializers that is so if their bytes are, but for maps and
+    sets within them, whose order says nothing. Else the values are decoded, and compared with
+    their classes: 0.0 is not -0.0, 1 not True. What only the job can read is then equal to nothing
+    of another serializer.
     """
-    if here.value_serializer is None or there.value_serializer is None:  # timers have no values
-        return _of_bytes, _of_bytes
+    if here.value_serializer is None:
+        return None
     if _stored_alike(here, there):
         contents = _of_decoded(here) if not is_in_order(here.value_serializer) else _bytes_of(here)
         return contents, contents
