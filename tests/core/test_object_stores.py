@@ -392,6 +392,29 @@ def test_two_files_at_once(store: type[CountedStore], small: int) -> None:
         assert reader.requests.free == small
 
 
+@pytest.mark.parametrize(
+    ("spans", "asked"),
+    [
+        ([(0, 100), (65_636, 65_700)], [(0, 65_700)]),  # 64 KB are read, rather than asked around
+        ([(0, 100), (65_637, 65_700)], [(0, 100), (65_637, 65_700)]),
+        ([(0, 100), (50, 80)], [(0, 100)]),
+        ([(500, 600), (0, 100), (200, 300)], [(500, 600), (0, 300)]),
+        ([(5, 5 + (2 << 20))], [(5, 5 + (2 << 20))]),
+        ([(5, 6 + (2 << 20))], [(5, 5 + (2 << 20)), (5 + (2 << 20), 6 + (2 << 20))]),
+    ],
+)
+def test_pieces_that_are_asked_for_by_one_request(
+    spans: list[tuple[int, int]], asked: list[tuple[int, int]], store: type[CountedStore]
+) -> None:
+    store.asked.clear()
+    store.files = {"folder/a": bytes(3 << 20)}
+    handle = StreamHandle(3 << 20, path="a", is_relative=True)
+    with Files(URL, {}).ahead([(handle, spans)]) as reader, reader.open(handle) as stream:
+        for start, end in spans:
+            assert stream.read(start, end) == bytes(end - start)
+    assert [(start, end) for _, start, end in store.reads()] == asked
+
+
 def test_what_is_planned_may_be_left_out(store: type[CountedStore], small: int) -> None:
     """And asked for by another piece of it."""
     content = bytes(range(256)) * 2_000

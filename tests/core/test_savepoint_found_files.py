@@ -188,6 +188,22 @@ def test_a_store_is_asked_for_nothing_outside(monkeypatch: pytest.MonkeyPatch) -
     assert asked == [f"/found-files/shared/{NAMES[1]}"]
 
 
+def test_a_store_is_asked_for_files_of_ten_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    paths = [f"{OLD}/shared/{number:02}/{NAMES[1]}" for number in range(12)]
+    asked: list[str] = []
+    store = MemoryFileSystem()
+    store.pipe("/found-files/chk-7/_metadata", sb.metadata([*map(operator, paths)]))
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(MemoryFileSystem, "exists", lambda _, path: asked.append(path))
+            read_savepoint("memory://found-files/chk-7")
+    finally:
+        store.rm("/found-files", recursive=True)
+    assert asked == [f"/found-files/shared/{number:02}/{NAMES[1]}" for number in range(10)]
+
+
 def test_too_many_files_in_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     from fsspec.implementations.memory import MemoryFileSystem
 

@@ -314,6 +314,13 @@ BAD = [
         broken(managed_keyed=sb.canonical(0, [5, 0, 3], sb.inline(bytes(9)))),
         "an offset of 3 in 9 bytes, after 5",
     ),
+    *(
+        (
+            broken(managed_keyed=sb.native(0, offsets, sb.inline(bytes(9)))),
+            f"an offset of {offsets[-1]} in 9 bytes, after {offsets[0]}",
+        )
+        for offsets in ([9, 10], [3, 3, 2])
+    ),
     (broken(managed_keyed=nested(12)), "keyed state handles nest too deep"),
     (
         sb.metadata([sb.operator([], uid="ab")]).replace(b"ab", b"\xff\xfe"),

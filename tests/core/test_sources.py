@@ -352,6 +352,15 @@ def test_a_split_of_another_version(tmp_path: Path) -> None:
         (2, partitions(("a", 0, 0), ("a", 0, 1))),
         (2, partitions(("a", 0, 0))[:-1] + b"\2"),
         (2, struct.pack(">i", 2**31 - 1)),
+        (
+            3,
+            struct.pack(">ii", 2, 0)
+            + framed(A0)
+            + bytes(4)
+            + framed(kafka_split("a", 0, 41))
+            + bytes(4)
+            + b"\1",
+        ),
         (3, struct.pack(">ii", 1, 1) + framed(A0) + bytes(4) + b"\1"),
         (3, struct.pack(">ii", 1, 0) + framed(A0 + b"\0") + bytes(4) + b"\1"),
         (0, struct.pack(">iiii", 1, 0, 7, 1) + framed(A0[:-1])),
