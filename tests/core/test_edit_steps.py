@@ -159,6 +159,21 @@ def test_states_that_only_the_job_reads(tmp_path: Path) -> None:
         assert editor.is_changed
 
 
+@pytest.mark.parametrize("snapshot", [sb.kryo_of("x.Own"), sb.ttl_of(sb.kryo_of("x.Own"))])
+def test_elements_that_only_the_job_reads_get_no_times(snapshot: bytes, tmp_path: Path) -> None:
+    """Nobody knows where they start, with a time to live before them or not; a value is known."""
+    lists = sb.state("list", "LIST", sb.list_of(snapshot))
+    operator = unknown_operator(
+        tmp_path, sb.simple("String"), sb.state("value", "VALUE", snapshot), lists
+    )
+    editor = OperatorEditor(operator)
+    with pytest.raises(UnsupportedKeyTypeError, match="'list' must be of what can be read here"):
+        editor.set_ttl("list", last_access=1_700_000_000_000)
+    assert not editor.is_changed
+    editor.set_ttl("value", last_access=1_700_000_000_000)
+    assert editor.is_changed
+
+
 def test_keys_in_the_order_of_java(tmp_path: Path) -> None:
     longs = sb.simple("Long")
     operator = unknown_operator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -426,6 +427,19 @@ def test_no_edit_after_the_end(tmp_path: Path) -> None:
         operator.remove_operator_state("offsets")
 
 
+def test_no_edit_after_a_block_that_raised(tmp_path: Path) -> None:
+    old = made(tmp_path / "old")
+    with (
+        suppress(ZeroDivisionError),
+        SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer,
+    ):
+        operator = writer.operator("uid")
+        raise ZeroDivisionError
+    for verb in (operator.remove_operator_state, operator.remove_state):
+        with pytest.raises(InvalidValueError, match="operator uid cannot be edited any more"):
+            verb("offsets")
+
+
 def test_the_splits_of_a_source_stay(tmp_path: Path) -> None:
     with SavepointWriter(tmp_path / "old") as old:
         old.add_source("kafka", KafkaOffsets({("a", 0): 1}), 128, 1)
@@ -460,6 +474,34 @@ def test_a_state_that_is_not_in_the_header(tmp_path: Path) -> None:
     assert state_of(new) == {"s": [[bytes(4)]], "u": [[bytes(16)]]}
     with pytest.raises(SavepointError, match="operator state 's' is not in the header"):
         edited(tmp_path / "other", ("map_operator_state", "s", lambda _: DELETE), old=old)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_broadcast", "starts", "says"),
+    [
+        (2, True, [0, 4], "broadcast state 's' starts at 2 offsets"),
+        (2, False, [0], "the mode of operator state 's' is BROADCAST in _metadata alone"),
+        (0, True, [0], "the mode of operator state 's' is SPLIT_DISTRIBUTE in _metadata alone"),
+        (1, True, [0], "the mode of operator state 's' is UNION in _metadata alone"),
+    ],
+)
+def test_modes_that_are_not_those_of_the_header(
+    mode: int, is_broadcast: bool, starts: list[int], says: str, tmp_path: Path
+) -> None:
+    """Nobody knows what is an element then."""
+    longs = {"VALUE_SERIALIZER": sb.simple("Long")}
+    if is_broadcast:
+        longs["KEY_SERIALIZER"] = sb.simple("Long")
+    info = [sb.meta_info("s", 1 + is_broadcast, {}, longs)]
+    header = sb.operator_header(*(([], info) if is_broadcast else (info, [])))
+    old = of_states(tmp_path / "old", header, [("s", mode, starts)])
+    for verb in (
+        ("remove_operator_state", "s"),
+        ("rename_operator_state", "s", "t"),
+        ("map_operator_state", "s", lambda element: element),
+    ):
+        with pytest.raises(SavepointError, match=says):
+            edited(tmp_path, verb, old=old)
 
 
 UNWRITTEN = {
