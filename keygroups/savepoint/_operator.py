@@ -302,7 +302,8 @@ class Operator:
         with self._measured("look up a key of", tasks) as meter:
             of_states = lookup.look_up(tasks, meter)
         if state is not None:
-            return of_states.get(states[0].name)
+            (name,) = names
+            return of_states.get(name)
         return {name: of_states[name] for name in names if name in of_states}
 
     def tasks(
@@ -567,7 +568,7 @@ def _about(operator: Operator) -> Iterator[Section]:
         left_out = len(operator.subtasks) - len(rows)
         caption += f"; the {len(rows)} with the most bytes, {left_out:,} others are left out"
     if rows:
-        yield Section([], _SUBTASK_HEADINGS, rows, (), caption, marks=hot)
+        yield Section([], _SUBTASK_HEADINGS, rows, caption=caption, marks=hot)
 
 
 def states_section(states: Sequence[StateDescriptor]) -> Section:
