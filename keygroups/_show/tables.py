@@ -34,8 +34,9 @@ def text_table(
 class Section(NamedTuple):
     """What stands together in a report: lines, and a table of cells if there is a header.
 
-    `left` are the columns of text, `named_by` the one that says which row it is, and `marks` has
-    a word for each row that stands out, by its index. The last three go for HTML alone.
+    `left` are the columns of text; in HTML `named_by`, the one that says which row it is, is one
+    of them by itself. `marks` has a word for each row that stands out, by its index. The last
+    three go for HTML alone.
     """
 
     texts: Sequence[str]

@@ -233,7 +233,7 @@ def operators_section(savepoint: Savepoint, most: int) -> Section:
         left_out = len(savepoint.operators) - len(shown)
         caption += f"; the {len(shown)} with the most bytes, {left_out:,} others are left out"
     hot = {index: "hot" for index, row in enumerate(rows) if row.is_hot}
-    return Section([], _HEADINGS, [row.cells for row in rows], (0,), caption, marks=hot)
+    return Section([], _HEADINGS, [row.cells for row in rows], caption=caption, marks=hot)
 
 
 def read_savepoint(

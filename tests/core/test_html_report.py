@@ -97,7 +97,16 @@ def test_numbers_of_a_real_savepoint() -> None:
     assert sum(map(bool, sizes)) == 21
     html = html_report(read_savepoint(ORIGIN.path), ["by-long"])
     page = Tables(html)
-    assert (2, "Operator by-long") in page.headings
+    assert page.headings == [
+        (1, f"State of {ORIGIN.path}"),
+        (2, "Operators"),
+        (2, "Operator by-long"),
+        (3, "Keyed states"),
+        (3, "Bytes by key group"),
+        (3, "Bytes by subtask"),
+        (3, "Heaviest keys"),
+        (3, "Parallelisms from 2 to 6"),
+    ]
     [by_group, by_subtask, steps] = pictures(html)
     mean = sum(sizes) / 128
     assert bars(by_group) == [

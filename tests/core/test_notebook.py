@@ -179,10 +179,20 @@ def test_savepoint_and_operators() -> None:
     assert page.paragraphs == [lines[0], lines[-1]]
     assert [" ".join(row) for row in page.rows] == [" ".join(line.split()) for line in lines[1:-1]]
     assert [row[0] for row in page.marked] == ["session", "tumbling", "by-long"]
+    assert page.captions == [
+        "Operators; hot: the heaviest subtask has 1.5 times the mean and more"
+    ]
+    assert page.left == ["operator"]
     operator = found.operator("session")
     of_operator = shown(operator)
     assert of_operator.paragraphs[0].startswith("uid session, name EventTimeSessionWindows, id ")
     assert of_operator.paragraphs[1] == "parallelism 3, max parallelism 128, 12,467 bytes"
+    assert of_operator.captions == [
+        "Subtasks, with the headers in their files; hot: 1.5 times the mean and more",
+        "Keyed states",
+    ]
+    assert of_operator.rows[0] == ["subtask", "key groups", "bytes", "x mean", "finished"]
+    assert of_operator.left == [of_operator.rows[0][0], *of_operator.rows[4]]  # all of a state
     by_bytes = sorted(operator.subtasks, key=lambda subtask: -subtask.bytes)
     assert of_operator.rows[1:4] == [
         [
@@ -227,6 +237,12 @@ def test_report_of_an_operator() -> None:
     found = read_savepoint(point("2.3.0-heap-canonical").path)
     [report] = operator_reports(found, ["by-long"], top=2)
     page = shown(report)
+    assert page.captions[1:3] == [
+        "The key groups with the most bytes of keyed state",
+        "The keys with the most bytes of keyed state",
+    ]
+    assert ["key group", "subtask", "bytes", "share"] in page.rows
+    assert ["key", "key group", "subtask", "entries", "bytes"] in page.rows
     heaviest = [row for row in page.rows if len(row) == 4 and row[0].isdigit()][:2]
     assert [[int(row[0]), row[2]] for row in heaviest] == [
         [group, f"{report.key_group_bytes.weights[group]:,}"]
@@ -295,6 +311,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
     )
     assert len(page.paragraphs) == 3
     assert page.captions == ["The operators", "Entries of the states of by-int"]
+    assert page.left == ["operator", "change", "state", "becomes"]
     assert repr(report) == f"<EditReport: 1 operators, {tmp_path / 'new'}>"
 
 
@@ -304,7 +321,9 @@ def test_places_where_deleted_keys_may_be(tmp_path: Path) -> None:
     with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
         writer.operator("by-string").delete_keys(["user-89019"])
     page = shown(writer.report())
+    assert {row[1] for row in page.rows if len(row) == 6} == {"becomes", ""}  # no other name
     assert page.captions[-1] == "Where keys may also be"
+    assert page.left[-2:] == ["operator", "place"]
     assert page.rows[-6:] == [
         ["operator", "place"],
         ["by-string", "values of the state 'label'"],

@@ -9,7 +9,8 @@ class Tables(HTMLParser):
     """Takes HTML apart, and refuses what is not closed in order.
 
     `rows` has the cells of all tables, without the words that mark some of them, `marked` the
-    rows that do stand out, and `words` why, in the same order.
+    rows that do stand out, and `words` why, in the same order; `left` are the headings of the
+    columns that stand to the left.
     """
 
     def __init__(self, html: str) -> None:
@@ -18,6 +19,8 @@ class Tables(HTMLParser):
         self.rows: list[list[str]] = []
         self.marked: list[list[str]] = []
         self.words: list[str] = []
+        self.left: list[str] = []
+        self.is_left = False
         self.captions: list[str] = []
         self.paragraphs: list[str] = []
         self.headings: list[tuple[int, str]] = []
@@ -45,6 +48,7 @@ class Tables(HTMLParser):
             self.rows[-1].append("")
             in_head = "thead" in self.open
             assert found.get("scope") == ("col" if in_head else "row" if tag == "th" else None)
+            self.is_left = found.get("style") == "text-align:left"
         elif tag == "strong":
             self.words.append("")
         elif tag == "caption":
@@ -56,6 +60,8 @@ class Tables(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        if "thead" in self.open and tag == "th" and self.is_left:
+            self.left.append(self.rows[-1][-1])
 
     def handle_data(self, data: str) -> None:
         tag = self.open[-1] if self.open else ""

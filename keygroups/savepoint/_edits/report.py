@@ -67,12 +67,12 @@ class EditedOperator:
                 for state in self.states
             ]
             header = ("state", "becomes", "kept", "changed", "deleted", "added")
-            yield Section([], header, rows, (0, 1), f"Entries of the states of {self._name()}")
+            yield Section([], header, rows, (1,), f"Entries of the states of {self._name()}")
         if self.deleted_keys is not None:
             places = self.deleted_keys.may_be_in
             texts = [*self._deleted_lines(self.deleted_keys)]
             names = UnsearchedPlace._fields if places else ()
-            yield Section(texts, names, places, (0, 1), "Where keys may also be")
+            yield Section(texts, names, places, (1,), "Where keys may also be")
 
     def _name(self) -> str:
         return printable(str(self.old_operator if self.operator is None else self.operator))
@@ -134,6 +134,6 @@ class EditReport:
     def _repr_html_(self) -> str:
         rows = [(operator._name(), operator._change()) for operator in self.operators]
         header, texts = ("operator", "change"), [f"savepoint: {self.path}"]
-        operators = Section(texts, header, rows, (0, 1), "The operators")
+        operators = Section(texts, header, rows, (1,), "The operators")
         more = (section for operator in self.operators for section in operator._sections())
         return html_sections([operators, *more])

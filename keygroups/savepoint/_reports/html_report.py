@@ -130,4 +130,4 @@ def _parallelisms(report: OperatorReport) -> Iterator[str]:
             marks[index] = "hot"
     header = ("parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move")
     caption += f"; hot: the heaviest subtask has {HOT} times the mean and more"
-    yield wide(html_sections([Section([], header, rows, (), caption, marks=marks)]))
+    yield wide(html_sections([Section([], header, rows, caption=caption, marks=marks)]))

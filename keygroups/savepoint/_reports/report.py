@@ -106,7 +106,7 @@ def keys_section(report: OperatorReport) -> Section:
         for key in report.heaviest_keys
     ]
     header = ("key", "key group", "subtask", "entries", "bytes")
-    return Section([], header, rows, (0,), "The keys with the most bytes of keyed state")
+    return Section([], header, rows, caption="The keys with the most bytes of keyed state")
 
 
 def operator_reports(
