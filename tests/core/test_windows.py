@@ -10,10 +10,12 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import pytest
+from growth import count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
@@ -301,6 +303,17 @@ times = st.one_of(
 
 @given(times, st.integers(1, 5000), st.integers(1, 5000), st.integers(-(10**4), 10**4))
 @settings(max_examples=100, deadline=None)
+@example(LONG_MIN + 1, 1, 1, 0)
+# Of each two the first is just within Java's longs: how far it counts down, where a window ends,
+# and the timestamp without the offset at either end.
+@example(LONG_MIN + 10, 10, 5, 2)
+@example(LONG_MIN + 9, 10, 5, 2)
+@example(LONG_MAX - 8, 8, 8, 7)
+@example(LONG_MAX, 8, 8, 7)
+@example(LONG_MAX - 3, 2, 8, -3)
+@example(LONG_MAX - 2, 2, 8, -3)
+@example(LONG_MIN + 4, 1, 5, 4)
+@example(LONG_MIN + 3, 1, 5, 4)
 def test_windows_are_those_of_java(time: int, size: int, slide: int, offset: int) -> None:
     """With any remainder of any sign; where Java's longs would overflow there are none."""
     slide = max(slide, size // 10)
@@ -319,11 +332,7 @@ def test_windows_are_those_of_java(time: int, size: int, slide: int, offset: int
             with pytest.raises(Overflow):
                 found_windows(assigner, time)
             continue
-        try:
-            found = found_windows(assigner, time)
-        except Overflow:  # where Java would do it for the next window, which is none
-            assert time - width - every < LONG_MIN
-            continue
+        found = found_windows(assigner, time)
         assert found == expected
         assert all(start <= time < end for start, end in found)
         for start, end in found[-1:]:
@@ -741,8 +750,58 @@ def test_refused(number: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("make", "numbers"),
+    [
+        (TumblingEventTimeWindows, (1, 0)),
+        (TumblingEventTimeWindows, (LONG_MAX, LONG_MAX - 1)),
+        (TumblingProcessingTimeWindows, (LONG_MAX, 1 - LONG_MAX)),
+        (SlidingEventTimeWindows, (1, 1, 0)),
+        (SlidingEventTimeWindows, (10_000_000, 1, 0)),
+        (SlidingEventTimeWindows, (20_000_001, 2, 1)),  # Java divides longs
+        (SlidingProcessingTimeWindows, (LONG_MAX, LONG_MAX, 1 - LONG_MAX)),
+        (SlidingProcessingTimeWindows, (1, LONG_MAX, LONG_MAX - 1)),
+        (EventTimeSessionWindows, (1,)),
+        (ProcessingTimeSessionWindows, (LONG_MAX,)),
+        (CountWindows, (1, 1)),
+        (CountWindows, (LONG_MAX, LONG_MAX)),
+    ],
+)
+def test_numbers_of_assigners_are_plain_ints(
+    make: Callable[..., Any], numbers: tuple[int, ...]
+) -> None:
+    """The least and the most there may be, as anything that is an int."""
+    assigner = make(*map(Index, numbers))
+    assert astuple(assigner) == numbers
+    assert assigner == make(*numbers)
+
+
+class Index:
+    """What NumPy's integers are to Python."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+@pytest.mark.parametrize(
     ("make", "arguments", "error", "message"),
     [
+        (SlidingEventTimeWindows, (0, 1), InvalidValueError, f"size must be from 1 to {LONG_MAX}"),
+        (SlidingEventTimeWindows, (2**63, 2**63 - 1), InvalidValueError, "size must be from 1"),
+        (SlidingEventTimeWindows, (1, 2**63), InvalidValueError, "slide must be from 1 to 92"),
+        (SlidingEventTimeWindows, (5, 2, -2), InvalidValueError, "offset must be from -1 to 1"),
+        (SlidingEventTimeWindows, (20_000_002, 2), InvalidValueError, "must be at most 10000000"),
+        (EventTimeSessionWindows, (2**63,), InvalidValueError, "gap must be from 1 to 9223372"),
+        (CountWindows, (2**63,), InvalidValueError, "size must be from 1 to 9223372036854775807"),
+        (CountWindows, (1, 2**63), InvalidValueError, "slide must be from 1 to 9223372036854"),
+        (
+            SlidingEventTimeWindows(5, 5).assign_windows,
+            (LONG_MIN,),
+            InvalidValueError,
+            "timestamp must be from",
+        ),
         (TumblingEventTimeWindows, (0,), InvalidValueError, "size must be from 1"),
         (TumblingEventTimeWindows, (2**63,), InvalidValueError, "size must be from 1"),
         (TumblingEventTimeWindows, ("5",), InvalidTypeError, "size must be an int"),
@@ -879,7 +938,13 @@ def test_what_is_there_twice(write: Any, message: str, tmp_path: Path) -> None:
         write(new)
 
 
-@pytest.mark.parametrize("other", [(0, 30), (10, 30), (-30, 0), (30, 50), (-9, 70), (10, 31)])
+@pytest.mark.parametrize(
+    "other",
+    [
+        *((0, 30), (10, 30), (-30, 0), (30, 50), (-9, 70), (10, 31)),
+        *((-530, -500), (-501, 1000), (530, 550)),  # the first and the last one
+    ],
+)
 def test_sessions_that_flink_had_merged(other: tuple[int, int], tmp_path: Path) -> None:
     """TimeWindow.intersects: those that touch too; not those of another key."""
     with SavepointWriter(tmp_path / "new") as writer:
@@ -898,6 +963,27 @@ def test_sessions_that_flink_had_merged(other: tuple[int, int], tmp_path: Path) 
     (operator,) = read_savepoint(tmp_path / "new").operators
     sets = {entry.key: len(entry.value) for entry in operator.entries({"merging-window-set"})}
     assert sets == {"a": 5, "b": 1}
+
+
+def test_a_session_is_compared_with_its_neighbours_alone(tmp_path: Path) -> None:
+    """Four times as many of a key take four times as long."""
+
+    def steps(count: int) -> int:
+        starts = [*range(0, 30 * count, 30)]
+        random.Random(5).shuffle(starts)
+        sessions = [TimeWindow(start, start + 20) for start in starts]
+        with SavepointWriter(tmp_path / str(count)) as writer:
+            windows = writer.add_window_operator(
+                "uid", STRING, EventTimeSessionWindows(20), SUMS, 1, 1
+            )
+
+            def write() -> None:
+                for session in sessions:
+                    windows.write("a", session, 7)
+
+            return count_steps(write)
+
+    assert steps(400) < 4.5 * steps(100)
 
 
 def test_key_groups_in_order(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class _Tumbling(TimeWindowAssigner):
 
         Flink: TumblingEventTimeWindows.assignWindows, TimeWindow.getWindowStartWithOffset.
         """
-        return _windows("timestamp", timestamp, self.size, self.size, self.offset)
+        return _windows(timestamp, self.size, self.size, self.offset)
 
     def _check(self, window: TimeWindow) -> None:
         _check_aligned(self, window, self.size, self.size, self.offset)
@@ -110,7 +110,7 @@ class _Sliding(TimeWindowAssigner):
 
         Flink: SlidingEventTimeWindows.assignWindows.
         """
-        return _windows("timestamp", timestamp, self.size, self.slide, self.offset)
+        return _windows(timestamp, self.size, self.slide, self.offset)
 
     def _check(self, window: TimeWindow) -> None:
         _check_aligned(self, window, self.size, self.slide, self.offset)
@@ -222,16 +222,17 @@ def check_time_window(name: str, window: object) -> TimeWindow:
     )
 
 
-def _windows(name: str, timestamp: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
+def _windows(timestamp: int, size: int, slide: int, offset: int) -> list[TimeWindow]:
     # Flink takes the least long for no timestamp at all.
-    time = check_int(name, timestamp, LONG_MIN + 1, LONG_MAX)
+    time = check_int("timestamp", timestamp, LONG_MIN + 1, LONG_MAX)
     start = time - (time - offset) % slide  # as Java's floorMod has it
-    lowest = time - size - slide  # how far Java counts down
+    starts = range(start, time - size, -slide)
+    lowest = start - slide * len(starts)  # how far Java counts down
     if lowest < LONG_MIN or start + size > LONG_MAX or not LONG_MIN <= time - offset <= LONG_MAX:
         raise InvalidValueError(
-            f"{name} must have its windows within {LONG_MIN}..{LONG_MAX}, got {time}"
+            f"timestamp must have its windows within {LONG_MIN}..{LONG_MAX}, got {time}"
         )
-    return [TimeWindow(first, first + size) for first in range(start, time - size, -slide)]
+    return [TimeWindow(first, first + size) for first in starts]
 
 
 def _check_aligned(

@@ -100,7 +100,8 @@ class WindowOperatorWriter:
             entries = self._time_window(key, window, contents, count, has_fired)
         for entry in entries:
             self._hold(key, entry)
-        if isinstance(window, TimeWindow) and SESSIONS in self._numbers:
+        if SESSIONS in self._numbers:
+            assert isinstance(window, TimeWindow)  # which has been checked
             self._add_session(entries[-1], window)
 
     def _time_window(
@@ -271,7 +272,7 @@ def _counted_with_slide(
     counted = check_int("count", count, 0, slide - 1)
     # When it fired there were a multiple of `slide`, or `size` if that is less.
     before = elements - counted
-    if before != assigner.size and (before % slide or not 0 <= before < assigner.size):
+    if before != assigner.size and before not in range(0, assigner.size, slide):
         raise InvalidValueError(
             f"count must fit the {elements} elements in contents of {assigner}, got {counted}"
         )
