@@ -429,7 +429,8 @@ class Operator:
         if state is None:
             states = tuple(of for of in states if of.kind != "PRIORITY_QUEUE")
             if len(states) == 1:
-                return states[0]
+                (described,) = states
+                return described
         elif isinstance(state, StateDescriptor):
             if state in states:
                 return state
@@ -512,7 +513,8 @@ def find_operator(operators: Collection[Operator], name: str) -> Operator:
         if text in (operator.operator_id, operator.uid, operator.name)
     ]
     if len(matching) == 1:
-        return matching[0]
+        (operator,) = matching
+        return operator
     labels = ", ".join(operator.label for operator in matching or operators)
     problem = "one operator by its uid or id" if matching else "an operator's uid, name or id"
     raise InvalidValueError(f"operator must be {problem}, of {labels}, got {show(text)}")
