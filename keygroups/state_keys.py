@@ -346,10 +346,17 @@ class _Splitter:
                 return key, None, None, encoded, end
             last = _before(last, self._user_key.size)
             user_key = _whole(self._user_key, encoded[last:])
-        if start is None and not self._has_lengths and self._namespace.size is None:
+        if self._has_lengths:
+            spans = list(_spans(encoded, start, last))
+        elif start is not None:
+            spans = [(start, start, last)]
+        elif self._namespace.size is not None:
+            first = _before(last, self._namespace.size)
+            spans = [(first, first, last)]
+        else:
             return None, None, user_key, encoded, end
         fitting = []
-        for key_end, first, stop in self._spans(encoded, start, last):
+        for key_end, first, stop in spans:
             with suppress(*TRUNCATED, ValueError):
                 fitting.append((key_end, _whole(self._namespace, encoded[first:stop])))
         if not fitting:
@@ -373,21 +380,6 @@ class _Splitter:
             raise ValueError("too few bytes")
         return value, end
 
-    def _spans(
-        self, encoded: bytes, start: int | None, last: int
-    ) -> Iterator[tuple[int, int, int]]:
-        """Yield where the key can end, and the namespace then starts and ends."""
-        if not self._has_lengths:
-            first = _before(last, self._namespace.size or 0) if start is None else start
-            yield first, first, last
-            return
-        for size, stop in _lengths_before(encoded, last):
-            first = stop - size
-            if start in (None, first):
-                for key_size, key_end in _lengths_before(encoded, first):
-                    if key_size == key_end:
-                        yield key_end, first, stop
-
 
 def _whole(part: Serializer, encoded: bytes) -> Any:
     """Return the value that bytes are, all of them; the bytes themselves if only the job can."""
@@ -405,6 +397,16 @@ def _before(pos: int, size: int) -> int:
     if size > pos:
         raise ValueError("too few bytes")
     return pos - size
+
+
+def _spans(encoded: bytes, start: int | None, last: int) -> Iterator[tuple[int, int, int]]:
+    """Yield where a key with lengths can end, and its namespace then starts and ends."""
+    for size, stop in _lengths_before(encoded, last):
+        first = stop - size
+        if start in (None, first):
+            for key_size, key_end in _lengths_before(encoded, first):
+                if key_size == key_end:
+                    yield key_end, first, stop
 
 
 def _lengths_before(encoded: bytes, pos: int) -> Iterator[tuple[int, int]]:
