@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 Codes: TypeAlias = NDArray[np.uint32]
 Nulls: TypeAlias = NDArray[np.bool_]
-Word: TypeAlias = "int | Codes"  # of 32 bits; an int where it is the same in all rows
+Word: TypeAlias = "Codes | None"  # of 32 bits; None where it is 0 in all rows
+State: TypeAlias = "int | Codes"  # an int where it is the same in all rows
 Array: TypeAlias = NDArray[Any]
 
 BLOCK = 1 << 15
@@ -102,33 +103,30 @@ def fold_long(bits: Array) -> Codes:
 # --- murmur3 of many rows ---------------------------------------------------------------
 
 
-def murmur_word(state: Word, word: Word, spare: Codes) -> Word:
+def murmur_word(state: State, word: Word, spare: Codes) -> State:
     """Return the state of murmur3_x86_32 after one more word, both of the same rows."""
-    if isinstance(word, int):
-        word = word * int(_C1) & MASK32
-        word = (word << 15 | word >> 17) & MASK32
-        word = word * int(_C2) & MASK32
-    else:
+    if word is not None:
         word = word.copy()
         _scramble(word, spare)
-    if isinstance(state, int) and isinstance(word, int):
-        state ^= word
+        mixed = np.bitwise_xor(_unsigned(state), word)
+    elif isinstance(state, int):
         state = (state << 13 | state >> 19) & MASK32
         return (state * 5 + int(_C3)) & MASK32
-    mixed = np.bitwise_xor(_unsigned(state), _unsigned(word))
+    else:
+        mixed = state.copy()
     _advance(mixed, spare)
     return mixed
 
 
-def murmur_end(state: Codes, lengths: Word, spare: Codes) -> Codes:
+def murmur_end(state: Codes, lengths: int | Codes, spare: Codes) -> Codes:
     """Return the hash of rows of so many bytes."""
     state = np.bitwise_xor(state, _unsigned(lengths))
     _finish(state, spare)
     return state
 
 
-def _unsigned(word: Word) -> np.uint32 | Codes:
-    return _u32(word) if isinstance(word, int) else word
+def _unsigned(words: int | Codes) -> np.uint32 | Codes:
+    return _u32(words) if isinstance(words, int) else words
 
 
 # --- the 31-fold ------------------------------------------------------------------------
@@ -144,7 +142,7 @@ def fold_fields(codes: list[Codes], start: int, rows: int) -> Codes:
 
 
 def fold_matrix(octets: Array) -> Codes:
-    """Java's 31-fold from 0 of the rows of a matrix of bytes, at most 4096 a row.
+    """Java's 31-fold from 0 of the rows of a matrix of bytes, 1 to 4096 a row.
 
     It is a product with a vector of powers, in doubles: the powers have 32 bits, and no sum of so
     few has more than the 53 that a double holds exactly.
@@ -152,7 +150,7 @@ def fold_matrix(octets: Array) -> Codes:
     rows, width = octets.shape
     powers = _descending(width)
     result = np.zeros(rows, dtype=_u32)
-    step = max(1, _DOUBLES // max(width, 1))
+    step = _DOUBLES // width
     for row in range(0, rows, step):
         some = slice(row, row + step)
         sums = octets[some].astype(np.float64) @ powers

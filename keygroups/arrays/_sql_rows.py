@@ -16,7 +16,7 @@ import pyarrow as pa
 from mmh3 import hash as murmur3
 
 from keygroups import types
-from keygroups.arrays._kernels import MASK32, Array, Codes, Word, murmur_end, murmur_word
+from keygroups.arrays._kernels import MASK32, Array, Codes, State, Word, murmur_end, murmur_word
 from keygroups.arrays._rows import (
     RowError,
     Rows,
@@ -49,7 +49,7 @@ def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -
     words: list[Word] = []
     header = header_words(fields)
     for word in header:
-        words += [0, 0] if word is None else _halves(word)
+        words += [None, None] if word is None else _halves(word)
     lengths = np.full(rows, 8 * (len(header) + len(fields)), dtype=np.int64)
     for field in fields:
         low, high = _halves(field.slots)
@@ -59,7 +59,7 @@ def sql_row_codes(columns: list[pa.Array], key_type: types.SQL_ROW, rows: int) -
             lengths += sizes
         words += [low, high]
     spare = np.empty(rows, dtype=np.uint32)
-    state: Word = _SEED
+    state: State = _SEED
     for half in words:
         state = murmur_word(state, half, spare)
     if isinstance(state, int):  # of no fields
@@ -109,10 +109,10 @@ def _hash_part(state: Codes, part: Codes, counts: Array) -> Codes:
 
 
 def _word_bytes(word: Word, row: int) -> bytes:
-    return (word if isinstance(word, int) else int(word[row])).to_bytes(4, "little")
+    return (0 if word is None else int(word[row])).to_bytes(4, "little")
 
 
-def _halves(words: Array) -> list[Word]:
+def _halves(words: Array) -> list[Codes]:
     halves = np.ascontiguousarray(words).view(np.uint32)
     return [halves[::2], halves[1::2]]
 
@@ -199,7 +199,7 @@ def _arrays(array: pa.Array, logical_type: LogicalType) -> tuple[Array, Array]:
     """Return the bytes of arrays, none of them null, as words, and how many bytes each has."""
     elements, bounds = elements_of(array, f"{logical_type} of SQL_ROW")
     [element] = logical_type.fields
-    field = Field(np.zeros(0, dtype=np.uint64), None)
+    field = Field(np.array([], dtype=np.uint64), None)
     try:
         if len(elements):
             field = _field(plain(elements), element, Container.ARRAY)

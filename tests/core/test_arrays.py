@@ -318,6 +318,15 @@ def test_fields_as_the_core(data: st.DataObject) -> None:
         assert found.tolist() == one_by_one(want, key_type)
 
 
+@pytest.mark.parametrize("null", [0, 55, 56, 119, 120])
+def test_a_null_bit_in_any_word_of_the_header(null: int) -> None:
+    """Of three words: the first has the row kind, and bits for 56 fields."""
+    key_type = SQL_ROW(*["INT"] * 121)
+    keys = [tuple(range(121)), tuple(None if i == null else i for i in range(121))]
+    columns = [pa.array(column, pa.int32()) for column in zip(*keys)]
+    assert arrays.hash_code(columns, key_type).tolist() == one_by_one(keys, key_type)
+
+
 def test_long_texts_and_many_rows_hash_as_the_core() -> None:
     """Texts beyond every limit of the ways to hash them, and more rows than a block."""
     texts = ["", "a" * 70, "b" * 300, "\u00e9" * 5_000, "\U0001f600" * 40, "c" * 40_000, "d" * 7]
