@@ -268,7 +268,7 @@ def _fields(
         return _fields(array, key_type.fields[0])
     if pa.types.is_floating(arrow_type):
         return [_float_bits(array, raw=is_sql and not in_list)]
-    if pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 128:
+    if pa.types.is_decimal(arrow_type) and not pa.types.is_decimal256(arrow_type):
         return [array.cast(pa.decimal128(38, arrow_type.scale))]
     if pa.types.is_nested(arrow_type):
         return [_list_codes(array, key_type, is_sql)]
@@ -309,9 +309,9 @@ def _shown(value: pa.Scalar) -> Any:
     if isinstance(value, pa.ListScalar) and value.is_valid:
         return [_shown(element) for element in value.values]
     arrow_type = value.type
+    is_time = pa.types.is_time(arrow_type)
     try:
-        if getattr(arrow_type, "unit", "") == "ns":  # which pandas alone has
-            is_time = pa.types.is_time(arrow_type)
+        if is_time or pa.types.is_timestamp(arrow_type):  # nanoseconds are pandas' alone
             micros = pa.time64("us") if is_time else pa.timestamp("us", arrow_type.tz)
             return value.cast(micros).as_py()
         return value.as_py()

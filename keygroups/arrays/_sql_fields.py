@@ -245,9 +245,10 @@ def _long_form(
 def _big_endian(words: Array) -> tuple[Array, Array]:
     """Return what BigInteger.toByteArray gives: the sizes, and the bytes with zeros behind."""
     octets = words[:, ::-1].astype(">u8").view(np.uint8)
-    spare = np.where(octets[:, :1] > 127, np.uint8(255), np.uint8(0))
+    signs = octets.view(np.int8) < 0
+    spare = np.where(signs[:, :1], np.uint8(255), np.uint8(0))
     # A byte is spare if all before are and the sign is still that of the next one.
-    same = (octets == spare)[:, :-1] & ((octets[:, 1:] > 127) == (spare > 127))
+    same = (octets == spare)[:, :-1] & (signs[:, 1:] == signs[:, :1])
     leading = np.logical_and.accumulate(same, axis=1).sum(axis=1)
     wide = np.concatenate([octets, np.zeros_like(octets)], axis=1)
     shifted = np.take_along_axis(wide, leading[:, None] + np.arange(16), axis=1)

@@ -135,7 +135,7 @@ def uuid_codes(array: pa.Array) -> Codes:
     data, offsets = text_bytes(array)
     wrong = np.diff(offsets) != 36
     if not wrong.any():
-        chars = data.reshape(-1, 36)
+        chars = data.reshape(len(array), 36)
         digits = _DIGITS[np.delete(chars, _HYPHENS, axis=1)]
         wrong = (digits > 15).any(axis=1) | (chars[:, _HYPHENS] != ord("-")).any(axis=1)
     if wrong.any():

@@ -148,9 +148,8 @@ def _fold(rows: int, columns: list[Words], sums: Codes, powers: Codes) -> Codes:
 
 
 def _columns(data: Array, offsets: Array) -> _Columns:
-    octets = np.zeros((data.size + 7) // 8 * 8 + 24, dtype=np.uint8)
-    octets[8 : 8 + data.size] = data
-    aligned = octets.view(np.uint64)
+    aligned = np.zeros(data.size // 8 + 2, dtype=np.uint64)  # the first is before the bytes
+    aligned.view(np.uint8)[8 : 8 + data.size] = data
     lengths = np.diff(offsets)
     sizes = ((lengths + 7) >> 3).astype(np.uint8)
     order = np.argsort(~sizes, kind="stable")
