@@ -147,7 +147,7 @@ def masked(kind: Kind) -> Kind:
 
 
 STEPS: dict[str, tuple[int, ...]] = {
-    **{"W": (1, 3), "D": (1, 7), "h": (1, 6), "m": (1, 15), "s": (1, 25), "ms": (1, 10)},
+    **{"W": (1, 3), "D": (1, 7), "h": (1, 6), "m": (1, 15), "s": (1, 25), "ms": (1, 2, 10)},
     **{"us": (1, 25, 3_600), "ns": (1, 10, 400, 1_000)},
 }
 KINDS = {
@@ -240,6 +240,8 @@ def test_nul_in_texts() -> None:
         assert seen(np.ndarray(2, dtype, bytes(8))) == [0, 0]
     # One that ends with some before one that begins otherwise.
     assert seen(np.array(["a", "bcd", "e", "\0f"])) == [97, 97347, 101, 102]
+    # One that begins with some, and fills its width.
+    assert seen(np.array(["\0b", "cd"])) == [98, 31 * 99 + 100]
 
 
 @pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")  # by newer NumPy

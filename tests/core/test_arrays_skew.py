@@ -6,7 +6,7 @@ import datetime as dt
 import math
 import random
 from collections import Counter
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 from uuid import UUID
 
@@ -184,6 +184,22 @@ def test_tables_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(isinstance(key.key, tuple) for hot in both.hot_subtasks for key in hot.top_keys)
 
 
+def test_keys_are_put_together_as_often_as_their_number_doubles(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So each is counted a few times, however many there are."""
+    group, sizes = _skew._grouped, []
+
+    def spy(table: Any, names: list[str], summed: tuple[str, ...]) -> Any:
+        sizes.append(table.num_rows)
+        return group(table, names, summed)
+
+    monkeypatch.setattr(_skew, "_AT_ONCE", 2)
+    monkeypatch.setattr(_skew, "_grouped", spy)
+    assert skew_report(np.arange(128), None, 128, 1).distinct_keys == 128
+    assert sum(sizes) < 5 * 128  # 128 in pairs, then 2 + 6 + 14 + 30 + 62 + 126 + 128 together
+
+
 @pytest.mark.parametrize("size", [1, 7, 100, 5_000])
 @pytest.mark.parametrize("at_once", [64, 1 << 20])
 def test_batches(size: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,8 +223,10 @@ def test_keys_of_as_many_records_stand_in_their_order() -> None:
     assert [key.key for key in report.detail.top_keys] == ["b", "c", "a"]
 
 
-def test_weights() -> None:
+@pytest.mark.parametrize("at_once", [1, 2, 1 << 20])
+def test_weights(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row stands for its records; one of none is not there."""
+    monkeypatch.setattr(_skew, "_AT_ONCE", at_once)
     data = pa.table({"user": ["a", "b", "a", "c", None], "n": [5, 2**40, 7, 0, 3]})
     report = skew_report(data, "user", 128, 1, weight="n", nulls="drop", subtask=0)
     assert report.detail is not None
@@ -263,10 +281,21 @@ def test_a_column_is_the_only_field(key_type: types.KeyType) -> None:
     assert {group for group, weight in enumerate(report.load.weights) if weight} == groups
 
 
-@pytest.mark.skipif(not hasattr(pa, "decimal64"), reason="no narrow decimals in this Arrow")
-def test_narrow_decimals() -> None:
-    decimals = pa.array([Decimal("1.50"), Decimal("1.50"), Decimal("-1.50")], pa.decimal64(5, 2))
-    assert skew_report(decimals, None, 128, 2).distinct_keys == 2
+@pytest.mark.parametrize(
+    ("arrow_type", "digits"),
+    [("decimal32", 9), ("decimal64", 18), ("decimal128", 38), ("decimal256", 76)],
+)
+def test_decimals_of_any_width(arrow_type: str, digits: int) -> None:
+    """The greatest and the least one too."""
+    if not hasattr(pa, arrow_type):
+        pytest.skip("no narrow decimals in this Arrow")
+    most = Decimal("9" * digits).scaleb(-2, Context(prec=digits))
+    values = [most, most, most.copy_negate(), Decimal("1.50")]
+    decimals = pa.array(values, getattr(pa, arrow_type)(digits, 2))
+    report = skew_report(decimals, None, 128, 1, subtask=0)
+    assert report.detail is not None
+    counted = {key.key: key.records for key in report.detail.top_keys}
+    assert counted == {most: 2, most.copy_negate(): 1, Decimal("1.50"): 1}
 
 
 TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdefb"))
@@ -311,6 +340,12 @@ TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdef
             {"weight": "e"},
         ),
         (InvalidTypeError, "weight must be integers", (TABLE, "a", 8, 2), {"weight": "f"}),
+        (
+            InvalidTypeError,
+            "^key takes lists, but the array is of map<",
+            (pa.array([], pa.map_(pa.string(), pa.int64())), None, 8, 2, types.LIST(types.LONG)),
+            {},
+        ),
         (
             InvalidTypeError,
             "weight must be an array",
