@@ -125,7 +125,7 @@ class KeyTrace:
 
     def _repr_html_(self) -> str:
         caption = "From a key to its subtask"
-        return html_table([], ("step", "result"), self._steps(), (0, 1), caption)
+        return html_table([], ("step", "result"), self._steps(), (1,), caption)
 
     def to_pandas(self) -> DataFrame:
         """Return a pandas DataFrame of one row, with a column for each field."""

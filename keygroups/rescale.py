@@ -364,7 +364,7 @@ class ModuloComparison:
 
     def _repr_html_(self) -> str:
         caption = "With and without key groups"
-        return html_table([self._title()], self._header(), self._rows(), (0,), caption)
+        return html_table([self._title()], self._header(), self._rows(), caption=caption)
 
     def _title(self) -> str:
         change = f"parallelism {self.plan.old_parallelism} -> {self.plan.new_parallelism}"

@@ -296,7 +296,9 @@ def _infer_element(array: pa.Array) -> types.KeyType:
 
 def _infer_integer(array: pa.Array) -> types.KeyType:
     """Decide as the core does for each value by itself."""
-    values = numbers(array) if len(array) else np.zeros(0, dtype=np.int64)
+    if not len(array):
+        return types.LONG
+    values = numbers(array)
     if array.null_count:
         values = np.where(array.is_null().to_numpy(zero_copy_only=False), 0, values)
     ambiguous = (values < 0) & (values >= max(INT_MIN, np.iinfo(values.dtype).min))

@@ -88,10 +88,7 @@ def to_operator_indexes(
 ) -> None:
     """Put the subtasks of key groups to `out`; products are below 2^30."""
     np.multiply(key_groups, _u32(parallelism), out=out)
-    if max_parallelism & (max_parallelism - 1) == 0:
-        np.right_shift(out, _u32(max_parallelism.bit_length() - 1), out=out)
-    else:
-        np.floor_divide(out, _u32(max_parallelism), out=out)
+    np.floor_divide(out, _u32(max_parallelism), out=out)
 
 
 def fold_long(bits: Array) -> Codes:

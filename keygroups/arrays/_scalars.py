@@ -217,12 +217,10 @@ def sql_date_codes(array: pa.Array, key_type: types.SQL_DATE) -> Codes:
     different, places = np.unique(days, return_inverse=True)
     codes = []
     for day in different.tolist():
-        refused = np.zeros(0)
         try:
             codes.append(hash_code((EPOCH + dt.timedelta(day)).date(), key_type))
         except ValueError:
-            refused = days == day
-        refuse_as_the_core(refused, array, key_type)
+            refuse_as_the_core(days == day, array, key_type)
     return np.array(codes, dtype=np.int64).astype(np.uint32)[places]
 
 
@@ -241,12 +239,9 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
         (moment.replace(tzinfo=key_type.zone) - UTC_EPOCH) // dt.timedelta(seconds=1)
         for moment in (first, last)
     )
-    if seconds.min() < low or seconds.max() > high:
-        outside = (seconds < low) | (seconds > high)
-        message = (
-            f"key of type {key_type} must be from {first.date()} to {last.date()} in its zone"
-        )
-        refuse(outside, numbers(array), message)
+    outside = (seconds < low) | (seconds > high)
+    message = f"key of type {key_type} must be from {first.date()} to {last.date()} in its zone"
+    refuse(outside, numbers(array), message)
     return fold_long(seconds * 1_000 + nanos // 1_000_000)
 
 

@@ -172,7 +172,7 @@ def _weights(column: Any, rows: int) -> Array:
         raise InvalidValueError(f"weight must not be null, got {array.null_count:,} nulls")
     if len(array) != rows:
         raise InvalidValueError(f"weight must be of the length of key, {rows}, got {len(array)}")
-    values = numbers(array) if rows else np.zeros(0, dtype=np.int64)
+    values = numbers(array) if rows else np.array([], dtype=np.int64)
     try:
         refuse(values < 0, values, "it must be at least 0")
     except RowError as error:

@@ -138,7 +138,7 @@ def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> 
         return scalar_field(array, logical_type, container)
     array, nulls = check_nulls(array, logical_type)
     sizes = np.zeros(len(array), dtype=np.int64)
-    words: Array = np.zeros(0, dtype=np.uint64)
+    words: Array = np.array([], dtype=np.uint64)
 
     def fill(values: pa.Array, chosen: Rows) -> None:
         nonlocal words

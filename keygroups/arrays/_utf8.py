@@ -69,11 +69,11 @@ def _table() -> _Table:
     units = first | twos  # begin with this byte
     after = units[:, ::-1].cumsum(axis=1)[:, ::-1] - units
     powers = np.array(_POWERS, dtype=np.uint64)
-    of_first = np.array([1, 64, 4096, 256, 0, 0])[np.minimum(rest, 5)]
-    of_rest = np.array([1, 64, 4 * 31, 0])[np.minimum(rest, 3)]
+    kinds = np.minimum(rest, 3)  # of a wrong word, which is refused, no weight counts
+    of_first = np.array([1, 64, 4096, 256])[kinds]
+    of_rest = np.array([1, 64, 4 * 31])[np.minimum(rest, 2)]
     weights = np.where(first, of_first, of_rest).astype(np.uint64) * powers[after]
     constants = (twos * np.uint64(_SURROGATES) * powers[after]).sum(axis=1)
-    kinds = np.minimum(rest, 3)
     marks = np.where(first, np.array([0, 0xC0, 0xE0, 0xF0])[kinds], 0x80)
     marked = np.where(first, np.array([0x80, 0xE0, 0xF0, 0xF8])[kinds], 0)
     marks[wrong], marked[wrong] = 0, 0xFF  # and no byte of a wrong word has no high bit
