@@ -403,6 +403,10 @@ def test_longs_that_are_no_integers_are_told_by_their_values() -> None:
     """Long.hashCode of the two next to Integer's range is Integer.MIN_VALUE."""
     found = arrays.hash_code(np.array([-(2**31) - 1, 2**31, -(2**63), 2**63 - 1, 5]))
     assert found.tolist() == [-(2**31)] * 4 + [5]
+    for bits in (8, 16, 32, 64):
+        values = [0, 2 ** (bits - 1) - 1, min(2**bits, 2**63) - 1]
+        found = arrays.hash_code(np.array(values, f"u{bits // 8}"))
+        assert found.tolist() == one_by_one(values, LONG)
 
 
 def test_routing_as_the_core() -> None:

@@ -244,10 +244,10 @@ def test_text_that_is_no_utf_8(array: Any) -> None:
 
 
 @pytest.mark.parametrize("octet", [0x80, 0xBF, 0xC0, 0xC2, 0xE0, 0xF0, 0xFF])
-@pytest.mark.parametrize("size", [0, 7, 200])
-def test_a_byte_alone_that_is_no_character(octet: int, size: int) -> None:
-    """Whatever the highest byte is, among ASCII and in texts of any length."""
-    array = of_bytes(b"a", b"x" * size + bytes([octet]), b"b")
+@pytest.mark.parametrize(("before", "behind"), [(0, 0), (7, 0), (0, 7), (200, 0), (0, 200)])
+def test_a_byte_alone_that_is_no_character(octet: int, before: int, behind: int) -> None:
+    """Whatever the highest byte is, at either end of ASCII and in texts of any length."""
+    array = of_bytes(b"a", b"x" * before + bytes([octet]) + b"x" * behind, b"b")
     for key, key_type in ((array, STRING), ([array], SQL_ROW("STRING"))):
         with pytest.raises(InvalidValueError, match=r"^key 1: .*must be text in UTF-8, got b'"):
             arrays.hash_code(key, key_type)

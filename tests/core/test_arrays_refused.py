@@ -268,6 +268,14 @@ def test_a_bad_key_is_refused_with_its_index(
         arrays.hash_code(array, key_type)
 
 
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8"])
+def test_the_least_integer_of_32_bits_at_most_is_ambiguous(dtype: str) -> None:
+    """As -2^31, which hashes to itself as an Integer and to 2^31 - 1 as a Long."""
+    least = max(np.iinfo(dtype).min, -(2**31))
+    with pytest.raises(AmbiguousKeyTypeError, match=f"^key 1: key {least} hashes differently"):
+        arrays.hash_code(np.array([0, least], dtype))
+
+
 def test_hashes_and_key_groups_out_of_bounds_are_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"key_hash 1: .*got 2147483648"):
         arrays.compute_key_group_for_key_hash(np.array([0, 2**31]), 128)

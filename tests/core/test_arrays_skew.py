@@ -238,6 +238,8 @@ def test_nothing() -> None:
     for empty in (np.array([], str), pa.array([], pa.list_(pa.int64()))):
         report = skew_report(empty, None, 128, 4, subtask=3)
         assert (report.diagnosis, report.records, report.distinct_keys) == ("even", 0, 0)
+    nobody = {"a": pa.array([], pa.string()), "n": pa.array([], pa.int64())}
+    assert skew_report(nobody, "a", 128, 4, weight="n").records == 0
     weightless = {"a": pa.array(["x"]), "n": pa.array([0])}
     assert skew_report(weightless, "a", 128, 4, weight="n").records == 0
 

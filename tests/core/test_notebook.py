@@ -171,6 +171,23 @@ def test_comparison_with_modulo() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "sides"),
+    [
+        (trace_key("a", 8, 2), "ll"),
+        (LOAD, "lrr"),
+        (LOAD.recommend(2, 3), "lrrl"),
+        (PLAN, "lrrrr"),
+        (PLAN_OF_10.compare_with_modulo(range(20)), "lrr"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_names_a_row_and_texts_are_on_the_left(value: object, sides: str) -> None:
+    found = shown(value)
+    styles = [style for name, style in found.attributes if "text-align" in style]
+    assert "".join(style[len("text-align:")] for style in styles) == sides * len(found.rows)
+
+
 def test_savepoint_and_operators() -> None:
     """A real one: the rows are those of the text."""
     found = read_savepoint(point("2.3.0-heap-canonical").path)

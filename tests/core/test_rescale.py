@@ -277,8 +277,9 @@ def test_unset_max_parallelism_keeps_that_of_the_savepoint() -> None:
         assert check_restore(128, 90) == 128
     with pytest.warns(RestoreWarning, match="to 256"):
         assert check_restore(256, 3) == 256
-    with pytest.warns(RestoreWarning):
+    with pytest.warns(RestoreWarning) as caught:
         assert check_restore(128, 128, None) == 128
+    assert [warning.filename for warning in caught] == [__file__]  # where it is called
 
 
 def test_the_same_max_parallelism_is_accepted() -> None:

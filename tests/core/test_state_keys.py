@@ -403,7 +403,14 @@ BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
     (lambda: INTS.serialize(None), KeyGroupsError, "None"),
     (lambda: INTS.serialize(1, 0), InvalidTypeError, "VOID_NAMESPACE must be None, got 0"),
     (lambda: INTS.serialize(1, None, 5), InvalidValueError, "user_key must be None .* got 5"),
-    (lambda: INTS.serialize(1, key_group=128), InvalidValueError, "key_group .* got 128"),
+    *(
+        (
+            lambda key_group=key_group: INTS.serialize(1, key_group=key_group),
+            InvalidValueError,
+            f"^key_group must be from 0 to 127, got {key_group}$",
+        )
+        for key_group in (-1, 128)
+    ),
     (lambda: INTS.serialize(1, key_group=0), InvalidValueError, "key_group .* got 0"),
     (lambda: MAPS.serialize(1, (0, 1), "a"), InvalidTypeError, r"TIME_WINDOW .* got \(0, 1\)"),
     (lambda: MAPS.serialize(1, TimeWindow(2**63, 0), "a"), InvalidValueError, "start of a Time"),
