@@ -6,7 +6,7 @@ import copy
 import datetime as dt
 import pickle
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any
@@ -23,14 +23,23 @@ from keygroups import (
     KeyGroupsError,
     LocalKeyBy,
     RescalePlan,
+    SubtaskKeySelector,
     UnsupportedKeyTypeError,
     hash_code,
+    trace_key,
     types,
 )
 from keygroups._checks import MAX_DEPTH
 from keygroups.load import _Heaviest, _heaviest_subtasks
 from keygroups.operator_state import split_distribute_order
 from keygroups.partitioners import subtask_state_mapping
+from keygroups.reports import RescaleReport
+from keygroups.savepoint import (
+    CountWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -365,6 +374,31 @@ def test_numpy_weights() -> None:
     for bad in (np.bool_(True), np.str_("1"), np.longdouble(1)):
         with pytest.raises(InvalidTypeError, match="weight of key group 0 must be a number"):
             KeyGroupLoad(1, [bad])
+
+
+PLAN, LOAD = RescalePlan(4, 2, 4), KeyGroupLoad(4, [1, 1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda number: KeyGroupRange(number(1), number(3)),
+        lambda number: RescalePlan(number(4), number(2), number(3)),
+        lambda number: KeyGroupLoad(number(2), [1, 2]),
+        lambda number: RescaleReport(PLAN, LOAD, number(2)),
+        lambda number: SubtaskKeySelector(number(4), number(2)),
+        lambda number: trace_key(7, number(4), number(2)),
+        lambda number: TumblingEventTimeWindows(number(5), number(1)),
+        lambda number: SlidingEventTimeWindows(number(5), number(2), number(1)),
+        lambda number: EventTimeSessionWindows(number(5)),
+        lambda number: CountWindows(number(5), number(2)),
+    ],
+)
+def test_numbers_of_a_value_are_ints(make: Callable[[Any], object]) -> None:
+    """Whatever they are given as: it compares and prints as one that was made of ints."""
+    made = make(Index)
+    assert made == make(int)
+    assert repr(made) == repr(make(int))
 
 
 # --- everything else that raised another error ---------------------------------------------
