@@ -116,6 +116,10 @@ def test_lengths_that_fit_in_two_ways() -> None:
     assert read(b"abc\3xy\2", 0, 7) == (b"abc", b"xy", None, None, 7)
     of_text = composite_key_reader(KRYO, STRING, None)
     assert of_text(TWO_WAYS, 0, 262) == (TWO_WAYS[:258], None, None, None, 262)
+    # So where the key can be read: here "ab" is, and only one of the lengths starts behind it.
+    after_text = b"\3ab\3" + TWO_WAYS[4:]
+    read = composite_key_reader(STRING, KRYO, None)
+    assert read(after_text, 0, 262) == ("ab", b"x" * 254 + b"\2\1", None, None, 262)
     of_numbers = composite_key_reader(KRYO, KRYO, INT)
     last = b"\0\0\0\7"
     assert of_numbers(TWO_WAYS + last, 0, 266) == (None, None, 7, TWO_WAYS + last, 266)
@@ -148,21 +152,21 @@ def test_a_namespace_that_only_the_job_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "data"),
+    ("parts", "data", "says"),
     [
-        ((KRYO, TIME_WINDOW, None), bytes(15)),
-        ((KRYO, VOID_NAMESPACE, LONG), bytes(7)),
-        ((KRYO, VOID_NAMESPACE, LONG), bytes(8)),
-        ((KRYO, STRING, None), b"any\3\2a\1"),
-        ((KRYO, STRING, None), b"any\2\2a\2"),
-        ((KRYO, STRING, None), b""),
-        ((STRING, KRYO, None), b"\2a\2any\2"),
-        ((STRING, VOID_NAMESPACE, KRYO), b"\2"),
-        ((INT, VOID_NAMESPACE, KRYO), b"\0\0\0\7"),
+        ((KRYO, TIME_WINDOW, None), bytes(15), "too few bytes"),
+        ((KRYO, VOID_NAMESPACE, LONG), bytes(7), "too few bytes"),
+        ((KRYO, VOID_NAMESPACE, LONG), bytes(8), "too few bytes"),
+        ((KRYO, STRING, None), b"any\3\2a\1", "no namespace behind a key"),
+        ((KRYO, STRING, None), b"any\2\2a\2", "no namespace behind a key"),
+        ((KRYO, STRING, None), b"", "no namespace behind a key"),
+        ((STRING, KRYO, None), b"\2a\2any\2", "no namespace behind a key"),
+        ((STRING, VOID_NAMESPACE, KRYO), b"\2", "too few bytes"),
+        ((INT, VOID_NAMESPACE, KRYO), b"\0\0\0\7", "index out of range"),
     ],
 )
-def test_damaged_keys(parts: tuple[Any, ...], data: bytes) -> None:
-    with pytest.raises((ValueError, IndexError)):
+def test_damaged_keys(parts: tuple[Any, ...], data: bytes, says: str) -> None:
+    with pytest.raises((ValueError, IndexError), match=says):
         composite_key_reader(*parts)(data, 0, len(data))
 
 
