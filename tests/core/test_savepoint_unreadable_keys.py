@@ -125,6 +125,17 @@ def test_lengths_that_fit_in_two_ways() -> None:
     assert of_numbers(TWO_WAYS + last, 0, 266) == (None, None, 7, TWO_WAYS + last, 266)
 
 
+@pytest.mark.parametrize(
+    ("size", "length"),
+    [(0, "00"), (255, "ff"), (256, "0001"), (2**16, "000001"), (2**24, "00000001")],
+)
+def test_lengths_of_one_to_four_bytes(size: int, length: str) -> None:
+    """Behind a key and a namespace that are nothing too."""
+    read, key = composite_key_reader(KRYO, KRYO, None), b"x" * size
+    data = key + bytes.fromhex(length) + b"\0"
+    assert read(data, 0, len(data)) == (key, b"", None, None, len(data))
+
+
 def test_a_namespace_that_only_the_job_reads() -> None:
     """Behind a key of fixed size it has no length, behind another one it has."""
     assert composite_key_reader(INT, KRYO, None)(b"\0\0\0\7any", 0, 7) == (
