@@ -187,15 +187,24 @@ def test_none_is_no_key(key_type: KeyType | None) -> None:
 # --- keys that their declared type does not hold ------------------------------------------
 
 
+@pytest.mark.parametrize("key_type", ALL_TYPES[1:], ids=repr)
+def test_a_key_type_is_named_by_what_it_does_not_take(key_type: KeyType) -> None:
+    name = repr(key_type).partition("(")[0]
+    with pytest.raises(
+        InvalidTypeError, match=rf"^key of type {name}\b.* got 1j of class complex$"
+    ):
+        keygroups.hash_code(1j, key_type)
+
+
 @pytest.mark.parametrize(
     ("key", "key_type", "says"),
     [
         (128, BYTE, "key of type BYTE must be from -128 to 127, got 128"),
         (-129, BYTE, "-128 to 127"),
-        (2**15, SHORT, "-32768 to 32767, got 32768"),
-        (2**31, INT, "-2147483648 to 2147483647, got 2147483648"),
+        (2**15, SHORT, "type SHORT must be from -32768 to 32767, got 32768"),
+        (2**31, INT, "type INT must be from -2147483648 to 2147483647, got 2147483648"),
         (-(2**31) - 1, INT, "got -2147483649"),
-        (2**63, LONG, "got 9223372036854775808"),
+        (2**63, LONG, f"type LONG must be from -{2**63} to {2**63 - 1}, got 9223372036854775808"),
         (-(2**63) - 1, LONG, "got -9223372036854775809"),
         pytest.param(10**5000, LONG, "got int too long to print", id="10**5000"),
         ("ab", CHAR, "one UTF-16 code unit, got 'ab'"),

@@ -31,6 +31,7 @@ from keygroups.state_keys import (
     TIME_WINDOW,
     VOID_NAMESPACE,
     composite_key_reader,
+    timer_key_changer,
     timer_key_reader,
 )
 
@@ -179,6 +180,20 @@ def test_a_namespace_that_only_the_job_reads() -> None:
 def test_damaged_keys(parts: tuple[Any, ...], data: bytes, says: str) -> None:
     with pytest.raises((ValueError, IndexError), match=says):
         composite_key_reader(*parts)(data, 0, len(data))
+
+
+def test_a_changed_key_of_a_timer_goes_before_what_is_behind() -> None:
+    """That is the namespace, of which only a fixed size is known."""
+    for namespace, behind in (
+        (VOID_NAMESPACE, b"\0"),
+        (LONG, bytes(8)),
+        (KRYO, b""),
+        (KRYO, b"n"),
+    ):
+        assert timer_key_changer(namespace)(b"old" + behind, 3, b"newer") == b"newer" + behind
+    for namespace, size in ((VOID_NAMESPACE, 1), (LONG, 8)):
+        with pytest.raises(ValueError, match="too few bytes"):
+            timer_key_changer(namespace)(b"old" + bytes(size - 1), 3, b"newer")
 
 
 def test_lengths_beyond_the_key() -> None:
