@@ -432,7 +432,7 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
                 groups, parallelism, subtask.subtask
             )
         share = records / total if total else 0.0
-        times_mean = share * len(vertex.subtasks)
+        times_mean = records * len(vertex.subtasks) / total if total else 0.0
         rows.append(
             SubtaskSkew(
                 subtask.subtask, records, subtask.read_bytes, share, times_mean, key_groups

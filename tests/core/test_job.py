@@ -232,7 +232,14 @@ def vertex(counts: list[int | None], is_keyed: bool = True, groups: int = 128) -
             "hot subtasks",
             "128 key groups at this parallelism would give 1.01",
         ),
-        ([10, 10, 70], True, -1, "hot subtasks", "skew_report tells which keys are hot"),
+        *(
+            ([10, 10, 70], True, groups, "hot subtasks", f"{groups} key groups at this parall")
+            for groups in (3, 32768)
+        ),
+        *(
+            ([10, 10, 70], True, groups, "hot subtasks", "skew_report tells which keys are hot")
+            for groups in (-1, 2, 32769)
+        ),
         ([10, 10, 70], False, 128, "uneven, and not keyed", "look at the vertices before it"),
         ([10, 10, 11], False, 128, "even", "nothing to do"),
         ([0, 0, 0], True, 128, "nothing read", "wait for records"),
@@ -246,8 +253,16 @@ def test_diagnosis(
     assert skew.diagnosis == diagnosis
     assert says in skew.remedy
     assert str(skew).startswith(f"name\\nof it: {diagnosis}: the heaviest of 3 subtasks has ")
-    known = is_keyed and groups == 128
+    known = is_keyed and 3 <= groups <= 32768
     assert [one.key_groups is not None for one in skew.subtasks] == [known] * 3
+
+
+def test_one_and_a_half_times_the_mean_is_hot() -> None:
+    """As 3 of 94 records on 47 subtasks are, of which 3 / 94 * 47 is a little less."""
+    counts: list[int | None] = [3, *[2] * 45, 1]
+    job = Job("http://localhost", UNKNOWN, "a job", "RUNNING", (vertex(counts),))
+    skew = job.skew("name\nof it")
+    assert (skew.hot_subtasks, skew.imbalance) == ((0,), 1.5)
 
 
 def test_subtask_that_the_parallelism_does_not_have() -> None:
@@ -481,15 +496,16 @@ def test_vertex_that_flink_cannot_have(name: str, value: object) -> None:
     assert said.isprintable()
 
 
-def test_vertex_whose_parallelism_is_not_decided() -> None:
+@pytest.mark.parametrize("parallelism", [-1, 1, 32768])
+def test_parallelisms_that_a_vertex_can_have(parallelism: int) -> None:
     """A batch job's is -1 until Flink has decided, ExecutionConfig.PARALLELISM_DEFAULT."""
     replies = recorded()
     answer = json.loads(replies[JOB_PATH][0][1])
-    answer["vertices"][1] |= {"parallelism": -1, "maxParallelism": -1}
+    answer["vertices"][1] |= {"parallelism": parallelism, "maxParallelism": parallelism}
     replies[JOB_PATH] = [(200, json.dumps(answer).encode())]
     with serve(replies) as server:
         found = read_job(server.url).vertices[1]
-    assert (found.parallelism, found.max_parallelism) == (-1, -1)
+    assert (found.parallelism, found.max_parallelism) == (parallelism, parallelism)
 
 
 def test_vertex_that_is_listed_twice() -> None:
