@@ -96,8 +96,9 @@ def sign_in(
     source = "headers" if checked else "client_certificate" if has_certificate else ""
     hint = ""
     if "authorization" not in map(str.lower, checked):
-        authorization, origin, hint = _of_environment(parts.hostname or "")
-        if authorization and _is_private(parts):
+        host = str(parts.hostname)  # check_url has seen that there is one
+        authorization, origin, hint = _of_environment(host)
+        if authorization and _is_private(parts, host):
             checked["Authorization"], source = authorization, origin
         elif authorization:
             hint = f"; {origin} is sent over https alone, or to this machine"
@@ -163,13 +164,12 @@ def _of_environment(host: str) -> tuple[Secret | None, str, str]:
     return Secret(f"Basic {basic}"), show(path), ""
 
 
-def _is_private(parts: SplitResult) -> bool:
+def _is_private(parts: SplitResult, host: str) -> bool:
     """Tell whether nobody on the way can read what is sent."""
     if parts.scheme == "https":
         return True
     if "http" in request.getproxies() and not request.proxy_bypass(parts.netloc):
         return False
-    host = parts.hostname or ""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:

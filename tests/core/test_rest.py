@@ -317,6 +317,24 @@ def test_answer_of_too_many_values(value: bytes) -> None:
         assert refused(url).endswith("the answer has more than 2097152 commas and brackets")
 
 
+@pytest.mark.parametrize(
+    ("name", "size", "says_more"),
+    [
+        ("_MOST_BYTES", 11, "the answer has more than 10 bytes"),
+        ("_MOST_BYTES_OF_A_CALL", 11, "with this answer there are more than 10 bytes"),
+        ("_MOST_MARKS", 3, "the answer has more than 2 commas and brackets"),
+    ],
+)
+def test_an_answer_may_have_as_much_as_is_said(
+    name: str, size: int, says_more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with peer(says(OK, b'\r\n{"a":[0,0]}')) as url:
+        monkeypatch.setattr(_rest, name, size)
+        assert "this is no answer of Flink's REST API" in refused(url)  # but it was read
+        monkeypatch.setattr(_rest, name, size - 1)
+        assert refused(url).endswith(says_more)
+
+
 # --- proxies and certificates ---------------------------------------------------------------
 
 
