@@ -74,7 +74,7 @@ def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> st
 def steps_svg(parallelisms: range, heaviest: Sequence[float], total: float, now: int) -> str:
     """Return the heaviest subtask's weight against the parallelism, and the mean, as a figure."""
     top = _nice(max(heaviest))
-    width = _plot_width() / max(len(parallelisms), 1)
+    width = _plot_width() / len(parallelisms)
 
     def x(index: float) -> float:
         return _LEFT + index * width

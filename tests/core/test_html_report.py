@@ -298,6 +298,8 @@ def test_ticks_are_ints_and_bars_have_their_heights() -> None:
     named = [float(text.get("x", 0)) for text in svg.iter("text")][4:7]
     assert middles == [pytest.approx(76 + 636 * part / 6, abs=0.01) for part in (1, 3, 5)]
     assert named == [pytest.approx(middle, abs=0.1) for middle in middles]
+    [hot] = pictures(bars_svg([3, 1, 2, 2], "subtask", HOT))  # 1.5 times the mean of 2
+    assert [rect.get("class") for rect in hot.iter("rect")] == ["hot", "bar", "bar", "bar"]
     [large] = pictures(bars_svg([4_200_000], "subtask"))
     assert [text.text for text in large.iter("text")][:6] == [
         "0",
@@ -321,12 +323,23 @@ def test_steps() -> None:
     assert weights == [12, 8, 7, 6]
     [svg] = pictures(steps_svg(range(1, 5), weights, 12, 2))
     paths = {path.get("class", ""): path.get("d", "") for path in svg.iter("path")}
+    edges = [76 + 636 * part / 4 for part in range(5)]
     for name, drawn in (("heaviest", weights), ("mean", [12, 6, 4, 3])):
-        heights = [float(y) for y in re.findall(r",([\d.]+)", paths[name])]
+        places = re.findall(r"([ML])([\d.]+),([\d.]+)", paths[name])
+        assert " ".join(f"{how}{x},{y}" for how, x, y in places) == paths[name]
+        assert [how for how, _, _ in places] == ["M"] + ["L"] * 7
+        lefts, heights = [float(x) for _, x, _ in places], [float(y) for _, _, y in places]
+        assert (lefts[::2], lefts[1::2]) == (edges[:-1], edges[1:])
         expected = [pytest.approx(180 - 162 * weight / 15, abs=0.1) for weight in drawn]
         assert heights[::2] == heights[1::2] == expected
     [now] = svg.iter("circle")
+    assert float(now.get("cx", 0)) == pytest.approx(76 + 636 * 1.5 / 4, abs=0.1)
     assert float(now.get("cy", 0)) == pytest.approx(180 - 162 * 8 / 15, abs=0.1)
+    words = {text.text: text for text in svg.iter("text")}
+    assert words["now: 2"].get("x") == now.get("cx")
+    assert float(words["parallelism"].get("x", 0)) == 76 + 636 / 2  # below the middle of the plot
+    named = [float(words[f"{parallelism}"].get("x", 0)) for parallelism in range(1, 5)]
+    assert named == [pytest.approx(76 + 636 * part / 8, abs=0.1) for part in (1, 3, 5, 7)]
 
 
 # --- the command ----------------------------------------------------------------------------

@@ -69,6 +69,13 @@ def test_no_subtask_is_hot(pyplot: Any) -> None:
 
 
 @pytest.mark.extras
+def test_one_and_a_half_times_the_mean_is_hot(pyplot: Any) -> None:
+    axes: Any = KeyGroupLoad(4, [3, 1, 2, 2]).plot(4)  # the mean is 2
+    assert [bar.get_height() for bar in axes.patches if bar.get_hatch()] == [3]
+    assert axes.get_title() == "hot subtask 0 of 4 has the most, 3: 1.50 times the mean"
+
+
+@pytest.mark.extras
 def test_key_groups(pyplot: Any) -> None:
     axes = LOAD.plot_key_groups()
     assert bars(axes) == list(LOAD.weights)
@@ -132,6 +139,20 @@ def test_plan(pyplot: Any) -> None:
         *((1.5, 0.5, "0"), (4.5, 0.5, "1"), (7, 0.5, "2")),
     ]
     assert list(axes.images) == []
+    others = [drawn for drawn in axes.collections if drawn not in bands]
+    assert [line.tolist() for lines in others for line in lines.get_segments()] == [
+        *([[start, 2], [start, 3]] for start in (0, 4)),
+        *([[start, 0], [start, 1]] for start in (0, 3, 6)),
+    ]
+
+
+@pytest.mark.extras
+def test_the_legend_of_a_plan_is_beside_it_and_in_the_picture(pyplot: Any) -> None:
+    axes: Any = PLAN.plot()
+    axes.figure.canvas.draw()
+    legend, plot = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    assert plot.x1 < legend.x0 < legend.x1 < axes.figure.bbox.x1
+    assert plot.y0 < legend.y0 < legend.y1 < plot.y1
 
 
 @pytest.mark.extras
