@@ -82,7 +82,7 @@ def _argument(action: argparse.Action) -> _Argument:
     values: tuple[Any, ...] = tuple(action.choices or ())
     if action.dest == "type":
         values = TYPE_NAMES
-    is_file = str(action.metavar).partition(".")[0] in _FILES
+    is_file = action.metavar in _FILES
     names = tuple(action.option_strings)
     return _Argument(names, action.help or "", action.nargs != 0, is_file, values)
 

@@ -36,7 +36,8 @@ from keygroups import (
     keys_for_subtasks,
     trace_key,
 )
-from keygroups.cli import main
+from keygroups.cli import _ADD_COMMANDS, main
+from keygroups.cli._parser import build_parser
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 from keygroups.types import LONG, STRING, TUPLE
@@ -509,6 +510,15 @@ def test_help_lists_the_choices(run: Any) -> None:
         assert "\nJSON: " in ok(run(command, "--help"))
     said = " ".join(ok(run("trace", "--help")).split())
     assert "BIG_DEC, LOCAL_DATE, LOCAL_TIME, LOCAL_DATE_TIME, INSTANT, UUID" in said
+
+
+def test_every_argument_has_a_name_and_a_help() -> None:
+    [commands] = (one for one in build_parser(*_ADD_COMMANDS)._actions if one.dest == "command")
+    assert isinstance(commands.choices, dict)
+    for command in commands.choices.values():
+        for argument in command._actions:
+            assert argument.help
+            assert argument.metavar is None or re.match("'?[A-Z]", str(argument.metavar))
 
 
 # --- standard streams -------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import pytest
 
 import keygroups
 from keygroups.cli import main
+from keygroups.cli._completion import _fish_text
 
 # Lines, after which Tab is pressed, and what is offered in a folder of the files a and b c.
 LINES = {
@@ -95,6 +97,40 @@ def test_what_a_shell_offers(
     parts = printed(shell, asking(script), tmp_path)
     found = {line: {word.rstrip("/") for word in part} for line, part in zip(LINES, parts)}
     assert found == LINES
+
+
+def test_the_script_for_zsh(capsys: pytest.CaptureFixture[str]) -> None:
+    """Files after what takes one, values after what has a few, else options; nothing made up."""
+    assert main(["completion", "zsh"]) == 0
+    script = capsys.readouterr().out
+    assert "  (( CURRENT == 2 )) && { compadd -- trace plan range " in script
+    cases = dict(re.findall(r"^    ('.+'\*?)\) (.+) ;;$", script, re.MULTILINE))
+    assert cases["'savepoint --uids'"] == "_files"
+    assert cases["'trace -m'|'trace --max-parallelism'"] == ":"
+    assert cases["'trace --type'"].startswith("compadd -- BOOLEAN BYTE SHORT INT ")
+    assert cases["'range '*"] == "compadd -- -h --help --json --quiet"
+    assert cases["'diff '*"].endswith(" --exit-code; _files")
+    assert cases["'completion '*"].startswith("compadd -- bash zsh fish -h ")
+
+
+def test_the_script_for_fish(capsys: pytest.CaptureFixture[str]) -> None:
+    """With what each command and each option is for."""
+    assert main(["completion", "fish"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first, after = "-n __fish_use_subcommand", "-n '__fish_seen_subcommand_from"
+    for said in (
+        "-f",
+        f"{first} -l version -d 'print the version and exit'",
+        f"{first} -a range -d 'Print the key groups of a subtask.'",
+        f"{after} range' -l json -d 'print JSON'",
+        rf"{after} trace' -s p -l parallelism -x -d 'the operator\'s parallelism'",
+        f"{after} job' -l ca-file -r -F -d 'trust only servers that these sign, in PEM'",
+        f"{after} savepoint' -F",
+        f"{after} completion' -a 'bash zsh fish'",
+    ):
+        assert lines.count(f"complete -c keygroups {said}") == 1
+    assert f"complete -c keygroups {after} range' -F" not in lines
+    assert _fish_text(r"5%% of C:\it's") == r"'5% of C:\\it\'s'"
 
 
 def test_a_script_in_json(capsys: pytest.CaptureFixture[str]) -> None:
