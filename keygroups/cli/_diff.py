@@ -90,7 +90,7 @@ def _state_data(state: StateComparison) -> dict[str, Any]:
 def _change_data(change: Change) -> dict[str, Any]:
     """Return a change: numbers and booleans as JSON has them, types as text."""
     return {
-        name: value if isinstance(value, (str, int, type(None))) else str(value)
+        name: value if value is None or isinstance(value, int) else str(value)
         for name, value in change._asdict().items()
     }
 

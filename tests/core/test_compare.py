@@ -784,6 +784,32 @@ def test_command(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> 
     }
 
 
+def test_command_in_json_has_changes_by_their_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those of an operator, and those of a state: a serializer is text, and what is none null."""
+    paths = [str(tmp_path / "old"), str(tmp_path / "new")]
+    for path, value, maximum in zip(paths, (LONG, STRING), (128, 256)):
+        with SavepointWriter(path) as writer:
+            names = ["s"] if value is LONG else ["s", "t"]
+            states = [ValueStateDescriptor(name, value) for name in names]
+            operator = writer.add_operator("a", STRING, states, maximum, 2)
+            operator.write("s", "ann", 5 if value is LONG else "5")
+    assert main(["diff", *paths, "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["operators"]
+    assert told["changes"] == [{"name": "max_parallelism", "here": 128, "there": 256}]
+    state, added = told["states"]
+    assert state["changes"] == [{"name": "value_serializer", "here": "LONG", "there": "STRING"}]
+    only_there = {"name": "state", "here": None, "there": "t: VALUE <STRING, STRING>"}
+    assert added["changes"] == [only_there]
+    counts = ["equal", "changed", "touched", "only_here", "only_there"]
+    assert list(state) == ["state", "kind", "changes", *counts, "examples"]
+    assert list(told) == [
+        *("operator", "operator_id", "only", "changes", "states", "operator_states", "splits"),
+        *("coordinator", "has_channel_state"),
+    ]
+
+
 def test_status(sides: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     """That of diff, if it is asked for."""
     old, new = sides
