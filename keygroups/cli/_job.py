@@ -139,7 +139,7 @@ def _savepoints(job: Job, is_json: bool) -> Iterator[str]:
         return
     yield str(job).partition("\n")[0]
     rows = [("id", "kind", "triggered (UTC)", "bytes", "", "path"), *map(_row, checkpoints)]
-    yield from text_table(rows, left=(1, 2, 4, 5))
+    yield from text_table(rows, left=(1, 2, 5))
 
 
 def _row(checkpoint: CompletedCheckpoint) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from keygroups._checks import show
+from keygroups._show.tables import text_table
 from keygroups._values.rows import TtlValue
 from keygroups.assignment import trace_key
 from keygroups.cli._key_text import check_text, parse_key, parse_key_type
@@ -105,9 +106,8 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
         return
     head = f"key {key!r} of {operator.label}, key group {place['key_group']}, subtask"
     yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
-    width = max(map(len, states), default=0)
-    for name, value in states.items():
-        yield printable(f"{name:{width}}  {value!r}")
+    rows = [(name, repr(value)) for name, value in states.items()]
+    yield from map(printable, text_table(rows, left=(0, 1)))
 
 
 def _data(value: Any) -> Any:
