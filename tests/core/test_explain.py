@@ -174,6 +174,31 @@ def test_the_plans_of_one_text_must_agree() -> None:
         hash_exchanges(text)
 
 
+def with_sinks(*names: str) -> str:
+    """Return a text with the sinks of its syntax tree, its physical and its execution plan."""
+    first, *others = ALL_SECTIONS.split("default_database.sink")
+    return first + "".join(name + other for name, other in zip(names, others))
+
+
+@pytest.mark.parametrize(
+    ("part", "number", "than"),
+    [
+        (0, 7, "sinks than the syntax tree has"),
+        (1, 14, "exchanges or sinks than the plan above"),
+        (2, 14, "exchanges or sinks than the plan above"),
+    ],
+)
+def test_the_parts_of_one_text_have_the_same_sinks(part: int, number: int, than: str) -> None:
+    """A table's name ends at the first comma or bracket, as some parts say more of the table."""
+    names = ["default_database.sink"] * 3
+    assert hash_exchanges(with_sinks(*names)) == [("c",)]
+    names[part] += ", targetColumns=[[0],[1]]"
+    assert hash_exchanges(with_sinks(*names)) == [("c",)]
+    names[part] = "default_database.other"
+    with pytest.raises(InvalidValueError, match=f"line {number} .* heads other {than}"):
+        hash_exchanges(with_sinks(*names))
+
+
 def test_what_follows_the_execution_plan_is_no_part_of_it() -> None:
     """EXPLAIN JSON_EXECUTION_PLAN adds the job graph; nothing else is added."""
     graph = '\n== Physical Execution Plan ==\n{\n  "nodes" : [ {\n    "id" : 1\n  } ]\n}\n'
@@ -577,6 +602,19 @@ def plan_of(*lines: str) -> str:
                 "   +- Values(a=[])",
             ],
             "shuffle_mode=",
+        ),
+        (  # BatchPhysicalOverAggregate numbers its windows; a streaming one has one of no number
+            [
+                "OverAggregate(partitionBy=[a], window#0=[COUNT(*) AS w0$o0], select=[a, w0$o0])",
+                "+- Exchange(distribution=[hash[a]])",
+                "   +- Values(a=[])",
+            ],
+            "OverAggregate with window#0=",
+        ),
+        *(
+            ([f"{name}(offset=[0], fetch=[5], global=[{phase}])", "+- Values(a=[])"], f"a {name}")
+            for name in ("Limit", "SortLimit")
+            for phase in ("true", "false")
         ),
     ],
 )
