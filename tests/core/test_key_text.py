@@ -385,10 +385,13 @@ def test_singles_are_rounded_once(bits: int, side: int, negative: bool) -> None:
     assert parse_key(text, FLOAT) == float(-expected if negative else expected)
 
 
-def test_rounding_by_way_of_a_double_would_be_wrong() -> None:
-    text = "1.00000005960464477539062500001"  # above 1 + 2^-24 by less than a double has
-    assert struct.unpack("<f", struct.pack("<f", float(text))) == (1.0,)
-    assert parse_key(text, FLOAT) == 1 + 2**-23
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("share", [0.001, 0.4, 0.6, 0.999, 1.001, 1.4, 1.6])
+@pytest.mark.parametrize("halves", [1, 3])  # of 2^-23, between 1 and the two singles above it
+def test_rounding_by_way_of_a_double_would_be_wrong(halves: int, share: float, sign: int) -> None:
+    """Beside the middle of two singles, by a share of what the last bit of a double weighs."""
+    number = 1 + Fraction(halves, 2**24) + sign * Fraction(share) / 2**52
+    assert parse_key(f"{int(number * 10**400)}e-400", FLOAT) == 1 + (halves + sign) / 2**24
 
 
 def test_longest_text_that_is_parsed() -> None:
