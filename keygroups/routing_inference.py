@@ -316,7 +316,7 @@ def _deciding_keys(
 
 
 def _new_keys(keys: Sequence[Hashable]) -> Iterator[Hashable]:
-    """Yield keys like the first, of one type all; ints below zero, where Integer and Long differ."""
+    """Yield keys like the first, of one type; ints below zero, where Integer and Long differ."""
     if isinstance(keys[0], str):
         yield from (f"key-{number}" for number in range(_TRIED_KEYS))
     elif type(keys[0]) is int:
