@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -106,8 +105,8 @@ def _java_sql(key_type: types.JavaSqlType) -> Strategy:
         return st.times().map(lambda time: _cut(time, 3))
     low, high = key_type.certain_span
     if isinstance(key_type, types.SQL_DATE):
-        return st.dates(max(low.date(), dt.date(1930, 1, 1)), high.date())
-    return st.datetimes(max(low, dt.datetime(1970, 1, 1)), high)
+        return st.dates(low.date(), high.date())
+    return st.datetimes(low, high)
 
 
 def _sql_field(field: LogicalType) -> Strategy:

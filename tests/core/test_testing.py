@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
 
@@ -166,8 +166,9 @@ def test_spread_refuses_a_limit(limit: Any) -> None:
 def test_spread_of_no_keys_shows_nothing() -> None:
     with pytest.raises(InvalidValueError, match="keys must hold at least one key"):
         assert_spread([], 128, 2)
-    with pytest.raises(InvalidTypeError, match="keys must be an iterable of keys"):
-        assert_spread("text", 128, 2)
+    for check in (assert_spread, assert_reaches_all):
+        with pytest.raises(InvalidTypeError, match="keys must be an iterable of keys"):
+            check("text", 128, 2)
 
 
 def test_reaches_all_names_the_idle_and_a_key_for_each() -> None:
@@ -220,6 +221,24 @@ def test_keys_are_from_one_end_of_the_type_to_the_other(key_type: KeyType, bits:
     often = settings(max_examples=1000, database=None)
     assert find(keys(key_type), lambda key: key <= low, settings=often) == low
     assert find(keys(key_type), lambda key: key >= high, settings=often) == high
+
+
+@pytest.mark.parametrize(
+    ("key_type", "is_so"),
+    [
+        (types.SQL_DATE("UTC"), lambda key: key.year < 1800),
+        (types.SQL_TIMESTAMP("UTC"), lambda key: key.year < 1800),
+        # The last digit that a java.sql.Time has, and that a TIME and a TIMESTAMP keep.
+        (types.SQL_TIME("UTC"), lambda key: key.microsecond % 10_000),
+        (SQL_ROW("TIME(9) NOT NULL"), lambda key: key[0].microsecond % 10_000),
+        (SQL_ROW("TIMESTAMP(9) NOT NULL"), lambda key: key[0].microsecond % 10),
+        (SQL_ROW("TIMESTAMP_LTZ(9) NOT NULL"), lambda key: key[0].microsecond % 10),
+        (SQL_ROW("DECIMAL(4, 2) NOT NULL"), lambda key: abs(key[0]) == Decimal("99.99")),
+    ],
+)
+def test_keys_go_as_far_as_their_type(key_type: KeyType, is_so: Any) -> None:
+    often = settings(max_examples=1000, database=None, phases=[Phase.generate])
+    hash_code(find(keys(key_type), is_so, settings=often), key_type)
 
 
 @pytest.mark.parametrize("exponents", [range(-(2**30), -60), range(61, 2**30 + 1)], ids=str)
