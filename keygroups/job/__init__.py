@@ -29,7 +29,7 @@ from keygroups.job._checkpoints import CompletedCheckpoint, read_checkpoints
 from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
 from keygroups.job._sign_in import sign_in
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
-from keygroups.load import HOT, KeyGroupLoad
+from keygroups.load import HOT
 from keygroups.reports._diagnosis import EVEN, TOO_FEW_KEYS
 
 __all__ = [
@@ -422,7 +422,7 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
             "it looks every 10 seconds, unless metrics.fetcher.update-interval says otherwise"
         )
     parallelism, groups = vertex.parallelism, vertex.max_parallelism
-    has_groups = vertex.is_keyed and 1 <= parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM
+    has_groups = vertex.is_keyed and parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM
     rows = []
     for subtask in vertex.subtasks:
         records = subtask.read_records or 0
@@ -467,9 +467,10 @@ def _diagnose(
     groups = vertex.max_parallelism
     if not 1 <= vertex.parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM:
         return HOT_SUBTASKS, "skew_report tells which keys are hot"
-    alone = KeyGroupLoad(groups, [1] * groups).imbalance(vertex.parallelism)
+    most = -(-groups // vertex.parallelism)
     return HOT_SUBTASKS, (
-        f"{groups} key groups at this parallelism would give {alone:.2f} if all were alike, so "
+        f"{groups} key groups at this parallelism would give "
+        f"{most * vertex.parallelism / groups:.2f} if all were alike, so "
         "there is a hot key, or many keys are unluckily together: skew_report tells from the "
         "keys, and a savepoint's key_sizes from the state"
     )

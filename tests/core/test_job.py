@@ -267,9 +267,18 @@ def test_one_and_a_half_times_the_mean_is_hot() -> None:
 
 def test_subtask_that_the_parallelism_does_not_have() -> None:
     """A job that is being rescaled may tell of more subtasks than its vertex has."""
-    odd = Vertex(UNKNOWN, "v", "RUNNING", 1, 128, True, vertex([1, 2]).subtasks)
+    odd = Vertex(UNKNOWN, "v", "RUNNING", 1, 128, True, vertex([1, 9]).subtasks)
     skew = Job("u", UNKNOWN, "j", "RUNNING", (odd,)).skew("v")
     assert [one.key_groups is None for one in skew.subtasks] == [False, True]
+    assert skew.remedy.startswith("128 key groups at this parallelism would give 1.00 if all")
+
+
+@pytest.mark.parametrize("parallelism", [-1, 0, 129])
+def test_remedy_where_the_parallelism_is_none_of_the_key_groups(parallelism: int) -> None:
+    odd = Vertex(UNKNOWN, "v", "RUNNING", parallelism, 128, True, vertex([1, 9]).subtasks)
+    skew = Job("u", UNKNOWN, "j", "RUNNING", (odd,)).skew("v")
+    assert skew.remedy == "skew_report tells which keys are hot"
+    assert [one.key_groups for one in skew.subtasks] == [None, None]
 
 
 def test_counts_that_are_not_known() -> None:
@@ -607,6 +616,12 @@ def test_job_id_that_is_none(job_id: str) -> None:
 def test_timeout_that_is_none(timeout: Any) -> None:
     with pytest.raises(KeyGroupsError, match="timeout must be"):
         read_job("http://localhost:1", timeout=timeout)
+
+
+def test_longest_timeout(flink: Stub) -> None:
+    assert read_job(flink.url, timeout=86_400).job_id == JOB_ID
+    with pytest.raises(InvalidValueError, match="above 0 and at most 86400 seconds, got 8640"):
+        read_job(flink.url, timeout=86_400.5)
 
 
 # --- on the command line ----------------------------------------------------------------
