@@ -185,9 +185,10 @@ class KeyGroupLoad:
 
     def _repr_html_(self) -> str:
         heaviest = nlargest(_SHOWN, enumerate(self.weights), key=itemgetter(1))
-        total = self.total or 1
+        total = self.total
         rows = [
-            (group, show_weight(weight), f"{weight / total:.1%}") for group, weight in heaviest
+            (group, show_weight(weight), f"{weight / total if total else 0:.1%}")
+            for group, weight in heaviest
         ]
         header, caption = ("key group", "weight", "share"), "The heaviest key groups"
         return html_table([repr(self)[1:-1]], header, rows, caption=caption)

@@ -86,7 +86,7 @@ class RescaleReport:
     @property
     def moved_weight_share(self) -> float:
         """The share of the weight that moves, 0.0 to 1.0; 0.0 where there is none."""
-        return self.moved_weight / (self.load.total or 1)
+        return self.moved_weight / self.load.total if self.load.total else 0.0
 
     @property
     def recommendations(self) -> Recommendations:
@@ -126,7 +126,7 @@ class RescaleReport:
 
     def _texts(self) -> Iterator[str]:
         for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
-            share = max(weights) / (self.load.total or 1)
+            share = max(weights) / self.load.total if self.load.total else 0.0
             yield (
                 f"hot subtask {when}: {_heaviest(weights)} of {len(weights)} has "
                 f"{show_weight(max(weights))}, {share:.1%} of the weight"

@@ -58,7 +58,7 @@ def skew_report_of(
     """
     load, distinct_keys = counts.load, counts.distinct_keys
     rows = subtask_rows(load, distinct_keys, counts.sent, parallelism)
-    hot = [row.records > 0 and row.times_mean >= HOT for row in rows]
+    hot = [row.times_mean >= HOT for row in rows]
     wanted = [
         is_hot or (row.subtask == subtask and row.records > 0) for is_hot, row in zip(hot, rows)
     ]

@@ -35,7 +35,7 @@ def test_trace() -> None:
     trace = trace_key("<b>&", 128, 3)
     assert repr(trace).startswith("<KeyTrace: '<b>&' as STRING, key group ")
     cells = shown(trace)
-    assert cells.rows[1] == ["key", "'<b>&' as STRING"]
+    assert cells.rows[:2] == [["step", "result"], ["key", "'<b>&' as STRING"]]
     assert [row[0] for row in cells.rows[1:]] == [
         line[:11].rstrip() for line in str(trace).splitlines()
     ]
@@ -158,6 +158,7 @@ def test_hot_rows_are_marked_by_a_word() -> None:
     assert found.words == ["hot"] * 3
     assert "hot: 1.5 times the mean and more" in found.captions[0]
     html = KeyGroupLoad(8, [9, 1, 1, 1, 1, 1, 1, 1]).recommend(1, 4)._repr_html_()
+    assert re.findall('<th scope="row"[^>]*>([^<]*)', html) == ["4 ", "3 ", "2 ", "1"]
     assert set(re.findall('color|background:[^;"]*', html)) == {"background:rgba(214,90,49,.2)"}
 
 

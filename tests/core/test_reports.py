@@ -117,6 +117,12 @@ def test_too_few_keys_without_a_hot_subtask() -> None:
             [4] + [1] * 127,
             "the best up to 128 is 128, and still has 4 in its heaviest subtask, imbalance 3.91: ",
         ),
+        # Of 256 keys a key group has up to 3, as much as 1.5 subtasks at 128.
+        (
+            64,
+            [3, 3, 1, 1] + [2] * 124,
+            "the best up to 128 is 128, and still has 3 in its heaviest subtask, imbalance 1.50: ",
+        ),
         # It has a neighbour without keys.
         (
             100,
@@ -149,7 +155,9 @@ def test_no_records() -> None:
     assert (report.records, report.distinct_keys, report.imbalance) == (0, 0, 1.0)
     assert report.diagnosis == "even"
     assert [row[1:5] for row in report.subtasks] == [(0, 0.0, 0.0, 0)] * 3
-    assert "sends 0 records for 0" in str(report)
+    assert "sends 0 records for 0, at most 0 to a subtask where 0 went" in " ".join(
+        str(report).split()
+    )
     assert "key groups  keys  sent\n" in str(report)
     assert "key groups  keys\n" in str(skew({}, 128, 3))
 
@@ -222,6 +230,22 @@ def test_text_of_many_subtasks() -> None:
     ]
     assert sum("...xxx" in line and line.endswith(", NULL)") for line in lines) >= 3
     assert len(report.subtasks) == 2000
+
+
+@pytest.mark.parametrize("of", [20, 21])
+def test_text_of_more_than_20_subtasks_has_the_heaviest(of: int) -> None:
+    """And what the others have, here the one that is left."""
+    lines = str(skew(placed([[100 + subtask] for subtask in range(of)]), 128, of)).splitlines()
+    is_cut = of == 21
+    assert ("The 20 heaviest subtasks of 21" in lines) == is_cut
+    assert ("The others have 100 to 100 records each" in lines) == is_cut
+    listed = [int(line.split()[0]) for line in lines if re.match(r" +\d+ +1\d\d ", line)]
+    assert listed == ([*range(20, 0, -1)] if is_cut else [*range(20)])
+
+
+def test_what_is_left_out_is_told_from_the_least_to_the_most() -> None:
+    lines = str(skew(placed([[100 + subtask] for subtask in range(23)]), 128, 23)).splitlines()
+    assert "The others have 100 to 102 records each" in lines
 
 
 # 1,200 records in 12 subtasks: hot are those with 150, and keys with 150.
@@ -501,10 +525,20 @@ def test_rows_of_a_skew_report_as_pandas_and_as_a_picture() -> None:
     matplotlib.pyplot.close("all")
 
 
-@pytest.mark.parametrize(("subtask", "asked"), [(None, {2}), (1, {1, 2}), (2, {2}), (0, {2})])
-def test_keys_are_counted_where_they_are_told(subtask: int | None, asked: set[int]) -> None:
+@pytest.mark.parametrize(
+    ("weights", "subtask", "asked"),
+    [
+        *(([0, 1, 9, 1], subtask, asked) for subtask, asked in ((None, {2}), (1, {1, 2}))),
+        *(([0, 1, 9, 1], subtask, {2}) for subtask in (2, 0)),
+        ([1, 3, 2, 2], None, {1}),  # 1.5 times the mean
+    ],
+)
+def test_keys_are_counted_where_they_are_told(
+    weights: list[int], subtask: int | None, asked: set[int]
+) -> None:
     """Of subtasks that are hot or asked for, and have records."""
-    counts = SkewCounts(KeyGroupLoad(4, [0, 1, 9, 1]), [0, 1, 1, 1], None, 0)
+    distinct = [int(weight > 0) for weight in weights]
+    counts = SkewCounts(KeyGroupLoad(4, weights), distinct, None, 0)
     calls: list[set[int]] = []
 
     def top_keys_of(wanted: list[bool]) -> list[Any]:

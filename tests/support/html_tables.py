@@ -76,6 +76,8 @@ class Tables(HTMLParser):
         elif tag in ("h1", "h2", "h3"):
             level, text = self.headings[-1]
             self.headings[-1] = level, text + data
+        else:
+            assert tag or not data.strip()
 
 
 def shown(value: object) -> Tables:
