@@ -501,6 +501,7 @@ def test_a_bar_where_tqdm_is(bars: list[FakeBar], old: str, clock: Clock) -> Non
     assert bar.given["desc"] == "weigh the keys of by-int"
     assert (bar.given["unit"], bar.given["unit_scale"]) == ("B", True)
     assert bar.given["initial"] > 0  # it comes late
+    assert (bar.given["leave"], bar.given["disable"]) == (False, None)  # as tqdm has it
     assert (bar.n, bar.is_closed) == (bar.given["total"], True)
     keys_for_subtasks(128, 50, progress=True)
     assert (bars[1].given["unit"], bars[1].n, bars[1].is_closed) == (" keys", 50, True)

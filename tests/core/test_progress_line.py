@@ -176,6 +176,10 @@ def test_it_goes_in_the_end(terminal: MakeTerminal, clock: Clock) -> None:
         (500, 4_000, "key groups", "12 %, 500 of 4,000 key groups, 100 key groups/s, 0:35 left"),
         (25, 26, "bytes", "96 %, 25 bytes of 26 bytes, 5 bytes/s, 0:00 left"),
         (5 * 10**12, 10**16, "bytes", "0 %, 5.0 TB of 10.0 PB, 1.0 TB/s, 2:46:35 left"),
+        (
+            *(5 * 10**18, 10**19, "bytes"),
+            "50 %, 5000.0 PB of 10000.0 PB, 1000.0 PB/s, 0:05 left",
+        ),
         (0, 10, "keys", "0 %, 0 of 10 keys"),
     ],
 )
@@ -228,6 +232,19 @@ def test_many_short_works_are_a_long_one(terminal: MakeTerminal, clock: Clock) -
     clock.now += 1
     line(Progress("a", 80, 100, "keys"))
     assert shown.read() == before
+
+
+@pytest.mark.parametrize(("pause", "is_shown"), [(1.75, True), (2.0, False)])
+def test_a_pause_of_two_seconds_ends_what_seems_one_work(
+    pause: float, is_shown: bool, terminal: MakeTerminal, clock: Clock
+) -> None:
+    shown, line = terminal(80), ProgressLine()
+    line(Progress("a", 0, 100, "keys"))
+    clock.now += 1
+    line(Progress("a", 100, 100, "keys"))
+    clock.now += pause
+    line(Progress("b", 20, 100, "keys"))
+    assert bool(shown.read()) == is_shown
 
 
 def test_a_terminal_that_gets_narrower(terminal: MakeTerminal, clock: Clock) -> None:
