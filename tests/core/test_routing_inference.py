@@ -167,6 +167,18 @@ def test_names_the_pairs_that_contradict() -> None:
     assert repr(key)[:20] in str(found)
 
 
+@pytest.mark.parametrize(("count", "wrong"), [(19, 1), (40, 2), (40, 3)])
+def test_one_in_twenty_pairs_may_contradict(count: int, wrong: int) -> None:
+    pairs = subtasks(STREAMS["STRING of the other vectors", 128][:count], 128, 24)
+    moved = [(key, (subtask + 12) % 24) for key, subtask in pairs[:wrong]]
+    found = infer_routing([*moved, *pairs[wrong:]], 24, [STRING])
+    assert found.candidates == ()
+    if wrong * 20 <= count:
+        assert (found.nearest, found.unexplained) == (RoutingCandidate(128, STRING), (*moved,))
+    else:
+        assert (found.nearest, found.unexplained) == (None, ())
+
+
 def test_one_subtask_says_nothing() -> None:
     found = infer_routing([("a", 0)], 1)
     assert len(found.candidates) == found.tried == 3 * 32768
