@@ -504,6 +504,14 @@ EXCHANGE = "Exchange(distribution=[hash[a]])"
             "follows the last input",
         ),
         ([f"{EXCHANGE}(reuse_id=[1])", "+- Values(a=[])"], 1, "is not reused below"),
+        (  # a tree of its own is there for two
+            [
+                *("Values(a=[])(reuse_id=[1])", ""),
+                *("Sink(table=[s])", "+- Reused(reference_id=[1])"),
+            ],
+            1,
+            "is not reused below",
+        ),
         (["Calc(a=[])", "+- Reused(reference_id=[1])"], 2, "refers to no operator"),
         (
             ["Join(a=[])", ":- Values(a=[])(reuse_id=[1])", "+- Values(a=[])(reuse_id=[1])"],

@@ -364,6 +364,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (status, said) == (2, "")
     assert complaint.endswith(f"html must be of a new file, got {str(page)!r}: it is there\n")
     assert page.read_text("utf-8") == html
+    _, _, complaint = run(capsys, made, "--html", str(page), "--operator", "nobody")
+    assert "html must be of a new file" in complaint  # before operators are looked for
 
 
 @pytest.mark.parametrize(

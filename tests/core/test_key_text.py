@@ -410,6 +410,12 @@ def test_longest_text_that_is_parsed() -> None:
         parse_key("1" * 1_000_000, None)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_what_python_warns_of_is_refused_where_warnings_are_off() -> None:
+    with pytest.raises(InvalidValueError, match="must be written"):
+        parse_key(r"('\d+',)", TUPLE(STRING))
+
+
 def test_backslashes() -> None:
     assert parse_key(r"('C:\\dir\n', 1)", TUPLE(STRING, INT)) == ("C:\\dir\n", 1)
     assert parse_key(r"C:\dir", STRING) == parse_key(r"C:\dir", None) == "C:\\dir"

@@ -162,7 +162,9 @@ def test_plan_with_a_load(pyplot: Any) -> None:
     assert image.get_array().tolist() == [list(LOAD.weights)]
     groups = PLAN.max_parallelism
     assert [*image.get_extent()] == [0, groups, 1, 2]  # between the old subtasks and the new ones
-    assert axes.get_xlim() == (0, groups)
+    assert (axes.get_xlim(), axes.get_ylim()) == ((0, groups), (0, 3))
+    rows = dict(zip((label.get_text() for label in axes.get_yticklabels()), axes.get_yticks()))
+    assert rows == {"new subtasks": 0.5, "key groups,\ndark: heavy": 1.5, "old subtasks": 2.5}
 
 
 def ticks(axes: Any) -> list[list[str]]:
