@@ -39,7 +39,6 @@ _SCHEME = re.compile("[A-Za-z][A-Za-z0-9-]{0,30}")  # of a WWW-Authenticate
 _UNKNOWN_SIGNER = {2, 18, 19, 20, 21}
 # What servers say, until TLS 1.2 and since, to who has no certificate.
 _WANTS_CERTIFICATE = re.compile("HANDSHAKE_FAILURE|CERTIFICATE_REQUIRED")
-_TAG = re.compile(rb"\s*<")
 _JOB_OF_PAGE = re.compile(r"/job/[a-z]+/([0-9a-f]{32})(/|$)")
 
 
@@ -139,7 +138,7 @@ class Rest:
 
     def _no_answer(self, url: str, data: bytes, is_html: bool) -> JobError:
         """Return the error for an answer that is no JSON object."""
-        if not is_html and not _TAG.match(data):
+        if not is_html and not data.lstrip().startswith(b"<"):
             return not_flink(url, data[:40])
         return JobError(
             f"{url}: this is no answer of Flink's REST API but a page in HTML, as of a sign-in: "
