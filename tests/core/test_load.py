@@ -23,7 +23,7 @@ from keygroups import (
     ParallelismError,
     compute_operator_index_for_key_group,
 )
-from keygroups.load import Recommendation, evenness
+from keygroups.load import Recommendation, evenness, heaviest_weights
 
 
 def brute_force(weights: list[float], parallelism: int) -> list[Fraction]:
@@ -313,6 +313,19 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
         assert not reached
         assert all(heaviest[p] * p > total for p in beyond)
         assert alone * last <= total
+
+
+@pytest.mark.parametrize("groups", [128, 131])
+def test_heaviest_subtasks_of_many_key_groups(groups: int) -> None:
+    """So many parallelisms are alike that all runs of key groups are put in order."""
+    weights = [number * 7919 % 1009 for number in range(groups)]
+    expected = []
+    for parallelism in range(1, groups + 1):
+        subtasks = [0] * parallelism
+        for key_group, weight in enumerate(weights):
+            subtasks[key_group * parallelism // groups] += weight
+        expected.append(max(subtasks))
+    assert heaviest_weights(KeyGroupLoad(groups, weights), 1, groups) == expected
 
 
 def test_recommend_over_the_largest_job() -> None:
