@@ -309,6 +309,8 @@ def test_ticks_are_ints_and_bars_have_their_heights() -> None:
         "4 M",
         "5 M",
     ]
+    [one] = pictures(bars_svg([1, 0], "subtask"))
+    assert [text.text for text in one.iter("text")][:4] == ["0", "1", "0", "1"]
     [nothing] = pictures(bars_svg([0, 0], "subtask", HOT))
     assert bars(nothing)[0] == "subtask 0: 0 bytes, 1.00 times the mean"
     [many] = pictures(bars_svg([1] * 20 + [50] * 20, "subtask", HOT))

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from html_tables import shown
@@ -160,6 +161,17 @@ def test_hot_rows_are_marked_by_a_word() -> None:
     html = KeyGroupLoad(8, [9, 1, 1, 1, 1, 1, 1, 1]).recommend(1, 4)._repr_html_()
     assert re.findall('<th scope="row"[^>]*>([^<]*)', html) == ["4 ", "3 ", "2 ", "1"]
     assert set(re.findall('color|background:[^;"]*', html)) == {"background:rgba(214,90,49,.2)"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [trace_key("a", 128, 3), LOAD, PLAN, LOAD.recommend(2, 3), RescaleReport(PLAN, LOAD)],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_first_cell_of_a_row_is_its_heading(value: Any) -> None:
+    html = value._repr_html_()
+    rows = html.count("<tr") - html.count("<thead>")
+    assert len(re.findall('<tr[^>]*><th scope="row"', html)) == html.count('scope="row"') == rows
 
 
 def test_comparison_with_modulo() -> None:

@@ -150,6 +150,29 @@ def test_remedy_for_unlucky_keys(parallelism: int, counts: list[int], says: str)
     assert report.remedy.startswith(says)
 
 
+@pytest.mark.parametrize(
+    ("parallelism", "highest", "best", "heaviest"),
+    [(64, 128, 125, 47), (65, 129, 125, 47), (100, 164, 143, 46)],
+)
+def test_remedy_looks_at_up_to_twice_the_parallelism_and_64_more(
+    parallelism: int, highest: int, best: int, heaviest: int
+) -> None:
+    """Subtask 0 has 1000 / parallelism key groups, rounded up: 40 records and as many less one."""
+    load = KeyGroupLoad(1000, [40] + [1] * 999)
+    rows = subtask_rows(load, [1] * 1000, None, parallelism)
+    _, remedy, _ = diagnose(rows, {0: [HotKey(0, 0, 1, 0.1)]}, load)
+    assert remedy.startswith(
+        f"the best up to {highest} is {best}, and still has {heaviest} in its heaviest subtask, "
+        f"imbalance {heaviest * best / 1039:.2f}: "
+    )
+
+
+def test_repr_is_short() -> None:
+    said = repr(skew(placed([[15], [9], [8], [8]]), 128, 4, sent=[1] * 128, asked=0))
+    names = ["key_type", "parallelism", "batch_size", "diagnosis", "remedy", "null_keys"]
+    assert re.findall(r"(\w+)=", said) == names
+
+
 def test_no_records() -> None:
     report = skew({}, 128, 3, sent=[0] * 128)
     assert (report.records, report.distinct_keys, report.imbalance) == (0, 0, 1.0)
