@@ -1111,6 +1111,10 @@ def test_texts_of_differences(tmp_path: Path) -> None:
     line = str(EntryDifference("a", "s", "touched", here, there))
     assert line.endswith(": last access 5 -> last access 6")
     assert len(str(EntryDifference("a", "s", "changed", here, there))) <= 80
+    brief, other = here._replace(user_key="u"), here._replace(user_key="u", value="w")
+    assert str(EntryDifference("a", "s", "changed", brief, other)) == (
+        "key 'k' in TimeWindow(start=0, end=5), user key 'u': 'v' -> 'w'"
+    )
     timer = here._replace(kind="PRIORITY_QUEUE", user_key=None, timestamp=7, last_access=None)
     assert str(EntryDifference("a", "s", "only_here", timer, None)) == (
         "key 'k' in TimeWindow(start=0, end=5) at 7"

@@ -476,6 +476,15 @@ def test_an_index_of_two_levels(has_deltas: bool, user_key_index: bool, per_part
         assert stream.count <= len(two_levels)
 
 
+@pytest.mark.parametrize("version", [2, 5])
+def test_the_mark_of_a_key_in_an_index_is_no_part_of_it(version: int) -> None:
+    """Nor where no property says whether the index has marks, as in older versions."""
+    records = [(b"a", 5, VALUE, b"1"), (b"a\0", 5, VALUE, b"2")]
+    content = sst(records, "s", per_block=1, version=version, user_key_index=False)
+    found = SstFile(opened(content)).records([(b"a", b"a\0\0")])
+    assert [key for key, *_ in found] == [b"a", b"a\0"]
+
+
 def test_an_index_of_keys_without_their_mark() -> None:
     records = block([(internal_key(b"\3a", 5, VALUE), b"v")])
     content = sst_of_blocks([(b"\3a", records)], "s", user_key_index=False)
