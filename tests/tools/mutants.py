@@ -2,9 +2,10 @@
 
 `python tests/tools/mutants.py` draws about 300 such mutants, of each module in proportion to how
 many can be made of it. In a copy of the repository it runs, for each, first the tests that ran
-the changed statement, then what else is in their files. It goes on where it was stopped, in
-`build/mutants`. Survivors are printed as they would stand in `equivalent_mutants.txt`, whose
-mutants, each with its reason, do not count.
+the changed statement, then what else is in their files: in a fork, which is quick, and where
+nothing fails there, in a process of its own. It goes on where it was stopped, in `build/mutants`.
+Survivors are printed as they would stand in `equivalent_mutants.txt`, whose mutants, each with
+its reason, do not count.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ CORE = [
 ]
 STATE = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in CORE)).hexdigest()[:12]
 FOLDER = Path(os.environ.get("KEYGROUPS_MUTANTS", ROOT / "build" / "mutants" / STATE))
-COPY, REACHED, SECONDS, ORDER, RESULTS = (
-    FOLDER / name for name in ("copy", "reached", "seconds.json", "order.json", "results.jsonl")
+COPY, REACHED, SECONDS, ORDER, ASKED, RESULTS = (
+    FOLDER / name
+    for name in ("copy", "reached", "seconds.json", "order.json", "asked.json", "results.jsonl")
 )
 EQUIVALENT = ROOT / "tests" / "tools" / "equivalent_mutants.txt"
 OF_ALL = "tests/core/test_architecture.py"  # imports each module, and may reach no other line
@@ -127,6 +129,7 @@ def run(command: list[str], tests: list[str], limit: int = 0) -> tuple[int, str]
 
     options = ["-xq", "-m", "not slow", "-p", "mutants", "-p", "no:cacheprovider"]
     options += ["--hypothesis-seed=0"]  # one draw for all mutants
+    options += [f"--basetemp={FOLDER / 'temporary'}"]
     variables = {"PYTHONPATH": str(COPY), "KEYGROUPS_MUTANTS": str(FOLDER)}
     if limit:
         variables["PYTHONDONTWRITEBYTECODE"] = "1"  # two mutants of a second may look the same
@@ -223,6 +226,27 @@ def judge(mutant: Mutant, changed: list[str]) -> str:
     return str(failed[0] if failed else said.splitlines()[-1])
 
 
+def note(mutant: Mutant, how: str) -> None:
+    with RESULTS.open("a") as file:
+        print(json.dumps([repr(mutant), how]), file=file)
+
+
+def noted() -> dict[str, str]:
+    """Return how mutants were killed until now."""
+    lines = RESULTS.read_text().splitlines() if RESULTS.exists() else []
+    return {mutant: how for mutant, how in map(json.loads, lines) if how}
+
+
+def judge_in_forks(mutants: list[Mutant]) -> None:
+    """Note of those mutants that a fork shows to be noticed how they are."""
+    edits = [(mutant.path, list(vars(mutant.edit).values())) for mutant in mutants]
+    ASKED.write_text(json.dumps(edits))
+    ORDER.unlink(missing_ok=True)
+    code, said = run([], ["-p", "mutants_in_forks", "tests/core"], limit=60)
+    if code:
+        sys.exit(f"the tests cannot be run in forks:\n{said}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
@@ -241,17 +265,16 @@ def main() -> None:
         sys.exit(f"the tests fail without a mutant:\n{said}")
     blocks = EQUIVALENT.read_text("utf-8").split("\n\n")
     equivalent = {re.sub(r"\n#.*", "", block).strip() for block in blocks}
-    results = map(json.loads, RESULTS.read_text().splitlines() if RESULTS.exists() else [])
-    killed = {mutant: how for mutant, how in results if how}
     drawn = sample(args.seed, args.count, names)
     mutants = [mutant for mutant in drawn if str(mutant) not in equivalent]
+    judge_in_forks([mutant for mutant in mutants if repr(mutant) not in noted()])
+    killed = noted()
     survivors = []
     for number, mutant in enumerate(mutants, 1):
         begun = time.monotonic()
         if (how := killed.get(repr(mutant), "")) == "":
             how = judge(mutant, changed)
-            with RESULTS.open("a") as file:
-                print(json.dumps([repr(mutant), how]), file=file)
+            note(mutant, how)
         survivors += [] if how else [mutant]
         took = time.monotonic() - begun
         where = f"{mutant.path}:{mutant.edit.first}"
