@@ -56,7 +56,8 @@ class Container(Enum):
 class Part:
     """What a field has in the variable part: `sizes` are the bytes of each row, of 8 a multiple.
 
-    `take` gives those of some rows with zeros behind, up to a size: a matrix of 32-bit words.
+    `take` gives those of some rows, a matrix of 32-bit words up to a size; what is behind the
+    sizes of a row does not count.
     """
 
     sizes: Array

@@ -149,10 +149,8 @@ def _field(array: pa.Array, logical_type: LogicalType, container: Container) -> 
     starts = (np.cumsum(sizes) - sizes) // 8
 
     def take(chosen: Array, size: int) -> Codes:
-        places = np.arange(size // 8)
-        taken = words.take(starts[chosen, None] + places, mode="clip")
-        taken[8 * places >= sizes[chosen, None]] = 0
-        return taken.view(np.uint32)
+        places = starts[chosen, None] + np.arange(size // 8)
+        return words.take(places, mode="clip").view(np.uint32)
 
     return Field(sizes.astype(np.uint64), nulls, Part(sizes, take))
 

@@ -133,6 +133,8 @@ def test_bitmaps_differ_if_their_numbers_do() -> None:
     assert Bitmap(across) != Bitmap(bitmap_of((0, "runs", [(9, SPAN - 1)]), (1, "runs", [(0, 8)])))
     gaps = [Bitmap(bitmap_of((0, "array", [3, 5, last]))) for last in (7, 7, 8)]
     assert gaps[0] == gaps[1] != gaps[2]
+    first = [Bitmap(bitmap_of((0, "array", [number, 5, 7]))) for number in (1, 2, 3)]
+    assert first[0] != first[1] != first[2] != first[0]
     assert hash(gaps[0]) == hash(gaps[1]) != hash(gaps[2])
     assert Bitmap(bitmap_of((0, "array", [1, 3, 4]))) != Bitmap(bitmap_of((0, "array", [1, 2, 4])))
     in_second = [
