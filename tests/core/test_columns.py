@@ -144,6 +144,8 @@ def test_values_that_do_not_fit() -> None:
         None,
         [],
     ]
+    beside = pa.struct([("n", pa.int64()), ("m", pa.map_(pa.int64(), pa.string()))])
+    assert arrow_array([(5, {1: "a"})], beside).to_pylist() == [{"n": 5, "m": [(1, "a")]}]
 
 
 @pytest.mark.parametrize(

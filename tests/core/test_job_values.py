@@ -242,7 +242,11 @@ DAMAGED = [
     (ANY, DURATION + b"\x80\x94\xeb\xdc\x03", "1000000000 nanoseconds of a second"),
     (ANY, DURATION + b"\xff\xff\xff\xff\x0f", "-1 nanoseconds of a second"),
     (ANY, by_name("java.time.LocalDate") + b"\1\xe5\x0f\x02\x1e", "day"),
-    (ANY, by_name("java.time.LocalDate") + b"\1\xe5\xff\xff\x07\x02\x1e", "day"),
+    (
+        ANY,
+        by_name("java.time.LocalDate") + b"\1\xe5\xff\xff\x07\x02\x1e",
+        "the day of a LocalDate must be",
+    ),
     (ANY_2, DATE_TIME_2 + b"\0", "an object of java.time.LocalDate was to come"),
     (ANY_2, by_name("java.util.Locale") + b"\1\xac\xed\0\5\x70", "that has no Locale"),
     (

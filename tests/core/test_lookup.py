@@ -24,13 +24,21 @@ from keygroups.errors import (
     SavepointError,
     UnsupportedKeyTypeError,
 )
-from keygroups.savepoint import Operator, StateDescriptor, StateEntry, TtlValue, read_savepoint
+from keygroups.savepoint import (
+    Operator,
+    SavepointWriter,
+    StateDescriptor,
+    StateEntry,
+    TtlValue,
+    ValueStateDescriptor,
+    read_savepoint,
+)
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._files.feed import Feed
 from keygroups.savepoint._files.sst import SstFile
 from keygroups.savepoint._state.formats import key_group_streams
 from keygroups.state_keys import CompositeKeySerializer
-from keygroups.types import BIG_INT, TUPLE, KeyType
+from keygroups.types import BIG_INT, SQL_ROW, TUPLE, KeyType
 from keygroups.types import INT as INT_TYPE
 from keygroups.types import LONG as LONG_TYPE
 from keygroups.types import STRING as STRING_TYPE
@@ -157,6 +165,15 @@ def test_keys_that_cannot_be_looked_up(tmp_path: Path) -> None:
         )
         with pytest.raises(UnsupportedKeyTypeError, match=f"cannot be looked up.*{message}"):
             operator.get({})
+
+
+def test_a_null_takes_room_in_a_key_of_sql(tmp_path: Path) -> None:
+    """That of a long DECIMAL has 16 bytes there, and none in a row that is a value."""
+    with SavepointWriter(tmp_path / "s") as writer:
+        key_type, states = SQL_ROW("DECIMAL(38, 2)"), [ValueStateDescriptor("n", LONG_TYPE)]
+        writer.add_operator("a", key_type, states, 128, 1).write("n", (None,), 5)
+    (operator,) = read_savepoint(tmp_path / "s").operators
+    assert operator.get((None,)) == {"n": 5}
 
 
 BIG_INT_SNAPSHOT = sb.simple("BigInt")

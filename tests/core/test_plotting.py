@@ -218,6 +218,7 @@ def test_lines_and_texts_read_on_any_style(pyplot: Any, style: str) -> None:
 @pytest.mark.extras
 def test_many_subtasks_have_no_numbers(pyplot: Any) -> None:
     assert list(RescalePlan(128, 33, 40).plot().texts) == []
+    assert len(RescalePlan(128, 33, 32).plot().texts) == 32
 
 
 @pytest.mark.extras

@@ -190,6 +190,15 @@ def test_a_file_is_whole_or_absent(
     assert run(capsys, damaged, "--export", str(out / "by.csv"), "--state", "by")[0] == 0
     assert [path.name for path in out.iterdir()] == ["by.csv"]
 
+    def none_and_late(source: Any, target: Path) -> None:
+        target.write_text("another's")
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", none_and_late)
+    status, _, err = run(capsys, damaged, "--export", str(out / "n.csv"), "--state", "by")
+    assert (status, (out / "n.csv").read_text()) == (2, "another's")
+    assert "it is there" in err
+
 
 @pytest.mark.usefixtures("handlers")
 def test_a_signal_leaves_nothing(

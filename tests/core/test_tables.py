@@ -16,7 +16,15 @@ from real_savepoints import POINTS, Point, point, seen_entry, true_entries
 
 from keygroups._serializers.scalars import write_string
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
-from keygroups.savepoint import StateDescriptor, StateEntry, read_savepoint
+from keygroups.savepoint import (
+    SavepointWriter,
+    StateDescriptor,
+    StateEntry,
+    TimerServiceDescriptor,
+    ValueStateDescriptor,
+    read_savepoint,
+)
+from keygroups.types import INT as INT_TYPE
 
 pa: Any = pytest.importorskip("pyarrow")
 pytest.importorskip("numpy")
@@ -136,6 +144,11 @@ def test_the_only_state_needs_no_name(tmp_path: Path) -> None:
     groups = [[(0, [entry(3, "a", sb.i64(5))])]]
     operator = operator_of(tmp_path, [sb.state("n", "VALUE", LONG)], groups)
     assert operator.to_arrow()["value"].to_pylist() == [5]
+    with SavepointWriter(tmp_path / "timers") as writer:
+        states = [TimerServiceDescriptor("t"), ValueStateDescriptor("n", INT_TYPE)]
+        writer.add_operator("a", INT_TYPE, states, 128, 1).write("n", 3, 7)
+    (with_timers,) = read_savepoint(tmp_path / "timers").operators
+    assert with_timers.to_arrow()["value"].to_pylist() == [7]
     for state, error, message in [
         ("m", InvalidValueError, f"state must be one of {operator.label}, which has n, got 'm'"),
         (5, InvalidTypeError, "state must be a str, got 5"),

@@ -108,11 +108,11 @@ def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn
 
 
 def _plain_array(entries: EntryColumns, field: Any) -> Any:
-    """Return an array of numbers, or of the bytes of keys, that are in a column as they are."""
+    """Return what Arrow takes as an array: numbers, or bytes of keys, as they are in a column."""
     values = entries.columns.get(field.name)
     if values is None:
         return pa.nulls(entries.count, field.type)
-    return values if isinstance(values, pa.Array) else pa.array(values, field.type)
+    return values
 
 
 def typed_array(entries: EntryColumns, role: str, column: ArrowColumn) -> Any:

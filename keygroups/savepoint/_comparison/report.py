@@ -298,7 +298,7 @@ class SavepointComparison:
         properties = [row for operator in self._differing() for row in operator._properties()]
         if properties:
             caption = "Properties that differ"
-            yield Section([], ("operator", "state", "property"), properties, (0, 1, 2), caption)
+            yield Section([], ("operator", "state", "property"), properties, (1, 2), caption)
         states = [(by.operator, state) for by in self.operators for state in by._all()]
         rows = [
             (operator, state.state, *(f"{getattr(state, name):,}" for name in _COUNTS))

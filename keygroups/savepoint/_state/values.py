@@ -82,12 +82,8 @@ class StoredValue:
 
     def _write(self, value: Any) -> bytes:
         serializer = self.value_serializer
-        if value is None and serializer.write is not None:
-            if serializer.takes_null:
-                return serializer.write(value)
-            raise InvalidValueError(
-                f"{self.value_name} must not be None: a {serializer} writes no null"
-            )
+        if value is None and serializer.takes_null and serializer.write is not None:
+            return serializer.write(value)
         return checked_write(self.value_name, serializer, value)
 
 
