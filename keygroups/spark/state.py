@@ -49,6 +49,7 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.packing import packed
 from keygroups.spark._group_by.processor import GroupAggregate
 from keygroups.spark._group_by.stored import (
     keys_of,
@@ -135,9 +136,9 @@ def group_aggregate(
     placed = df.select(*map(_quoted, columns), key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
     landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
-    placed = placed.withColumn(_LANDS_ON, landing)
+    rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON))
     key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
-    changes: DataFrame = placed.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
+    changes: DataFrame = rows.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
         processor._with_key(key_schema),
         T.StructType([*key_schema.fields, *processor.result_schema.fields]),
         "Update",

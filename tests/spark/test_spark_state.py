@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from group_histories import InMemoryHandle, random_history, told_by_us, told_together, values
+from group_histories import (
+    InMemoryHandle,
+    pack_of,
+    random_history,
+    told_by_us,
+    told_together,
+    values,
+)
 
 import keygroups
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -143,7 +150,7 @@ def test_kind_and_order_of_rows() -> None:
         processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
-        return list(processor.handleInputRows((17, 1), iter(made), Clock()))
+        return list(processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock()))
 
     kept = ("+I", "maps", 1, 7)
     with pytest.raises(InvalidValueError, match=r"kind must be one of \+I, -U, \+U, -D, got 'I'"):

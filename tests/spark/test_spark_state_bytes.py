@@ -12,7 +12,14 @@ from typing import Any
 
 import mmh3
 import pytest
-from group_histories import InMemoryHandle, random_history, told_by_us, told_together, values
+from group_histories import (
+    InMemoryHandle,
+    pack_of,
+    random_history,
+    told_by_us,
+    told_together,
+    values,
+)
 
 from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
@@ -25,6 +32,7 @@ from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Layout
 from keygroups.spark._group_by.key_group import KeyGroup, layout_text
+from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.pages import Pages, decode_page, encode_page, page_of
 from keygroups.spark._group_by.retention import Retention
 from keygroups.spark._group_by.stored import keys_of, stored_layout, values_of
@@ -350,6 +358,27 @@ def test_keys_together_are_as_alone(retention: Retention, mini_batch: bool) -> N
     assert told == alone
 
 
+def test_rows_of_a_key_group_travel_together() -> None:
+    """Those of a batch of Arrow, in their order, with their nulls and whatever is nested."""
+    pa = pytest.importorskip("pyarrow")
+    groups, keys = [5, 3, 5, 5, 0], ["a", None, "b", "a", "c"]
+    nested = [[1, None], None, [], [2], [3]]
+    batch = pa.record_batch(
+        {"g": pa.array(groups, pa.int32()), "at": [1, 2, 1, 1, 0], "k": keys, "v": nested}
+    )
+    found = [
+        row
+        for made in _pack(("g", "at"), iter([batch, batch[:0], batch[1:2]]))
+        for row in made.to_pylist()
+    ]
+    assert found == [
+        {"g": 0, "at": 0, "k": ["c"], "v": [[3]]},
+        {"g": 3, "at": 2, "k": [None], "v": [None]},
+        {"g": 5, "at": 1, "k": ["a", "b", "a"], "v": [[1, None], [], [2]]},
+        {"g": 3, "at": 2, "k": [None], "v": [None]},
+    ]
+
+
 def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark", minversion="4.1")
     schema = T.StructType(
@@ -360,11 +389,11 @@ def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     made.init(InMemoryHandle())  # type: ignore[arg-type]
     rows = [T.Row("kind", "k")("+I", n % 2) for n in range(11)]
     monkeypatch.setattr(processor, "_MOST_ROWS", 10)
-    assert len(made._hold(17, iter(rows[:10]))) == 2
+    assert len(made._hold(17, iter([pack_of(rows[:6]), pack_of(rows[6:10])]))) == 2
     with pytest.raises(
         InvalidValueError, match=r"at most 10 rows of a key group, got more of .* 17"
     ):
-        made._hold(17, iter(rows))
+        made._hold(17, iter([pack_of(rows[:6]), pack_of(rows[6:])]))
 
 
 @pytest.mark.parametrize(
@@ -422,7 +451,7 @@ def test_key_groups_in_the_tester_of_pyspark(
                 if at == now and n % 3 == key_group
             ]
             chance.shuffle(rows)
-            for row in tester.test(key_group, rows) if rows else []:
+            for row in tester.test(key_group, [pack_of(rows)]) if rows else []:
                 results = (row.kind, *(row[name] for name in names))
                 found.setdefault((row.k, now), []).append(repr(results))
     for key, history in histories.items():

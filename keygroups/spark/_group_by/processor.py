@@ -127,9 +127,7 @@ class GroupAggregate(StatefulProcessor):
         self.columns = list(dict.fromkeys([kind, *listed, *self._columns]))
         """The columns that it reads."""
 
-    # Set with the key's columns.
-    _key: T.StructType
-    _row: Row  # the columns of the result
+    _key: T.StructType  # set with the key's columns
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
@@ -139,6 +137,7 @@ class GroupAggregate(StatefulProcessor):
         kept = layout_text(key_types, layout)
         names = json.dumps([self._key.names, self.result_schema.names[1:]])
         self._key_group = KeyGroup(handle, layout, kept, names)
+        self._names = (*self._key.names, *self.result_schema.names)
         held = [*self._key.names, *self.columns]  # of a row
         width = len(self._key)
         self._kind_at = held.index(self._kind, width)
@@ -147,13 +146,13 @@ class GroupAggregate(StatefulProcessor):
             self._pick_order = _picker([held.index(column, width) for column in self._order])
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
-        """Aggregate the rows of a key group in a batch; Spark calls this."""
+        """Aggregate the rows of a key group in a batch, as `packed` has them; Spark calls this."""
         now = timerValues.getCurrentProcessingTimeInMs()
         held = self._hold(key[0], rows)
         changes = {encoded: self._changes(of_key) for encoded, of_key in held.items()}
         first = {encoded: of_key[0][: len(self._key)] for encoded, of_key in held.items()}
         for encoded, (kind, results) in self._key_group.apply(changes, now, self._mini_batch):
-            yield self._row(*first[encoded], kind, *results)
+            yield _Result(self._names, (*first[encoded], kind, *results))
 
     def handleExpiredTimer(
         self, key: Any, timerValues: Any, expiredTimerInfo: Any
@@ -170,27 +169,29 @@ class GroupAggregate(StatefulProcessor):
         """Return the processor of a query with this key."""
         made = copy(self)
         made._key = key
-        made._row = Row(*key.names, *self.result_schema.names)
         return made
 
-    def _hold(self, key_group: int, rows: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
+    def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
         """Return the rows of each key: its columns, those of `columns` behind them."""
         held: dict[bytes, list[tuple[Any, ...]]] = defaultdict(list)
         width = len(self._key)
         encode = self._fields.encode
         pick: Any = None
-        for number, row in enumerate(rows):
-            if number == _MOST_ROWS:
+        count = 0
+        for pack in packs:
+            if pick is None:
+                names = list(pack.__fields__)
+                pick = _picker([names.index(name) for name in [*self._key.names, *self.columns]])
+            columns = pick(tuple(pack))
+            count += len(columns[0])
+            if count > _MOST_ROWS:
                 raise InvalidValueError(
                     f"a batch must have at most {_MOST_ROWS:,} rows of a key group, got more of "
                     f"key group {key_group}: let the source give fewer a batch, such as by "
                     "maxFilesPerTrigger or maxOffsetsPerTrigger"
                 )
-            if pick is None:
-                names = list(row.__fields__)
-                pick = _picker([names.index(name) for name in [*self._key.names, *self.columns]])
-            values = pick(tuple(row))
-            held[encode(values[:width])].append(values)
+            for values in zip(*columns):
+                held[encode(values[:width])].append(values)
         return held
 
     def _changes(self, rows: list[tuple[Any, ...]]) -> Iterator[Change]:
@@ -218,6 +219,18 @@ class GroupAggregate(StatefulProcessor):
                     f"order_by must differ among the rows of a key, got {_shown(values)} twice"
                 )
             yield row
+
+
+class _Result(Row):
+    """A row that gives its fields at less cost than Row, which looks for rows in them."""
+
+    def __new__(cls, names: tuple[str, ...], values: tuple[Any, ...]) -> _Result:
+        made = tuple.__new__(cls, values)
+        made.__fields__ = names
+        return made
+
+    def asDict(self, recursive: bool = False) -> dict[str, Any]:
+        return dict(zip(self.__fields__, self))
 
 
 def _picker(indexes: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:

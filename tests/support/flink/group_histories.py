@@ -123,6 +123,11 @@ def told_by_flink(batches: list[Any], names: Sequence[str], flink_type: str) -> 
     ]
 
 
+def pack_of(rows: Sequence[T.Row]) -> T.Row:
+    """Return rows of a key group as a processor gets them: one, with a list for each column."""
+    return T.Row(*rows[0].__fields__)(*map(list, zip(*rows)))
+
+
 def told_by_us(
     names: Sequence[str],
     flink_type: str,
