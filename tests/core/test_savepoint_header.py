@@ -37,7 +37,7 @@ from keygroups.savepoint._files import feed as feed_module
 from keygroups.savepoint._files.feed import header_cursor
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 from keygroups.savepoint._metadata.handles import StreamHandle
-from keygroups.savepoint._state.header import read_keyed_header
+from keygroups.savepoint._state.header import read_keyed_header, write_keyed_header
 from keygroups.state_keys import Serializer
 
 
@@ -367,7 +367,7 @@ def states_of(*states: bytes, key: bytes = STRING) -> tuple[StateDescriptor, ...
     data = sb.keyed_header(key, states)
     stream = OpenStream(StreamHandle(len(data), data), None, "a file")
     header = read_keyed_header(stream, len(data), ReadingContext())
-    assert header.size == len(data)
+    assert write_keyed_header(header.key_bytes, header.state_bytes) == data
     return header.states
 
 
@@ -467,7 +467,7 @@ def test_a_header_of_several_chunks() -> None:
     assert len(data) > CHUNK
     stream = OpenStream(StreamHandle(len(data), data), None, "x")
     header = read_keyed_header(stream, len(data), ReadingContext())
-    assert header.size == len(data)
+    assert write_keyed_header(header.key_bytes, header.state_bytes) == data
     assert [state.value_serializer for state in header.states] == [
         read_versioned_snapshot(Cursor(pojo, "x")) for pojo in pojos
     ]

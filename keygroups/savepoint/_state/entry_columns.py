@@ -353,8 +353,11 @@ def _numbers(wire: str, own: str) -> _Read:
 
 
 def _at(data: bytes, pos: Ints, written: np.dtype[Any]) -> NDArray[Any]:
-    """Return the numbers that start somewhere, on no boundary; IndexError beyond the end."""
-    places = max(len(data) - written.itemsize + 1, 0)
+    """Return the numbers that start somewhere, on no boundary.
+
+    Raises IndexError beyond the end, ValueError where there are too few bytes for any.
+    """
+    places = len(data) - written.itemsize + 1
     return np.ndarray((places,), written, data, strides=(1,))[pos]
 
 
@@ -455,13 +458,13 @@ def scan_framed(
             return places, is_last
     found = [pos]
     byte, last_byte, second = prefix[0], prefix[0] | LAST_OF_STATE, prefix[-1]
-    has_second, least, length = len(prefix) == 2, len(prefix) + 1, len(data)
+    prefix_bytes, length = len(prefix), len(data)
     try:
         for _ in range(_SCANNED):
             key_size, first = _size_and_byte(data, pos)
-            if key_size < least or (first != byte and first != last_byte):
+            if key_size <= prefix_bytes or (first != byte and first != last_byte):
                 break
-            if has_second and data[pos + 5] != second:
+            if prefix_bytes == 2 and data[pos + 5] != second:
                 break
             value = pos + key_size + 8
             (value_size,) = _i32(data, value - 4)

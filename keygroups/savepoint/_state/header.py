@@ -96,7 +96,6 @@ class KeyedHeader:
     is_compressed: bool
     key_serializer: Serializer
     states: tuple[StateDescriptor, ...]
-    size: int
     key_bytes: bytes
     state_bytes: tuple[bytes, ...]
 
@@ -152,9 +151,7 @@ def _read_header(cursor: Cursor) -> KeyedHeader:
         names.add(info.name)
         states.append(_descriptor(cursor, info, key))
         state_bytes.append(info.data)
-    return KeyedHeader(
-        is_compressed, key, tuple(states), cursor.pos, key_bytes, tuple(state_bytes)
-    )
+    return KeyedHeader(is_compressed, key, tuple(states), key_bytes, tuple(state_bytes))
 
 
 def write_keyed_header(key_bytes: bytes, state_bytes: Sequence[bytes]) -> bytes:

@@ -128,10 +128,9 @@ class RocksDBFiles(Format):
                 raise SavepointError(f"{self._files.name_of(stream)}: {show(family)} is no state")
             tables[family].append(table)
         wanted = [state for state in states if selection.has(state.name)]
-        if runs:
-            for state in wanted:  # before any is waited for
-                for table in tables[state.name]:
-                    table.ask_index()
+        for state in wanted:  # before any is waited for
+            for table in tables[state.name]:
+                table.ask_index()
         found = []
         for state in wanted:
             name = f"{self._files.base}, the SST files of {state}"

@@ -53,7 +53,7 @@ class RawTimers(OffsetFormat):
         first, *_ = services
         states = tuple(service.state for service in services)
         data = tuple(service.state_bytes() for service in services)
-        return KeyedHeader(False, first.state.key_serializer, states, 0, first.key_bytes, data)
+        return KeyedHeader(False, first.state.key_serializer, states, first.key_bytes, data)
 
     def header_plan(self) -> Iterator[Planned]:
         """Plan to read the first key group, which has what a header says."""
