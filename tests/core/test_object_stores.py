@@ -195,9 +195,11 @@ def test_one_key_group_in_tables(
     size = sum(len(files[f"1-{number}.sst"]) for number in range(3))
     for key_group in (64, 100):
         store.asked.clear()
+        store.rounds = 0
         entries = list(read.entries(key_groups=[key_group]))
         assert [entry.key for entry in entries] == sorted(GROUPS[key_group])
         assert store.count(SIZE) == 0
+        assert store.rounds == (3 if tail < 1024 else 2)  # what is alike of all files at once
         for number in range(3):
             asked = [name for name, *_ in store.reads() if name == f"folder/1-{number}.sst"]
             assert len(asked) == (3 if tail < 1024 else 2)
@@ -351,6 +353,26 @@ def test_logs_of_changes(store: type[CountedStore], before: int) -> None:
     spans = [(start, min(end, len(files["log0"]))) for _, start, end in store.reads()]
     whole = (0, len(files["log0"]))
     assert spans == ([(0, 1), (1 + before, whole[1])] if before else [whole]) * 2
+    assert store.rounds == 1
+
+
+@pytest.mark.parametrize("has_changes", [False, True])
+def test_what_changes_start_from(has_changes: bool, store: type[CountedStore]) -> None:
+    """It is asked for with the changes, all at once."""
+    state = sb.state("count", "VALUE", sb.simple("Long"))
+    head = sb.keyed_header(sb.simple("String"), [state])
+    files, bases, changes = {}, [], []
+    for name, key_group in (("a", 3), ("b", 5)):
+        files[name] = head + b"".join(canonical_key_group(key_group, GROUPS[key_group], 1))
+        stream = sb.relative(name, len(files[name]))
+        bases.append(sb.canonical(key_group, [len(head)], stream))
+    if has_changes:
+        log = change_set([logged(0, state), change(SET, 0, b"\2a\0", sb.i64(7))])
+        files["log"] = b"\0" + log
+        changes = [in_streams([(0, sb.relative("log", len(log)))])]
+    put(store, [sb.subtask(managed_keyed=changelog(bases, changes))], files)
+    keys = [entry.key for entry in operator(store).entries()]
+    assert sorted(keys) == sorted(GROUPS[3] + GROUPS[5] + ["a"] * has_changes)
     assert store.rounds == 1
 
 

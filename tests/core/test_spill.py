@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from expected_savepoints import (
@@ -73,28 +74,36 @@ def random_entries(count: int) -> Iterator[EncodedEntry]:
 
 
 @pytest.mark.parametrize(
-    ("held", "most", "written"),
+    ("held", "most", "written", "again"),
     [
-        pytest.param(1001, 128, 0, id="in memory"),
-        pytest.param(1000, 128, 1, id="1 file"),
-        pytest.param(300, 128, 4, id="4 files"),
-        pytest.param(10, 100, 100, id="as many as are open at once"),
-        pytest.param(10, 99, 101, id="two in one"),
-        # Of 5 files in one, there are 4 less: 24 times, until there are 5 at most.
-        pytest.param(10, 5, 100 + 24, id="merged"),
-        pytest.param(5, 16, 200 + 13, id="merged again and again"),
+        pytest.param(1001, 128, 0, 0, id="in memory"),
+        pytest.param(1000, 128, 1, 0, id="1 file"),
+        pytest.param(300, 128, 4, 0, id="4 files"),
+        pytest.param(10, 100, 100, 0, id="as many as are open at once"),
+        pytest.param(10, 99, 101, 2 * 10, id="two in one"),
+        # Of 5 files in one, there are 4 less: 24 times, until there are 5 at most. The first 20
+        # of these have all entries, 3 more 5 files of 50 each; the last one is left with 4.
+        pytest.param(10, 5, 100 + 24, 1_000 + 3 * 250 + 200, id="merged"),
+        # 12 times 16, and 5 of the 8 that are left, so that there are 16.
+        pytest.param(5, 16, 200 + 13, (12 * 16 + 5) * 5, id="merged again and again"),
     ],
 )
 def test_sorted(
-    held: int, most: int, written: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    held: int, most: int, written: int, again: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the order of Python's own sort, with so many files, and so many open, as need be."""
+    """In the order of Python's own sort, with so many files, and so many open, as need be.
+
+    No more entries than need be are written `again`.
+    """
     monkeypatch.setattr(spill, "_HELD", held * (50 + spill._OF_AN_ENTRY))
     monkeypatch.setattr(spill, "_MOST_RUNS", most)
+    pack = Mock(wraps=spill.packed)
+    monkeypatch.setattr(spill, "packed", pack)
     opened = Opened(tmp_path, monkeypatch)
     entries = [*random_entries(1_000)]
     assert [*spill.sorted_entries(iter(entries), tmp_path)] == sorted(entries)
     assert opened.written == written
+    assert pack.call_count == (1_000 + again if written else 0)
     assert opened.most <= most + 1  # the one that is written
     assert not [*tmp_path.iterdir()]
 

@@ -172,11 +172,14 @@ def test_keys_that_are_not_known(tmp_path: Path) -> None:
         change_max_parallelism(tmp_path / "savepoint", 4096, tmp_path / "other")
 
 
-def test_more_states_than_a_byte_counts_behind_a_key_that_is_not_known(tmp_path: Path) -> None:
-    states = [sb.state(f"s{number}", "VALUE", LONG_SNAPSHOT) for number in range(256)]
+@pytest.mark.parametrize("count", [0, 256])
+def test_how_many_states_are_behind_a_key_that_is_not_known(tmp_path: Path, count: int) -> None:
+    """None, and more than a byte counts."""
+    names = [f"s{number}" for number in range(count)]
+    states = [sb.state(name, "VALUE", LONG_SNAPSHOT) for name in names]
     header = sb.keyed_header(MONEY_SNAPSHOT, states)
     operator = operator_of(tmp_path, sb.canonical(KEY_GROUP, [0], sb.inline(header)))
-    assert [state.name for state in operator.states] == [f"s{number}" for number in range(256)]
+    assert [state.name for state in operator.states] == names
 
 
 IN_STRINGS = sb.state("n", "VALUE", INT_SNAPSHOT, namespace=STRING_SNAPSHOT)
@@ -198,6 +201,31 @@ def test_lengths_that_there_may_be(
     (entry,) = operator.entries()
     assert (entry.key, entry.namespace, entry.key_bytes) == (key, None, encoded)
     assert entry.value == 2
+
+
+POJO, SUBCLASS = sb.pojo_of("a.P", {}), b"\4\0\5a.Sub"
+TIMED = sb.i64(5)
+MAP_OF_POJOS = sb.state("s", "MAP", sb.map_of(STRING_SNAPSHOT, POJO))
+MAP_OF_TIMED_POJOS = sb.state("s", "MAP", sb.map_of(STRING_SNAPSHOT, sb.ttl_of(POJO)))
+OF_SUBCLASSES = [
+    (sb.state("s", "VALUE", POJO), b"", SUBCLASS, None),
+    (sb.state("s", "VALUE", sb.ttl_of(POJO)), b"", TIMED + SUBCLASS, 5),
+    (MAP_OF_POJOS, b"\2u", VOID + SUBCLASS, None),
+    (MAP_OF_TIMED_POJOS, b"\2u", VOID + TIMED + SUBCLASS, 5),
+    (sb.state("s", "LIST", sb.list_of(POJO)), b"", SUBCLASS, None),
+]
+
+
+@pytest.mark.parametrize(("state", "user_key", "encoded", "last_access"), OF_SUBCLASSES)
+def test_a_value_of_a_subclass_is_its_bytes(
+    tmp_path: Path, state: bytes, user_key: bytes, encoded: bytes, last_access: int | None
+) -> None:
+    """Without the mark of null and the last access before it."""
+    header = sb.keyed_header(INT_SNAPSHOT, [state])
+    data = header + content(KEY_GROUP, [(KEY + VOID + user_key, encoded)])
+    operator = operator_of(tmp_path, sb.canonical(KEY_GROUP, [len(header)], sb.inline(data)))
+    (entry,) = operator.entries()
+    assert (entry.key, entry.value, entry.last_access) == (7, SUBCLASS, last_access)
 
 
 def native(states: Sequence[bytes], *written: bytes) -> bytes:
