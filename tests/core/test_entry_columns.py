@@ -286,15 +286,18 @@ def test_no_text_ends_behind_the_next_one_or_the_bytes(texts: bytes) -> None:
         entry_columns._read_texts(texts, np.array([0, 2]))
 
 
-def test_a_key_of_another_key_group(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("own", "others"), [(b"\1\1", (b"\1\2", b"\2\1")), (b"\1\5", (b"\1\1", b"\5\5"))]
+)
+def test_a_key_of_another_key_group(tmp_path: Path, own: bytes, others: tuple[bytes, ...]) -> None:
     header = sb.keyed_header(INT, [sb.state("s", "VALUE", LONG)])
-    own = b"\x01\x01"
     for number, (prefix, last) in enumerate(
-        product([own, b"\x01\x02", b"\x02\x01"], [[], [(own + bytes(5), sb.i64(7))]])
+        product([own, *others], [[], [(own + bytes(5), sb.i64(7))]])
     ):
         members = [(own + sb.i32(1) + b"\0", sb.i64(5)), (prefix + bytes(5), sb.i64(6)), *last]
         content = header + sb.canonical_key_group([(0, members)])
-        keyed = sb.canonical(0x101, [len(header)], sb.inline(content))
+        key_group = int.from_bytes(own, "big")
+        keyed = sb.canonical(key_group, [len(header)], sb.inline(content))
         expected = len(members) if prefix == own else 0
         assert assert_same(operator_of(tmp_path / str(number), keyed, 300)) == expected
 
@@ -310,6 +313,16 @@ def test_an_entry_of_rocksdb_that_is_none(tmp_path: Path) -> None:
         with pytest.raises(SavepointError, match=r"the SST files of s: VALUE .* is no entry"):
             list(column_entries(operator))
         assert assert_same(operator) == 0
+
+
+@pytest.mark.parametrize("form", [canonical, rocksdb])
+def test_a_value_of_a_map_without_a_mark_of_null(tmp_path: Path, form: Form) -> None:
+    """What is behind it is none, whatever byte that is."""
+    entries = [(b"\2a\0" + sb.i32(number), value) for number, value in ((1, b""), (2, b"\1"))]
+    operator = form(tmp_path, STRING, sb.state("s", "MAP", sb.map_of(INT, LONG)), entries)
+    with pytest.raises(SavepointError, match="no entry"):
+        list(column_entries(operator))
+    assert assert_same(operator) == 0
 
 
 DAMAGED = {

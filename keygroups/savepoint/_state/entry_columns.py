@@ -122,10 +122,7 @@ class ColumnDecoder:
             read_value = self._read_value
             stored = [read_value(data[start:end], 0) for start, end in spans]
             values, times = zip(*stored)
-            columns: dict[str, Column] = {"value": list(values)}
-            if self.state.has_ttl and self.state.kind != "LIST":
-                columns["last_access"] = list(times)
-            return columns
+            return {"value": list(values), "last_access": list(times)}
         if not self._has_mark:
             columns, read = _decode(self._value, data, starts)
             if not np.array_equal(read, ends):
