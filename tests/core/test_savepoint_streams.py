@@ -432,6 +432,14 @@ def test_raw_timers_as_in_a_savepoint(tmp_path: Path) -> None:
         task.header(task.handles[0])
 
 
+def test_raw_timers_behind_other_bytes(tmp_path: Path) -> None:
+    """What an empty key group takes counts from where it starts."""
+    stream = sb.inline(bytes(5) + services(b"\x02a\0" + sb.i64(7)))
+    operator = operator_of(tmp_path, raw_keyed=sb.native(3, [5], stream))
+    assert [entry.timestamp for entry in operator.entries()] == [7]
+    assert operator.key_group_bytes().weights[3] == 11
+
+
 def test_no_raw_timers(tmp_path: Path) -> None:
     operator = raw(tmp_path, b"", b"")
     assert operator.states == ()

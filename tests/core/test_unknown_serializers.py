@@ -29,6 +29,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._metadata.handles import KeyGroupsHandle
+from keygroups.savepoint._state.operator_state import read_encoded_operator_state
 from keygroups.types import INT, STRING
 
 INT_SNAPSHOT, LONG_SNAPSHOT = sb.simple("Int"), sb.simple("Long")
@@ -310,7 +311,8 @@ def info(name: str, mode: str, backend_type: int, **serializers: bytes) -> bytes
     return sb.meta_info(name, backend_type, options, serializers)
 
 
-def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]]:
+def operator_state_of(folder: Path, *, compressed: bool) -> Operator:
+    """Return an operator with operator state; what is compressed is in two chunks an element."""
     lists = [
         info("offsets", "SPLIT_DISTRIBUTE", 1, VALUE_SERIALIZER=LONG_SNAPSHOT),
         info("moneys", "UNION", 1, VALUE_SERIALIZER=MONEY_SNAPSHOT),
@@ -323,7 +325,10 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
     header = sb.operator_header(lists, rules, compressed=compressed)
     elements = [sb.i64(1), b"money", sb.i64(2), b"entries", sb.i32(1, 3, 4)]
     start = b"\xff\6\0\0sNaPpY" if compressed else b""
-    written = [sb.snappy_chunk(element) if compressed else element for element in elements]
+    written = [
+        sb.snappy_chunk(element[:3]) + sb.snappy_chunk(element[3:]) if compressed else element
+        for element in elements
+    ]
     offsets = [len(header + start)]
     for element in written[:-1]:
         offsets.append(offsets[-1] + len(element))
@@ -332,17 +337,27 @@ def operator_state_of(folder: Path, *, compressed: bool) -> list[tuple[str, Any]
     stream = sb.inline(header + start + b"".join(written))
     subtask = sb.subtask(managed_operator=sb.operator_state(states, stream))
     (operator,) = read_savepoint(sb.write(folder, [sb.operator([subtask])])).operators
-    return [(state.state, state.elements) for state in operator.operator_state()]
+    return operator
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_operator_state(tmp_path: Path, compressed: bool) -> None:
-    assert operator_state_of(tmp_path, compressed=compressed) == [
+    operator = operator_state_of(tmp_path, compressed=compressed)
+    assert [(state.state, state.elements) for state in operator.operator_state()] == [
         ("offsets", [1]),
         ("moneys", [b"money"]),
         ("more", [2]),
         ("b", b"entries"),
         ("c", {3: 4}),
+    ]
+    ((_, handle, is_raw),) = operator._operator_state_handles()
+    encoded = read_encoded_operator_state(operator._files, handle, is_raw, operator._context)
+    assert [(state.state, *state.elements) for state in encoded] == [
+        ("offsets", (sb.i64(1), b"")),
+        ("moneys", (b"money", b"")),
+        ("more", (sb.i64(2), b"")),
+        ("b", (b"", b"entries")),
+        ("c", (sb.i32(3), sb.i32(4))),
     ]
 
 
