@@ -354,6 +354,19 @@ def test_each_key_of_entries_of_one_size(
     assert operator.get(absent) == {}
 
 
+def test_timers_of_one_size_have_their_keys_behind_their_times(tmp_path: Path) -> None:
+    keys = key_in(3, LONG_TYPE, *range(6_000))
+    timers = [
+        (b"\3" + (2**63 + number).to_bytes(8, "big") + sb.i64(key) + b"\0", b"")
+        for number, key in enumerate(keys)
+    ]
+    state = sb.state("t", "", sb.timer_of(LONG, sb.NONE), backend_type=3)
+    content = sb.canonical_key_group([(0, timers)])
+    operator = operator_of(tmp_path, LONG, [state], content)
+    assert len(keys) > 30
+    assert [operator.get(key, "t") for key in keys] == [[number] for number in range(len(keys))]
+
+
 def test_what_entries_of_other_keys_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted: parts of entries that are read, and lines that are run, for each of them."""
     texts = key_in(3, STRING_TYPE, *map(str, range(20_000)))
