@@ -112,6 +112,16 @@ def test_subclasses_that_no_snapshot_tells_of() -> None:
         beyond.encode(Pojo("a.Q", {"n": 7}))
 
 
+@pytest.mark.parametrize("length", [2, 255, 256, 65_535])
+def test_subclasses_of_names_of_all_lengths(length: int) -> None:
+    """Flink: PojoSerializer.serialize, which writes a subclass by DataOutput.writeUTF."""
+    name = "Q" * length
+    pojo = PojoSerializer("a.P", met=[Member(name, None, PojoSerializer(name, ["n"], [INT]))])
+    data = b"\4" + length.to_bytes(2, "big") + name.encode() + b"\2\0" + sb.i32(7)
+    assert pojo.encode(Pojo(name, {"n": 7})) == data
+    assert pojo.decode(data) == Pojo(name, {"n": 7})
+
+
 def test_a_field_without_a_serializer_may_be_null() -> None:
     snapshot = sb.i32(2) + sb.pojo_of("a.P", {"n": sb.simple("Int"), "u": None})
     pojo = Serializer.from_snapshot(snapshot)
@@ -512,6 +522,28 @@ def test_texts_of_each_length(version: int, text: str, written: bytes) -> None:
     assert kryo.decode(b"\3\1" + written) == text
 
 
+# Kryo: Output.writeVarLong of a number and its sign in the lowest bit: seven bits in a byte, all
+# eight in the ninth.
+LONGS_OF_KRYO = [
+    (2**54 - 1, b"\xfe" + b"\xff" * 6 + b"\x3f"),
+    (2**54, b"\x80" * 7 + b"\x40"),
+    (2**55 - 1, b"\xfe" + b"\xff" * 6 + b"\x7f"),
+    (-(2**55), b"\xff" * 7 + b"\x7f"),
+    (2**55, b"\x80" * 8 + b"\1"),
+    (-(2**62) - 1, b"\x81" + b"\x80" * 7 + b"\x80"),
+    (2**63 - 1, b"\xfe" + b"\xff" * 8),
+    (-(2**63), b"\xff" * 9),
+]
+
+
+@pytest.mark.parametrize("version", [2, 5])
+@pytest.mark.parametrize(("number", "written"), LONGS_OF_KRYO)
+def test_longs_of_each_length(version: int, number: int, written: bytes) -> None:
+    kryo = KryoSerializer("java.lang.Long", version)
+    assert kryo.encode(number) == b"\x09" + written
+    assert kryo.decode(b"\x09" + written) == number
+
+
 @pytest.mark.parametrize("value", [True, "5", 5.0, 2**31])
 def test_what_kryo_does_not_write(value: Any) -> None:
     with pytest.raises(KeyGroupsError, match=r"^value: "):
@@ -693,7 +725,13 @@ def test_blocks_of_avro() -> None:
         (["null", "int"], ("null", None), InvalidValueError, "must be a branch and its value"),
         (["int", "long"], ("int",), InvalidValueError, "must be a branch and its value"),
         (ENUM, "C", InvalidValueError, "E must be of A, B, got 'C'"),
+        (ENUM, 0, InvalidTypeError, "E must be a str, got 0"),
         (FIXED, b"abc", InvalidValueError, "X must take 2 bytes, got 3"),
+        (FIXED, "ab", InvalidTypeError, "X must be bytes, got 'ab'"),
+        (record("R", s="string"), {"s": b"a"}, InvalidTypeError, "string must be a str, got b'a'"),
+        ({"type": "array", "items": "int"}, (5,), InvalidTypeError, "array must be a list, got"),
+        ({"type": "map", "values": "int"}, [5], InvalidTypeError, "map must be a dict, got"),
+        ({"type": "map", "values": "int"}, {5: 5}, InvalidTypeError, "string must be a str, got"),
         (record("R", s="string"), {"s": "\ud800"}, InvalidValueError, "half of a surrogate pair"),
         (record("R", n="null"), {"n": 0}, InvalidTypeError, "null must be None"),
     ],
