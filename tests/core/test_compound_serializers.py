@@ -238,6 +238,7 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (BufferEntrySerializer(BYTE), BufferEntry(5, 1), TYPE, "BufferEntry must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
     (TtlSerializer(BYTE), 5, TYPE, r"TTL\(BYTE\) must be a TtlValue, got 5"),
     (TimerSerializer(BYTE, BYTE), (1, 2), VALUE, "must have 3 fields, got 2"),
+    (TimerSerializer(BYTE, BYTE), (1, "a", 3), TYPE, "key: value of type BYTE must be an int"),
     (ELEMENTS, 5, TYPE, "must be a StreamRecord, LatencyMarker, .*WatermarkStatus, got 5"),
     *(
         (serializer, value, VALUE, f"{part} must be from {-(2**63)} to {2**63 - 1}, got {number}")
@@ -317,6 +318,8 @@ def test_failures() -> None:
         assert failure == Failure(NAME.decode(), data[1:])
         assert TRY.encode(failure) == data
     assert len(failures()) > 5
+    pair = TupleSerializer([TRY, BYTE])
+    assert pair.decode(FAILURE + b"\5") == (Failure(NAME.decode(), FAILURE[1:]), 5)
     assert TRY.read is not None
     for size in range(0, len(FAILURE), 7):
         with pytest.raises(IndexError):
@@ -328,10 +331,19 @@ def test_names_of_many_characters(name: str) -> None:
     assert TRY.decode(with_name(name.encode())).java_class == name
 
 
-def test_an_exception_of_few_characters() -> None:
+@pytest.mark.parametrize("name", ["a.E", "E"])
+def test_an_exception_of_few_characters(name: str) -> None:
     """Of which the length is in six bits."""
-    short = FAILURE.replace(NAME[:-1] + bytes([NAME[-1] | 0x80]), b"\x84a.E")
-    assert TRY.decode(short).java_class == "a.E"
+    short = bytes([0x80 | len(name) + 1]) + name.encode()
+    data = FAILURE.replace(NAME[:-1] + bytes([NAME[-1] | 0x80]), short)
+    assert TRY.decode(data).java_class == name
+
+
+@pytest.mark.parametrize("name", ["a.E", "\x7fE", "a\x7f", "\0\0"])
+def test_names_whose_last_character_is_marked(name: str) -> None:
+    marked = name[:-1].encode() + bytes([ord(name[-1]) | 0x80])
+    data = FAILURE.replace(NAME[:-1] + bytes([NAME[-1] | 0x80]), marked)
+    assert TRY.decode(data).java_class == name
 
 
 BAD_FAILURES: list[tuple[bytes, type[KeyGroupsError], str]] = [
@@ -339,6 +351,7 @@ BAD_FAILURES: list[tuple[bytes, type[KeyGroupsError], str]] = [
     (b"\0\0\0", UnsupportedKeyTypeError, "Kryo wrote no name"),
     (b"\0\x57\1", UnsupportedKeyTypeError, "Kryo wrote no name"),
     (b"\0\1\0\x82\xe9", UnsupportedKeyTypeError, "a class that is not in ASCII"),
+    (b"\0\1\0\x80", UnsupportedKeyTypeError, "a class that is not in ASCII"),
     (b"\0\1\0\x81", UnsupportedKeyTypeError, "a class that is not in ASCII"),
     (b"\0\1\0a\xe9\2", InvalidValueError, "an exception that is no new object"),
     (b"\0\1\0a\xe9\1\0\0\0\0", InvalidValueError, "a Java object stream was to follow"),

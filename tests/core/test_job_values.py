@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
+import java_bytes as java
 import pytest
 import savepoint_bytes as sb
 from serializer_cases import cases
@@ -26,7 +27,7 @@ from keygroups._serializers.jvm.kryo import KryoSerializer
 from keygroups._serializers.jvm.optional_maps import OptionalItem
 from keygroups._serializers.jvm.pojos import Member, PojoSerializer
 from keygroups._serializers.scalars import INT, LONG
-from keygroups._values.java_values import Left, LocalDate, LocalDateTime, Pojo
+from keygroups._values.java_values import Left, LocalDate, LocalDateTime, LocalTime, Pojo
 from keygroups._values.kryo import Duration, Period, ZonedDateTime
 from keygroups.errors import (
     InvalidTypeError,
@@ -261,6 +262,18 @@ DAMAGED = [
     (ANY_2, by_name("java.util.Locale") + b"\1\xac\xed\0\5\x70", "that has no Locale"),
     (
         ANY_2,
+        by_name("java.util.Locale")
+        + b"\1"
+        + java.stream(java.instance("java.util.Locale", [("L", "language", java.text("en"))])),
+        "that has no Locale",
+    ),
+    (
+        ANY,
+        by_name("java.time.Instant") + b"\1" + b"\xff" * 8 + b"\x7f\0",
+        "the epoch second of a Instant must be",
+    ),
+    (
+        ANY_2,
         by_name("java.time.ZonedDateTime") + b"\1\1\1\0\1\0\1\xa0\x1f\1\0\0\0\0\1\0\0",
         "a ZonedDateTime without a zone",
     ),
@@ -345,12 +358,21 @@ OTHERS = [
     (ANY_2, by_name("java.lang.Class") + b"\1\3\0", "java.lang.String"),
     (ANY, b"\x4e\1\x82a\2", ("a", 2)),
     (ANY, by_name("org.apache.flink.types.Either$Left") + b"\1\0\3\1\x82a", Left("a")),
+    (ANY, b"\x4c\1\2" + bytes(7) + b"\x80\1" + bytes(7), {63, 64}),
     (ANY, by_name("[S") + b"\1\2\1\2", array("h", [0x201])),
     (ANY_2, by_name("[S") + b"\1\2\1\2", array("h", [0x102])),
     (ANY, by_name("java.time.Duration") + b"\1\1" + bytes(7) + b"\1", Duration(1, 1)),
     (ANY, DURATION + b"\xff\x93\xeb\xdc\x03", Duration(0, 999_999_999)),
     (ANY, DURATION + b"\x64", Duration(0, 100)),
     (ANY, DURATION + b"\xe8\7", dt.timedelta(microseconds=1)),
+    *(
+        (ANY, by_name("java.time.LocalTime") + b"\1\1\2\3" + nano, value)
+        for nano, value in (
+            (b"\xb8\x17", dt.time(1, 2, 3, 3)),
+            (b"\xe9\7", LocalTime(1, 2, 3, 1_001)),
+            (b"\x98\x8c\xeb\xdc\3", dt.time(1, 2, 3, 999_999)),
+        )
+    ),
     (ANY, b"\6\x7f", 127),
     (ANY, b"\6\x80", -128),
     *(
@@ -467,6 +489,18 @@ def test_there_may_be_100_000_objects_that_take_no_bytes() -> None:
         ANY.decode(data + TWO_NULLS)
 
 
+def test_what_is_within_an_object_counts_with_each_reference_to_it() -> None:
+    """24,999 nulls, a list of a reference to them, a reference to that, and 25,000 nulls more."""
+    first, fits, more = (
+        LIST_AGAIN + b"\1" + count + b"\x86\3\0" for count in (b"\xe8", b"\xe9", b"\xea")
+    )
+    data = LIST + b"\1\5" + first + LIST_AGAIN + b"\1\2" + LIST_AGAIN + b"\3" + LIST_AGAIN + b"\4"
+    nulls = [None] * 24_999
+    assert ANY.decode(data + fits) == [nulls, [nulls], [nulls], [None] * 25_000]
+    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
+        ANY.decode(data + more)
+
+
 def test_kryo_version_of_a_snapshot() -> None:
     short = sb.utf("java.lang.Short")
     maps = sb.optional_map({"java.lang.Short": short + sb.i32(0)}) + sb.optional_map({}) * 2
@@ -503,6 +537,8 @@ TEXTS_OF_KRYO = [
     *((version, "", b"\x81") for version in (2, 5)),
     *((version, "a", b"\x82a") for version in (2, 5)),
     *((version, "aa", b"a\xe1") for version in (2, 5)),
+    *((version, "\0\x7f\x7f\0", b"\0\x7f\x7f\x80") for version in (2, 5)),
+    *((version, "\ud800", b"\x82\xed\xa0\x80") for version in (2, 5)),
     (2, "a" * 63, b"a" * 62 + b"\xe1"),
     (2, "a" * 64, b"\xc1\1" + b"a" * 64),
     (5, "a" * 32, b"a" * 31 + b"\xe1"),
@@ -552,6 +588,15 @@ def test_what_kryo_does_not_write(value: Any) -> None:
     for kryo in (ANY, KryoSerializer("java.lang.Integer", maps=(own, (), ()))):
         with pytest.raises(UnsupportedKeyTypeError, match="cannot be written here"):
             kryo.encode(value)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_kryo_does_not_write_of_a_class(name: str) -> None:
+    package = "java.util" if name == "UUID" else "java.lang"
+    type_name = {"Integer": "INT", "Character": "CHAR"}.get(name, name.upper())
+    kryo = KryoSerializer(f"{package}.{name}")
+    with pytest.raises(InvalidTypeError, match=rf"^value: .*{type_name} must be an? .*, got \(\)"):
+        kryo.encode(())
 
 
 # --- Avro -----------------------------------------------------------------------------------
@@ -691,7 +736,33 @@ def test_damaged_values_of_avro(schema: Any, data: bytes, message: str) -> None:
         avro(schema if isinstance(schema, dict | list) else json.dumps(schema)).decode(data)
 
 
+# Avro: Unions: a branch is called as its type is, or as it is named.
+BRANCHES: list[tuple[Any, str, Any, bytes]] = [
+    ("boolean", "boolean", True, b"\1"),
+    ("int", "int", 5, sb.i32(5)),
+    ("long", "long", 5, sb.i64(5)),
+    ("float", "float", 1.5, b"\x3f\xc0\0\0"),
+    ("double", "double", 1.5, b"\x3f\xf8" + bytes(6)),
+    ("bytes", "bytes", b"a", sb.i32(1) + b"a"),
+    ("string", "string", "a", sb.i32(1) + b"a"),
+    ({"type": "array", "items": "int"}, "array", [], b"\0"),
+    ({"type": "map", "values": "int"}, "map", {}, b"\0"),
+    (FLAT, "F", {"n": 5}, sb.i32(5)),
+    ({**record("F2", n="int"), "type": "error"}, "F2", {"n": 5}, sb.i32(5)),
+    (ENUM, "E", "B", sb.i32(1)),
+    (FIXED, "X", b"ab", b"ab"),
+]
+
+
+def test_branches_of_unions_by_name() -> None:
+    union = avro(["null", *(schema for schema, *_ in BRANCHES)])
+    for place, (_, branch, value, data) in enumerate(BRANCHES, 1):
+        assert union.encode((branch, value)) == sb.i32(place) + data
+        assert union.decode(sb.i32(place) + data) == (branch, value)
+
+
 AVRO_VALUES = [
+    ({"type": "array", "items": {**FIXED, "size": 1}}, [b"a"], b"\1a\0"),
     (["int"], 5, sb.i32(0) + sb.i32(5)),
     (record("R", n=["null", "int"]), {"n": None}, sb.i32(0)),
     (record("R", **dict.fromkeys(HUNDRED, "null")), dict.fromkeys(HUNDRED), b""),

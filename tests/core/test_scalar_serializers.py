@@ -131,6 +131,7 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
     (LOCAL_DATE, dt.date(9999, 12, 31), sb.i32(9_999) + b"\x0c\x1f"),
     (LOCAL_DATE, LocalDate(10_000, 2, 29), sb.i32(10_000) + b"\2\x1d"),
     (LOCAL_TIME, LocalTime(23, 59, 59, 999_999_999), b"\x17\x3b\x3b" + sb.i32(999_999_999)),
+    (LOCAL_TIME, dt.time(23, 59, 59, 999_999), b"\x17\x3b\x3b" + sb.i32(999_999_000)),
     (LOCAL_DATE_TIME, LocalDateTime(1, 1, 1, 0, 0, 0, 1), sb.i32(1) + b"\1\1\0\0\0" + sb.i32(1)),
     (
         LOCAL_DATE_TIME,
@@ -138,6 +139,17 @@ VALUES: list[tuple[Serializer, Any, bytes]] = [
         sb.i32(0) + b"\1\1\0\0\0" + sb.i32(1_000),
     ),
     (INSTANT, Instant(31_556_889_864_403_199, 0), struct.pack(">qi", 31_556_889_864_403_199, 0)),
+    # The least and the most of a long in milliseconds, but that the least of all is null.
+    (
+        SQL_TIMESTAMP,
+        Instant(-9_223_372_036_854_776, 193_000_000),
+        sb.i64(-(2**63) + 1) + sb.i32(193_000_000),
+    ),
+    (
+        SQL_TIMESTAMP,
+        Instant(9_223_372_036_854_775, 807_999_999),
+        sb.i64(2**63 - 1) + sb.i32(807_999_999),
+    ),
     (FLAGS, [True, False], sb.i32(2) + b"\1\0"),
     (TEXTS, ["a", None], sb.i32(2) + b"\2a\0"),
     (INTS, array("i", [-2]), sb.i32(1) + sb.i32(-2)),
@@ -275,6 +287,13 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (DATE, -(2**63), InvalidValueError, "from -9223372036854775807"),
     (SQL_TIMESTAMP, 0, InvalidTypeError, "SQL_TIMESTAMP must be an aware datetime, got 0"),
     (SQL_TIMESTAMP, Instant(2**54, 0), InvalidValueError, "milliseconds of a SQL_TIMESTAMP"),
+    *(
+        (SQL_TIMESTAMP, Instant(second, nano), InvalidValueError, f"STAMP must .* got {millis}")
+        for second, nano, millis in (
+            (-9_223_372_036_854_776, 192_000_000, -(2**63)),
+            (9_223_372_036_854_775, 808_000_000, 2**63),
+        )
+    ),
     (SQL_TIMESTAMP, Instant(0, 10**9), InvalidValueError, "the nano of a SQL_TIMESTAMP"),
     (INSTANT, Instant(2**60, 0), InvalidValueError, "epoch second of a INSTANT .* 3155688986440"),
     (INSTANT, Instant(0, -1), InvalidValueError, "nano of a INSTANT must be from 0 to 999999999"),
@@ -357,9 +376,10 @@ BAD_VALUES: list[tuple[Serializer, bytes, str]] = [
     *(
         (serializer, bytes(8) + sb.i32(nano), f"nano of a {serializer} must be from 0")
         for serializer in (SQL_TIMESTAMP, INSTANT)
-        for nano in (-1_000, -1, 10**9)
+        for nano in (-(2**31), -1_000, -1, 10**9)
     ),
     (INSTANT, b"\x7f" + bytes(11), "epoch second of a INSTANT"),
+    (INSTANT, b"\x80" + bytes(11), "epoch second of a INSTANT"),
     (LOCAL_DATE, sb.i32(2023) + b"\2\x1d", "day"),
     (LOCAL_DATE, sb.i32(-1) + b"\2\x1d", "day of a LOCAL_DATE must be from 1 to 28"),
     (LOCAL_TIME, b"\x18\0\0" + bytes(4), "hour must be in 0..23"),

@@ -15,6 +15,7 @@ from snapshot_bytes import ENUM, RUNTIME, SNAPSHOTS, row
 
 from keygroups._serializers.base import (
     REGISTRY,
+    TRUNCATED,
     Serializer,
     Simple,
     UnknownSerializer,
@@ -224,7 +225,8 @@ BAD_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     # Of four units, the first beyond ASCII; of as many as there can be.
     (serializer_of(STRING), b"\5\xe9\1", InvalidValueError, "a STRING: too few bytes"),
     (serializer_of(STRING), b"\xff\xff\xff\xff\x0f\xe9\1", InvalidValueError, "too few bytes"),
-    (POJO, b"\4\0\3a.Q", UnsupportedKeyTypeError, "here: 'a.Q', a subclass of a.P, is in no"),
+    (POJO, b"\4\0\3a.Q\2", UnsupportedKeyTypeError, "here: 'a.Q', a subclass of a.P, is in no"),
+    (POJO, b"\4\0\1\xff", UnsupportedKeyTypeError, "here: '\ufffd', a subclass of a.P, is in no"),
     (POJO, b"\4\0\3a.", InvalidValueError, "too few bytes"),
     (POJO, b"\x08\0", InvalidValueError, "subclass 0 of the 0 of a.P"),
     (POJO, b"\3", InvalidValueError, "flags 3 of a POJO"),
@@ -243,6 +245,19 @@ def test_what_is_no_value(
 ) -> None:
     with pytest.raises(error, match=message):
         serializer.decode(data)
+
+
+def test_no_byte_of_a_fixed_size_may_be_missing() -> None:
+    """Also of one that is not looked at."""
+    sizes = set()
+    for cls in REGISTRY.values():
+        if issubclass(cls, Simple) and (size := cls().size):
+            read = cls().read
+            assert read is not None
+            with pytest.raises(TRUNCATED):
+                read(b"\1" * (size - 1), 0)
+            sizes.add(size)
+    assert sizes == {1, 2, 4, 6, 7, 8, 12, 13, 16}
 
 
 class OnlyRead(Simple):
