@@ -188,7 +188,14 @@ UNREADABLE = [
     (ANY, by_name("java.util.TreeMap") + b"\1\1\3", "the comparator 'java.lang.String' is not"),
     (ANY_2, by_name("java.util.TreeMap") + b"\1\3", "the comparator 'java.lang.String' is not"),
     (ANY, LIST + b"\1\xff\xff\xff\xff\x0f\0", "more than 100000 objects take no bytes"),
-    (ANY, LIST + (b"\1\2" + LIST_AGAIN) * MAX_DEPTH + b"\1\1", f"nest more than {MAX_DEPTH} deep"),
+    *(
+        (ANY, first + (b"\1\2" + LIST_AGAIN) * more + b"\1\1", f"nest more than {MAX_DEPTH} deep")
+        for first, more in (
+            (LIST, MAX_DEPTH),
+            # Behind a list that has ended.
+            (LIST + b"\1\3" + LIST_AGAIN + b"\1\1" + LIST_AGAIN, MAX_DEPTH - 1),
+        )
+    ),
     (ANY, by_name("org.apache.flink.types.Row") + b"\1\3", "a Row that has names"),
     (
         ANY,
@@ -316,6 +323,7 @@ CLASSES_OF_FLINK = (
 # As Kryo's serializers of these classes write them, which are in no case.
 OTHERS = [
     (ANY, LIST + b"\1\x83\0", [None, None]),
+    (ANY, LIST + b"\1\x7f\1" + bytes(126), [None] * 126),
     (ANY, LIST + b"\1\x3d" + (LIST_AGAIN + b"\1\1") * 60, [[]] * 60),
     (ANY, by_name("java.util.Date") + b"\1" + b"\x80" * 9, -(2**63)),
     (ANY, by_name("java.util.Date") + b"\1" + b"\xff" * 8 + b"\x7f", 2**63 - 1),
@@ -537,7 +545,7 @@ TEXTS_OF_KRYO = [
     *((version, "", b"\x81") for version in (2, 5)),
     *((version, "a", b"\x82a") for version in (2, 5)),
     *((version, "aa", b"a\xe1") for version in (2, 5)),
-    *((version, "\0\x7f\x7f\0", b"\0\x7f\x7f\x80") for version in (2, 5)),
+    *((version, "\x7f\0\x7f\0", b"\x7f\0\x7f\x80") for version in (2, 5)),
     *((version, "\ud800", b"\x82\xed\xa0\x80") for version in (2, 5)),
     (2, "a" * 63, b"a" * 62 + b"\xe1"),
     (2, "a" * 64, b"\xc1\1" + b"a" * 64),
