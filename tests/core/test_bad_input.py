@@ -210,6 +210,7 @@ def test_a_key_type_is_named_by_what_it_does_not_take(key_type: KeyType) -> None
         ("ab", CHAR, "one UTF-16 code unit, got 'ab'"),
         ("", CHAR, "one UTF-16 code unit, got ''"),
         ("\U0001f600", CHAR, "one UTF-16 code unit"),
+        ("\U00010000", CHAR, "one UTF-16 code unit, got '\U00010000'"),
         (1e300, FLOAT, "single-precision number, got 1e+300"),
         (0.1, FLOAT, "key of type FLOAT must be a single-precision number, got 0.1"),
         (5e-324, FLOAT, "single-precision number"),

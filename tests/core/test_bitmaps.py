@@ -75,6 +75,7 @@ def test_encodings() -> None:
     check(bitmap_of((0, "array", [3, 10])), [3, 10])
     check(bitmap_of((0, "array", [0]), (SPAN - 1, "array", [SPAN - 1])), [0, 2**32 - 1])
     check(bitmap_of((1, "bits", many)), [SPAN + number for number in many])
+    check(bitmap_of((0, "array", range(5, SPAN, 257))), range(5, SPAN, 257))
     check(bitmap_of((0, "runs", [(0, 4), (7, 7)])), [0, 1, 2, 3, 4, 7])
     check(bitmap_of((0, "runs", [(10, 12)])), [10, 11, 12])
     mixed: list[Container] = [
@@ -185,6 +186,9 @@ NO_BITMAPS: list[tuple[Any, type[KeyGroupsError], str]] = [
     ("text", InvalidTypeError, "data must be bytes, got 'text'"),
     (b"", InvalidValueError, "data must be a bitmap, and 0 bytes end it"),
     (GOOD[:-1], InvalidValueError, "bytes end it"),
+    (bitmap_of((0, "array", [3, 10]))[:-2], InvalidValueError, "and 18 bytes end it"),
+    (bitmap_of((0, "bits", range(5_000)))[:-1], InvalidValueError, "and 8207 bytes end it"),
+    (bitmap_of((0, "runs", [(0, 3), (7, 9)]))[:-4], InvalidValueError, "and 15 bytes end it"),
     (GOOD + b"\0", InvalidValueError, f"with {len(GOOD)} bytes, got {len(GOOD) + 1}"),
     (b"\x39" + GOOD[1:], InvalidValueError, "a cookie of 12346 or 12347, got 12345"),
     (struct.pack("<II", 12_346, SPAN), InvalidValueError, "8 bytes end it"),

@@ -226,6 +226,16 @@ def test_what_no_column_holds_is_refused(serializer: Serializer, value: Any, mes
         column.convert([None, value])
 
 
+@pytest.mark.parametrize("half", [0xD800, 0xDBFF, 0xDC00, 0xDFFF])
+def test_the_text_with_half_of_a_pair_is_told(half: int) -> None:
+    """Not those before it: there are characters before the surrogates and behind them."""
+    column = column_of(STRING)
+    assert column is not None
+    for before in (["a", "\ud7ff\ue000\U0001f600"], ["a", None, "\uffff"]):
+        with pytest.raises(InvalidValueError, match=rf"^'b\\u{half:x}' has half of"):
+            column.convert([*before, f"b{chr(half)}", "\ud900"])
+
+
 def test_keys_of_flink_sql_have_no_kind() -> None:
     """Nor have rows in them: all are of kind +I, and another is refused."""
     types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]

@@ -27,7 +27,7 @@ from keygroups._serializers.base import read_versioned_snapshot
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.jvm.objects import JavaEnum, JavaObject
 from keygroups._serializers.sql.java_types import _TypeReader, read_logical_type
-from keygroups._serializers.sql.values import row_reader
+from keygroups._serializers.sql.values import array_reader, row_reader
 from keygroups._values.java_values import Variant
 from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.logical_types import LogicalType, parse_logical_type
@@ -248,6 +248,21 @@ def test_overlapping_arrays() -> None:
             read(row)
 
     assert count_steps(refused) <= STEPS * len(row)
+
+
+TEXT = parse_logical_type("STRING")
+
+
+@pytest.mark.parametrize(
+    ("read", "head"),
+    [(row_reader([TEXT, TEXT]), bytes(8)), (array_reader(TEXT), struct.pack("<ii", 2, 0))],
+    ids=["row", "array"],
+)
+def test_values_have_as_many_bytes_as_what_they_are_in(read: Any, head: bytes) -> None:
+    """At most: both are the bytes from the start on, and would have one more in the second."""
+    assert len(read(head + struct.pack("<IIII", 12, 0, 12, 0))) == 2
+    with pytest.raises(ValueError, match="values in a row of 24 bytes overlap"):
+        read(head + struct.pack("<IIII", 12, 0, 13, 0))
 
 
 @pytest.mark.parametrize(
@@ -593,6 +608,15 @@ def test_names_of_fields_that_are_shared() -> None:
     many = named_row({f"f{index}": long for index in range(100)})
     with pytest.raises(SavepointError, match="a logical type of 70000 bytes has more types than"):
         _TypeReader(cursor, 70_000).read(many, 0)
+
+
+def test_as_many_types_as_bytes() -> None:
+    number = JavaObject("T", {"typeRoot": JavaEnum("R", "INTEGER")})
+    three = named_row({"a": number, "b": number})
+    cursor = Cursor(bytes(3), "a file")
+    assert str(_TypeReader(cursor, 3).read(three, 0)[0]) == "ROW<`a` INT, `b` INT>"
+    with pytest.raises(SavepointError, match="a logical type of 2 bytes has more types than that"):
+        _TypeReader(cursor, 2).read(three, 0)
 
 
 @pytest.mark.parametrize("name", ["", " ", None, 5, ["a"]])

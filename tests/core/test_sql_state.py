@@ -209,12 +209,16 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             "GroupAggregate(groupBy=[k], select=[k, LISTAGG_RETRACT(s) AS a])",
             *("hash[k]", "k, s", "accState", None, None),
         ),
-        (
-            *("sqlagg", "GroupAggregate[364]"),
-            "GroupAggregate(groupBy=[k], select=[k, LISTAGG(s, ',') AS a, FIRST_VALUE(v) AS b, "
-            "LAST_VALUE(v) AS c, COLLECT(s) AS d, ARRAY_AGG(v) AS e, COUNT(DISTINCT s) AS f])",
-            *("hash[k]", "k, s, v", "accState", None),
-            ("a", "b", "c", "d", "e", "f", "count of rows", "distinct values"),
+        *(
+            (
+                *("sqlagg", "GroupAggregate[364]"),
+                f"GroupAggregate(groupBy=[k], select=[k, LISTAGG(s, {delimiter}) AS a, "
+                "FIRST_VALUE(v) AS b, LAST_VALUE(v) AS c, COLLECT(s) AS d, ARRAY_AGG(v) AS e, "
+                "COUNT(DISTINCT s) AS f])",
+                *("hash[k]", "k, s, v", "accState", None),
+                ("a", "b", "c", "d", "e", "f", "count of rows", "distinct values"),
+            )
+            for delimiter in ("','", "', '", "'('", "')'", "'}, {'", "'it''s ['")
         ),
         (
             *("sqlagg", "GroupAggregate[392]"),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+import java_bytes as java
 import pytest
 import savepoint_bytes as sb
 from job_points import job_point
@@ -216,6 +217,33 @@ def test_a_snapshot_of_java_objects_is_only_copied() -> None:
             serializer.snapshot_bytes()
 
 
+DECIMAL = ("DECIMAL", ("precision", 5), ("scale", 0))
+TIME = ("TIME_WITHOUT_TIME_ZONE", ("precision", 3))
+TIMESTAMP = ("TIMESTAMP_WITHOUT_TIME_ZONE", ("precision", 0))
+TIMESTAMP_LTZ = ("TIMESTAMP_WITH_LOCAL_TIME_ZONE", ("precision", 9))
+
+
+def python_array(element: tuple[Any, ...], serializer: str) -> bytes:
+    field = java.stream(java.logical_type(*element))
+    return of_table("ArrayData", 1, field + java_serializer(serializer), PYTHON)
+
+
+@pytest.mark.parametrize(
+    ("element", "serializer", "text"),
+    [
+        (DECIMAL, f"{PYTHON}DecimalData", "PYTHON_DECIMAL(DECIMAL(5, 0))"),
+        (TIMESTAMP, f"{sb.TABLE}TimestampData", "TIMESTAMP_DATA(TIMESTAMP(0))"),
+        (TIMESTAMP_LTZ, f"{sb.TABLE}TimestampData", "TIMESTAMP_DATA(TIMESTAMP(9))"),
+    ],
+)
+def test_python_arrays_of_numbers_with_a_precision(
+    element: tuple[Any, ...], serializer: str, text: str
+) -> None:
+    """They are those of the type."""
+    array = str(snapshot(python_array(element, serializer)))
+    assert array.startswith(f"PYTHON_ARRAY(SQL_VALUE({text}, ")
+
+
 BAD_SNAPSHOTS = [
     (of_table("BinaryRowData", 3, sb.i32(-1)), "a row of -1 fields"),
     (of_table("TimestampData", 1, sb.i32(10)), "precision 10 is not known"),
@@ -246,6 +274,28 @@ BAD_SNAPSHOTS = [
     (
         of_table("ArrayData", 1, TYPE + java_serializer(f"{PYTHON}ArrayData"), PYTHON),
         "python.ArrayDataSerializer' of a BIGINT is not known",
+    ),
+    *(
+        (
+            python_array(element, f"{PYTHON}DecimalData"),
+            rf"python.DecimalDataSerializer' of a {text} is not known",
+        )
+        for element, text in (
+            (("BIGINT",), "BIGINT"),
+            (TIME, r"TIME\(3\)"),
+            (TIMESTAMP, r"TIMESTAMP\(0\)"),
+        )
+    ),
+    *(
+        (
+            python_array(element, f"{sb.TABLE}TimestampData"),
+            rf"typeutils.TimestampDataSerializer' of a {text} is not known",
+        )
+        for element, text in (
+            (("BIGINT",), "BIGINT"),
+            (TIME, r"TIME\(3\)"),
+            (DECIMAL, r"DECIMAL\(5, 0\)"),
+        )
     ),
     (
         of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([]), PYTHON),
@@ -457,6 +507,7 @@ DAMAGED = [
         "1000000 nanoseconds of a millisecond",
     ),
     (TimestampDataSerializer(9), bytes(8) + sb.i32(-1000), "-1000 nanoseconds of a millisecond"),
+    (TimestampDataSerializer(9), bytes(8) + sb.i32(-1), "-1 nanoseconds of a millisecond"),
     (BinaryRowDataSerializer(1), framed(bytes(15)), "15 bytes are no row of 1 fields"),
     (LinkedListSerializer(LONG), sb.i32(-1), "a count of -1"),
     (LinkedListSerializer(LONG), sb.i32(9) + b"\xff", "too few bytes"),

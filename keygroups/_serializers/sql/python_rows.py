@@ -209,10 +209,12 @@ def _serializer(cursor: Cursor, field: LogicalType, serializer: object) -> Seria
     if isinstance(serializer, JavaObject):
         if serializer.java_class in _BY_CLASS:
             return _BY_CLASS[serializer.java_class]
-        if serializer.java_class == f"{TABLE}TimestampDataSerializer":
+        is_timestamp = field.name in ("TIMESTAMP", "TIMESTAMP_LTZ")
+        if serializer.java_class == f"{TABLE}TimestampDataSerializer" and is_timestamp:
             return TimestampDataSerializer(field.precision or 0)
-        if serializer.java_class == f"{PYTHON}DecimalDataSerializer":
-            return PythonDecimalSerializer(field.precision or 0, field.scale or 0)
+        if serializer.java_class == f"{PYTHON}DecimalDataSerializer" and field.name == "DECIMAL":
+            assert field.precision is not None
+            return PythonDecimalSerializer(field.precision, field.scale or 0)
         if serializer.java_class == f"{PYTHON}ArrayDataSerializer" and field.name == "ARRAY":
             inner = serializer.fields.get("elementTypeSerializer")
             [element] = field.fields
