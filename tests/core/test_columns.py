@@ -236,6 +236,18 @@ def test_the_text_with_half_of_a_pair_is_told(half: int) -> None:
             column.convert([*before, f"b{chr(half)}", "\ud900"])
 
 
+def test_rows_have_a_field_of_their_kind() -> None:
+    column = column_of(ROW_OF_INT)
+    assert column is not None
+    assert str(column.data_type) == "struct<f0: int32, row_kind: string>"
+
+
+@pytest.mark.parametrize("value", [Row((1,)), Pojo("a.B", {"id": 1})], ids=["row", "pojo"])
+def test_a_value_is_not_what_is_of_another_class(value: Any) -> None:
+    assert (value == 1) is False
+    assert (value != 1) is True
+
+
 def test_keys_of_flink_sql_have_no_kind() -> None:
     """Nor have rows in them: all are of kind +I, and another is refused."""
     types = [parse_logical_type("BIGINT"), parse_logical_type("ARRAY<ROW<INT>>")]

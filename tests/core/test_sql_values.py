@@ -524,6 +524,11 @@ def test_damaged(serializer: Serializer, data: bytes, message: str) -> None:
         serializer.decode(data)
 
 
+def test_a_variant_may_be_metadata_alone() -> None:
+    data = framed(bytes(8) + struct.pack("<II", 5, 16) + b"\0\0\0\1\1")
+    assert row_of(LogicalType("VARIANT")).decode(data) == (Variant(b"", b"\1"),)
+
+
 def test_a_key_of_a_multiset_has_no_kind() -> None:
     """RowDataKey: Flink's cases have keys that were written as -D, and that it reads as +I."""
     [case] = [case for case in cases() if case.name == "multiset.key"]
