@@ -414,6 +414,20 @@ def test_two_files_at_once(store: type[CountedStore], small: int) -> None:
         assert reader.requests.free == small
 
 
+def test_a_file_that_is_planned_behind_two_others_does_not_take_their_place(
+    store: type[CountedStore],
+) -> None:
+    store.asked.clear()
+    store.files = {f"folder/{name}": name.encode() for name in "abc"}
+    a, b, c = (StreamHandle(1, path=name, is_relative=True) for name in "abc")
+    with Files(URL, {}).ahead((handle, [(0, 1)]) for handle in (a, b, c)) as reader:
+        for handle in (c, a, b):
+            with reader.open(handle) as stream:
+                assert stream.read(0, 1) == handle.path.encode()
+    # The size of the others is known by what they were planned with.
+    assert [name for kind, name, *_ in store.asked if kind == SIZE] == ["folder/c"]
+
+
 @pytest.mark.parametrize(
     ("spans", "asked"),
     [
@@ -465,6 +479,19 @@ def test_what_is_asked_for_where_a_planned_piece_starts_is_that_piece(
             assert stream.read(start, start + 1_000) == content[start : start + 1_000]
     starts = [start for _, start, _ in store.reads()]
     assert starts == [*range(0, 80_000, 1 << 12)]
+
+
+def test_what_is_read_where_a_planned_piece_starts_is_that_piece(
+    store: type[CountedStore], small: int
+) -> None:
+    store.asked.clear()
+    store.files = {"folder/a": bytes(100_000)}
+    handle = StreamHandle(100_000, path="a", is_relative=True)
+    end = small + (1 << 12)  # of the piece for which there was no room
+    with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
+        for start in (small, small + 1_000):
+            assert stream.read(start, start + 1_000) == bytes(1_000)
+    assert [start for _, start, _ in store.reads()] == [*range(0, small + 1, 1 << 12)]
 
 
 def test_what_is_asked_for_where_a_planned_piece_ends_is_another(

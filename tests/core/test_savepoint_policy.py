@@ -245,6 +245,14 @@ def test_a_job_s_folder(tmp_path: Path) -> None:
             at(tmp_path / "third" / "chk-12", put(tmp_path / "third" / path))
 
 
+def test_a_job_s_folder_that_is_the_root() -> None:
+    files = Files("/chk-7", {})
+    for path in ("/shared/a", "/taskowned/a", "/chk-6/a"):
+        assert files.path_of(StreamHandle(1, path=path)) == path
+        assert files.path_of(StreamHandle(1, path=f"file:{path}")) == path
+    assert [*files.own_folders()] == [("/chk-7", ""), ("/", "/shared"), ("/", "/taskowned")]
+
+
 def test_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A relative path of a savepoint, or a link to it, is of the same place."""
     shared = put(tmp_path / "job" / "shared" / "a")

@@ -422,10 +422,11 @@ def test_an_entry_whose_numbers_do_not_end(zeros: int) -> None:
         all_of(content)
 
 
+@pytest.mark.parametrize("sequence", [5, 2**56 - 1])  # RocksDB: kMaxSequenceNumber
 @pytest.mark.parametrize("user_key_index", [True, False])
-def test_a_key_of_no_bytes_but_its_mark(user_key_index: bool) -> None:
+def test_a_key_of_no_bytes_but_its_mark(user_key_index: bool, sequence: int) -> None:
     content = sst(
-        [(b"", 5, VALUE, b"1"), (b"a", 5, VALUE, b"2")],
+        [(b"", sequence, VALUE, b"1"), (b"a", 5, VALUE, b"2")],
         "s",
         deletions=[(internal_key(b"", 4, 15), b"a")],
         per_block=1,
@@ -434,8 +435,19 @@ def test_a_key_of_no_bytes_but_its_mark(user_key_index: bool) -> None:
     assert all_of(content) == (
         b"s",
         [RangeDeletion(b"", b"a", 4)],
-        [(b"", -(5 << 8 | VALUE), b"1"), (b"a", -(5 << 8 | VALUE), b"2")],
+        [(b"", -(sequence << 8 | VALUE), b"1"), (b"a", -(5 << 8 | VALUE), b"2")],
     )
+
+
+def test_range_deletions_of_as_many_bytes_as_their_block_has() -> None:
+    def content(shared: int) -> bytes:
+        keys = [internal_key(b"k" * shared + last, 5, 15) for last in (b"a", b"b")]
+        return sst_of_blocks([(KEY, DATA)], "s", deletions=block([(key, b"") for key in keys]))
+
+    # Besides the keys a block has three lengths of each, and 8 bytes of restarts.
+    assert len(SstFile(opened(content(2 * 3 + 8))).range_deletions) == 2
+    with pytest.raises(SavepointError, match="deletions of more bytes than their block has"):
+        SstFile(opened(content(2 * 3 + 8 + 1)))
 
 
 def test_a_block_of_nothing_but_how_many_restarts_it_has() -> None:

@@ -441,7 +441,7 @@ def test_splits_of_files(tmp_path: Path) -> None:
         operator.source_splits({("a", 0): 1})
 
 
-@pytest.mark.parametrize("hosts", [(), ("n1",)])
+@pytest.mark.parametrize("hosts", [(), ("n1",), ("", "")])
 @pytest.mark.parametrize("position", [None, (0, 0), (12345, 0), (-1, 300)])
 @pytest.mark.parametrize("times", [None, (0, 5), (1_700_000_000_000, 2**40)])
 def test_both_layouts_of_a_split(

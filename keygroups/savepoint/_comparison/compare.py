@@ -314,7 +314,7 @@ def _numbers(pairs: Sequence[StatePair], side: int) -> dict[tuple[str, str], int
     Those of both are the same if entries have counterparts.
     """
     return {
-        state.key: 2 * place + (0 if pair.is_found else side)
+        state.key: 2 * place + side * (not pair.is_found)
         for place, pair in enumerate(pairs)
         if (state := pair.side(side)) is not None
     }

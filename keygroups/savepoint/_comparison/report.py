@@ -308,7 +308,7 @@ class SavepointComparison:
         equal = [state.equal for _, state in states if not state.has_differences]
         texts = [f"equal: {len(equal):,} states, {sum(equal):,} entries"] if equal else []
         header = ("operator", "state", *(name.replace("_", " ") for name in _COUNTS))
-        yield Section(texts, header if rows else (), rows, (0, 1), "Entries of states that differ")
+        yield Section(texts, header if rows else (), rows, (1,), "Entries of states that differ")
         entries = [
             (entry.operator, entry.state, entry.kind.replace("_", " "), str(entry))
             for _, state in states
@@ -321,4 +321,4 @@ class SavepointComparison:
             if left_out:
                 caption += f"; {left_out:,} others are left out"
             names = ("operator", "state", "which", "entry")
-            yield Section([], names, shown, (0, 1, 2, 3), caption)
+            yield Section([], names, shown, (1, 2, 3), caption)

@@ -67,7 +67,7 @@ class RewriteReport:
         header = ("operator", "max parallelism", "state", "entries", "bytes", "subtasks")
         caption = "What was written of each state"
         sections = [
-            Section([f"canonical savepoint: {self.path}"], header, rows, (0, 1, 2), caption),
+            Section([f"canonical savepoint: {self.path}"], header, rows, (1, 2), caption),
             Section(self._advice()),
         ]
         return html_sections(sections)
