@@ -235,6 +235,12 @@ def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
     [
         (sb.simple("Double"), bytes(8), b"\x80" + bytes(7), "changed"),  # 0.0 and -0.0
         (sb.simple("Double"), b"\x7f\xf8" + bytes(6), b"\x7f\xf8" + bytes(6), "equal"),  # NaN
+        (
+            sb.simple("Double"),
+            b"\x7f\xf8" + bytes(6),
+            b"\x7f\xf8" + sb.i32(0) + b"\0\1",
+            "changed",
+        ),
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(1), "touched"),
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(5) + sb.i32(2), "changed"),
         (sb.ttl_of(INTS), sb.i64(5) + sb.i32(1), sb.i64(6) + sb.i32(2), "changed"),
@@ -249,6 +255,15 @@ def test_order_of_entries_does_not_count(tmp_path: Path) -> None:
             sb.i32(1, 1) + b"\0" + sb.i32(5),
             sb.i32(1, 2) + b"\0" + sb.i32(5),
             "changed",
+        ),
+        *(
+            (
+                sb.ttl_of(sb.list_of(sb.map_of(INTS, INTS))),
+                sb.i64(5) + sb.i32(1, 2, 1) + b"\0" + sb.i32(5, 2) + b"\0" + sb.i32(6),
+                sb.i64(time) + sb.i32(1, 2, 2) + b"\0" + sb.i32(6, 1) + b"\0" + sb.i32(5),
+                kind,
+            )
+            for time, kind in ((5, "equal"), (6, "touched"))
         ),
     ],
 )
@@ -1156,6 +1171,20 @@ def test_lists_of_maps_with_a_time_to_live(tmp_path: Path) -> None:
     assert counted(only_state(first, second)) == {"equal": 1}
     assert counted(only_state(first, third)) == {"touched": 1}
     assert str(only_state(first, third)).splitlines()[:2] == ["s: LIST", "  1 touched"]
+
+
+def test_lists_of_maps(tmp_path: Path) -> None:
+    """Whose order says nothing, that of the list does."""
+    states = [sb.state("s", "LIST", sb.list_of(sb.map_of(INTS, INTS)))]
+    pairs_of_map = [sb.i32(1) + b"\0" + sb.i32(5), sb.i32(2) + b"\0" + sb.i32(6)]
+    both, back = (sb.i32(2) + b"".join(items) for items in (pairs_of_map, pairs_of_map[::-1]))
+    one = sb.i32(1) + pairs_of_map[0]
+    first, second, third = (
+        keyed(tmp_path / str(step), states, canonical([(ONE, b",".join(elements))]))
+        for step, elements in enumerate(((both, one), (back, one), (one, both)))
+    )
+    assert counted(only_state(first, second)) == {"equal": 1}
+    assert counted(only_state(first, third)) == {"changed": 1}
 
 
 def test_other_operator_states(tmp_path: Path) -> None:

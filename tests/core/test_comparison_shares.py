@@ -137,8 +137,27 @@ def test_sizes_that_are_not_known() -> None:
     operator = point("2.3.0-changelog-checkpoint").read().operator("by-string")
     assert not any(task.bytes for task in operator.tasks())
     tasks = comparison_tasks(operator, operator, None, 1 << 30)
-    assert len(tasks) >= operator.parallelism > 1
+    assert operator.parallelism > 1
+    most = operator.max_parallelism // operator.parallelism
+    assert len(tasks) == -(-operator.max_parallelism // most)
     assert not [difference for task in tasks for difference in task.differences()]
+
+
+def test_sizes_that_are_not_known_of_more_subtasks_than_there_are_shares(tmp_path: Path) -> None:
+    """128 and 126 have the divisor 2, and three subtasks; a task has one of two remainders."""
+    here = point("2.3.0-changelog-checkpoint").read().operator("by-string")
+    (there,) = written(tmp_path / "new", 3, 126, [(1.0, 5.0)]).operators
+    assert len(comparison_tasks(here, there, None, 1 << 30)) == 2
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_operator_that_one_savepoint_has(tmp_path: Path, is_new: bool) -> None:
+    (operator,) = written(tmp_path / "a", 3, 128, [(1.0, 5.0), (2.0, 5.0)]).operators
+    here, there = (None, operator) if is_new else (operator, None)
+    tasks = comparison_tasks(here, there, None, 1)
+    found = Counter((of.state, of.kind) for task in tasks for of in task.differences())
+    kind = "only_there" if is_new else "only_here"
+    assert found == {("sum", kind): 2, ("map", kind): 2}
 
 
 # --- batches ----------------------------------------------------------------------------

@@ -295,6 +295,10 @@ def test_report_of_a_rewrite(tmp_path: Path) -> None:
     assert page.paragraphs[0] == f"canonical savepoint: {tmp_path / 'new'}"
     assert page.paragraphs[1] == str(report).splitlines()[-1]
     assert repr(report) == f"<RewriteReport: 1 operators, {tmp_path / 'new'}>"
+    assert page.rows[0] == [
+        *("operator", "max parallelism", "state", "entries", "bytes", "subtasks")
+    ]
+    assert page.captions == ["What was written of each state"]
     said = str(report)
     for operator, changed, state, entries, size, subtasks in page.rows[1:]:
         assert f"{operator}: max parallelism {changed}\n" in said

@@ -19,7 +19,7 @@ from keygroups.savepoint import Operator, read_savepoint
 from keygroups.savepoint._files import files as files_module
 from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files import store_file
-from keygroups.savepoint._files.files import Files, _Reader
+from keygroups.savepoint._files.files import Files, _Reader, filesystem_of
 from keygroups.savepoint._metadata.handles import Metadata, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
 from keygroups.savepoint._metadata.writer import write_metadata, write_operator
@@ -492,6 +492,50 @@ def test_what_is_read_where_a_planned_piece_starts_is_that_piece(
         for start in (small, small + 1_000):
             assert stream.read(start, start + 1_000) == bytes(1_000)
     assert [start for _, start, _ in store.reads()] == [*range(0, small + 1, 1 << 12)]
+
+
+def test_what_is_read_where_a_planned_piece_ends_is_another(
+    store: type[CountedStore], small: int
+) -> None:
+    store.asked.clear()
+    store.files = {"folder/a": bytes(100_000)}
+    handle = StreamHandle(100_000, path="a", is_relative=True)
+    end = small + (1 << 12)  # of the piece for which there was no room
+    with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
+        assert stream.read(end, end + 1_000) == bytes(1_000)
+    assert [start for _, start, _ in store.reads()] == [*range(0, small, 1 << 12), end]
+
+
+def test_a_file_that_is_closed_takes_no_room(store: type[CountedStore]) -> None:
+    store.files = {"folder/a": bytes(1_000)}
+    handle = StreamHandle(1_000, path="a", is_relative=True)
+    for spans in ([(0, 1_000)], [(0, 500), (500, 1_000)], [(0, 500)]):
+        with Files(URL, {}).ahead([(handle, spans)]) as reader:
+            with reader.open(handle) as stream:
+                assert stream.read(0, 1_000) == bytes(1_000)
+            assert isinstance(reader, _Reader)
+            assert reader.requests.free == store_file.AHEAD
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_folder_is_listed_for_the_sizes_of_32_files(
+    lists: bool, store: type[CountedStore]
+) -> None:
+    store.lists = lists
+    store.asked.clear()
+    store.files = {f"folder/{number}": bytes(number) for number in range(33)}
+    filesystem, folder = filesystem_of(URL)
+    requests = store_file.Requests(folder)
+    asked = [requests.ask_size(filesystem, name) for name in islice(store.files, 32)]
+    assert [future.result() for future in asked[:31]] == [*range(31)]
+    if lists:
+        assert asked[31].result() == {f"folder/{number}": number for number in range(33)}
+        assert requests.ask_size(filesystem, "folder/32") is asked[31]
+    else:
+        with pytest.raises(PermissionError, match="no listing here"):
+            asked[31].result()
+        assert requests.ask_size(filesystem, "folder/32").result() == 32
+    assert store.count(LIST) == 1
 
 
 def test_what_is_asked_for_where_a_planned_piece_ends_is_another(

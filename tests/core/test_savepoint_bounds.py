@@ -17,6 +17,7 @@ from typing import Any
 import java_bytes as java
 import pytest
 import savepoint_bytes as sb
+from changelog_bytes import changelog, in_streams
 from growth import count_bytes, count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -558,6 +559,16 @@ TWICE = [
             sb.subtask(
                 managed_keyed=sb.rocksdb(
                     0, 1, sb.EMPTY_SEGMENT, [("1.sst", sb.relative("a", 9))] * 2
+                )
+            )
+        ),
+        "two handles name the same bytes of the file 'a'",
+    ),
+    (  # while many pieces of changes are in one stream
+        of_tasks(
+            sb.subtask(
+                managed_keyed=changelog(
+                    [], [in_streams([(0, sb.relative(name, 9)) for name in ("a", "a", "./a")])]
                 )
             )
         ),

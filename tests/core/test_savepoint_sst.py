@@ -187,16 +187,27 @@ def test_footers_that_rocksdb_does_not_write() -> None:
         (with_footer(content, *properties, *index), "the footer is damaged$"),
         (with_footer(content, *meta, *properties), "damaged: its index is another block"),
         (with_footer(content, *meta, *data), "damaged: its index is among the data"),
+        (
+            sst([], "s", properties={"rocksdb.data.size": varint((1 << 64) - 1)}),
+            "damaged: its index is among the data",
+        ),
     ):
         with pytest.raises(SavepointError, match=message):
             all_of(damaged)
 
 
-@pytest.mark.parametrize("size", [b"", b"\x80"])
+@pytest.mark.parametrize("size", [b"", b"\x80", b"\x80" * 10 + b"\1"])
 def test_properties_that_do_not_say_where_the_data_ends(size: bytes) -> None:
     content = sst([(b"a", 5, VALUE, b"1")], "s", properties={"rocksdb.data.size": size})
     with pytest.raises(SavepointError, match="do not say where the data ends"):
         all_of(content)
+
+
+def test_a_file_that_names_no_column_family() -> None:
+    """RocksDB writes no name that is empty."""
+    content = sst([(b"a", 5, VALUE, b"1")], "s", checksum=NO_CHECKSUM)
+    nameless = content.replace(b"rocksdb.column.family.name", b"rocksdb.column.family.nam_")
+    assert all_of(nameless) == (b"", [], [(b"a", -(5 << 8 | VALUE), b"1")])
 
 
 def test_no_properties() -> None:
@@ -331,8 +342,12 @@ HOSTILE = {
         "the index is damaged: an entry ends beyond its block",
     ),
     "an index key that shares more than there is": (
-        sst_of_blocks([(KEY, DATA)], "s", index=b"\7\1a\0" + struct.pack("<II", 0, 1)),
-        "the index is damaged: a key that shares 7 bytes",
+        sst_of_blocks([(KEY, DATA)], "s", index=b"\1\1a\0" + struct.pack("<II", 0, 1)),
+        "the index is damaged: a key that shares 1 bytes",
+    ),
+    "a key that shares more than there is": (
+        sst_of_blocks([(KEY, b"\1\x08\0" + KEY[1:] + struct.pack("<II", 0, 1))], "s"),
+        "the block is damaged: an entry ends beyond its block",
     ),
     "a part of an index in the data": (
         sst_of_blocks([(KEY, DATA)], "s", index=block([(b"b", place(DATA))]), **TWO_LEVELS),

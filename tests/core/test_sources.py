@@ -462,6 +462,7 @@ def test_both_layouts_of_a_split(
     [
         (path_bytes("s3", None, "bucket", "/a/b", None, None), "s3://bucket/a/b"),
         (path_bytes("hdfs", "me", "host", "/a", None, None, port=9000), "hdfs://me@host:9000/a"),
+        (path_bytes("x", None, "host", "/a", None, None, port=0), "x://host:0/a"),
         (path_bytes(None, None, None, "a/b", None, None), "a/b"),
         (path_bytes("x", None, "", None, "q", "f"), "x://?q#f"),
     ],

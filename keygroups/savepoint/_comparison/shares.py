@@ -79,14 +79,14 @@ def comparison_tasks(
     sides = [side for side in (here, there) if side is not None]
     divisor = gcd(*(side.max_parallelism for side in sides))
     read_tasks = [[] if side is None else side.tasks() for side in (here, there)]
+    tasks_of_both = [task for of_side in read_tasks for task in of_side]
     weights: Counter[int] = Counter()
-    is_known = True
-    for task in (task for of_side in read_tasks for task in of_side):
-        is_known = is_known and task.bytes > 0  # changes alone do not say how many they are
+    for task in tasks_of_both:
         for key_group, weight in task.weights().items():
             weights[key_group % divisor] += weight
     most = divisor
-    if not is_known:  # then no more than a subtask has
+    if not all(task.bytes for task in tasks_of_both):
+        # Changes alone do not say how many they are: then no more than a subtask has.
         most = max(divisor // max(side.parallelism for side in sides), 1)
     shares = _shares(divisor, weights, size, most)
     count = shares[-1] + 1

@@ -177,7 +177,7 @@ class SstFile:
         RocksDB: ParseInternalKey in db/dbformat.h.
         """
         ahead = iter(runs)
-        start, end = next(ahead, (b"", b""))
+        start = end = b""
         last, last_order = b"", -(1 << 64)
         for offset, size in places:
             for key, value in self._entries(offset, size):

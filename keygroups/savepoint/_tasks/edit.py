@@ -274,12 +274,12 @@ def _merged(
             ahead = next(came, None)
         if ahead is None or ahead.key_group > key_group:
             yield from of_key_group
-            continue
-        entries = [*of_key_group]
-        while ahead is not None and ahead.key_group == key_group:
-            entries.append(ahead)
-            ahead = next(came, None)
-        yield from sorted(entries)
+        else:
+            entries = [*of_key_group]
+            while ahead is not None and ahead.key_group == key_group:
+                entries.append(ahead)
+                ahead = next(came, None)
+            yield from sorted(entries)
     if ahead is not None:
         yield ahead
         yield from came
