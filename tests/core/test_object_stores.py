@@ -517,6 +517,16 @@ def test_a_file_that_is_closed_takes_no_room(store: type[CountedStore]) -> None:
             assert reader.requests.free == store_file.AHEAD
 
 
+@pytest.mark.parametrize(
+    ("free", "window"), [(32 << 20, 2 << 20), (4 << 20, 1 << 20), (1 << 17, 1 << 16), (0, 1 << 16)]
+)
+def test_a_window_is_a_quarter_of_the_room_within_bounds(free: int, window: int) -> None:
+    requests = store_file.Requests()
+    requests.free = free
+    stream = StreamHandle(1, path="a")
+    assert store_file.StoreFile(requests, None, "a", stream).window == window
+
+
 @pytest.mark.parametrize("lists", [True, False])
 def test_a_folder_is_listed_for_the_sizes_of_32_files(
     lists: bool, store: type[CountedStore]

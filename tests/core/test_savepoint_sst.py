@@ -345,6 +345,10 @@ HOSTILE = {
         sst_of_blocks([(KEY, DATA)], "s", index=b"\1\1a\0" + struct.pack("<II", 0, 1)),
         "the index is damaged: a key that shares 1 bytes",
     ),
+    "more restarts than there is room for": (
+        sst_of_blocks([(KEY, struct.pack("<I", 1 << 30))], "s"),
+        "1073741824 restarts in a block of 4 bytes",
+    ),
     "a key that shares more than there is": (
         sst_of_blocks([(KEY, b"\1\x08\0" + KEY[1:] + struct.pack("<II", 0, 1))], "s"),
         "the block is damaged: an entry ends beyond its block",

@@ -51,6 +51,7 @@ def test_a_part_is_as_large_as_asked_for(name: str) -> None:
         assert counts == sorted(counts, reverse=True)
         assert counts[0] > counts[-1] == 1
         assert len(set(counts)) > 2
+        assert [len(parts_of(task, task.bytes - less)) for less in (0, 1)] == [1, 2]
 
 
 def test_without_key_groups_there_are_no_parts() -> None:

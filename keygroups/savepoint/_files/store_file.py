@@ -295,7 +295,7 @@ async def _sizes(filesystem: Any, folder: str) -> dict[str, int | None]:
     filesystem.invalidate_cache(folder)
     listed = await filesystem._ls(folder, detail=True)
     filesystem.invalidate_cache(folder)
-    return {info["name"].rstrip("/"): info.get("size") for info in listed}
+    return {info["name"]: info.get("size") for info in listed}
 
 
 def _joined(spans: Iterable[Span]) -> Iterator[Span]:
