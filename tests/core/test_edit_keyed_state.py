@@ -505,7 +505,8 @@ class Own(Exception):
 )
 @pytest.mark.parametrize("is_iterator", [False, True])
 def test_errors_of_a_function(error: Exception, is_iterator: bool, users: Path) -> None:
-    """Come through as they are, with a note that names the entry."""
+    """Come through as they are, with a note that names the entry, behind those they have."""
+    error.__notes__ = ["its own"]
 
     def fail(entry: StateEntry) -> Any:
         if entry.key == "k7":
@@ -529,7 +530,8 @@ def test_errors_of_a_function(error: Exception, is_iterator: bool, users: Path) 
     with pytest.raises(type(error)) as raised:
         mapped(users, "cities", Failing if is_iterator else fail)
     assert raised.value is error
-    (note,) = raised.value.__notes__
+    own, note = raised.value.__notes__
+    assert own == "its own"
     assert note.startswith("map_entries: key 'k7', user key '")
     assert note.endswith("in state 'cities'")
     assert raised.value.__cause__ is raised.value.__context__ is None

@@ -257,6 +257,10 @@ def test_refusals() -> None:
     savepoint = read_savepoint(ORIGIN.path)
     with pytest.raises(InvalidValueError, match="operator must be"):
         html_report(savepoint, ["nobody"])
+    with pytest.raises(InvalidTypeError, match="operators must be an iterable of names, got 5"):
+        html_report(savepoint, 5)  # type: ignore[arg-type]  # as a user may
+    with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
+        html_report(savepoint, [5])  # type: ignore[list-item]
     with pytest.raises(InvalidValueError, match="top must be"):
         html_report(savepoint, top=0)
 

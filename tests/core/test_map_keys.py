@@ -560,7 +560,8 @@ def test_wrong_results(result: Any, error: type[KeyGroupsError], match: str, use
 
 @pytest.mark.parametrize("error", [OSError("5"), StopIteration(5), InvalidTypeError("5")])
 def test_errors_of_a_function(error: Exception, users: Path) -> None:
-    """Come through as they are, with a note that names the key."""
+    """Come through as they are, with a note that names the key, behind those they have."""
+    error.__notes__ = ["its own"]
 
     def fail(key: str) -> str:
         raise error
@@ -569,7 +570,8 @@ def test_errors_of_a_function(error: Exception, users: Path) -> None:
     with pytest.raises(type(error)) as raised:
         edit(users, path, "by-user", lambda op: op.map_keys(fail))
     assert raised.value is error
-    (note,) = raised.value.__notes__
+    own, note = raised.value.__notes__
+    assert own == "its own"
     assert note.startswith("map_keys: key 'k")
     assert raised.value.__cause__ is raised.value.__context__ is None
     del raised.value.__notes__

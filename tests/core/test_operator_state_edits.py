@@ -405,18 +405,38 @@ def test_refused_verbs(
             InvalidValueError,
             "stay in its state",
         ),
-        ("offsets", lambda e: e.nothing, AttributeError, "nothing"),
     ],
 )
 def test_refused_results(
     state: str, function: Function, error: type[Exception], says: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(error, match=says) as raised:
+    with pytest.raises(error, match=says):
         edited(tmp_path, ("map_operator_state", state, function))
     assert not (tmp_path / "new").exists()
-    if error is AttributeError:
-        (note,) = raised.value.__notes__
-        assert note == "map_operator_state: operator state 'offsets', subtask 0"
+
+
+@pytest.mark.parametrize(
+    ("state", "element"),
+    [
+        ("offsets", "operator state 'offsets', subtask 0"),
+        ("rules", "operator state 'rules', subtask 0, key 'r'"),
+    ],
+)
+@pytest.mark.parametrize("is_iterator", [False, True])
+def test_errors_of_a_function(state: str, element: str, is_iterator: bool, tmp_path: Path) -> None:
+    """Come through as they are, with a note that names the element, behind those they have."""
+    error = OSError("5")
+    error.__notes__ = ["its own"]
+
+    def fail(_: OperatorStateElement) -> None:
+        raise error
+
+    function: Function = (lambda element: map(fail, [element])) if is_iterator else fail
+    with pytest.raises(OSError, match="5") as raised:
+        edited(tmp_path, ("map_operator_state", state, function))
+    assert raised.value is error
+    assert error.__notes__ == ["its own", f"map_operator_state: {element}"]
+    assert not (tmp_path / "new").exists()
 
 
 def test_no_edit_after_the_end(tmp_path: Path) -> None:
