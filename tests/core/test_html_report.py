@@ -133,6 +133,10 @@ def test_numbers_of_a_real_savepoint() -> None:
         [f"{heaviest_of(sizes, p):,}", f"{heaviest_of(sizes, p) * p / sum(sizes):.2f}"]
         for p in range(2, 7)
     ]
+    hot_rows = [row for row in rows if float(row[2]) >= HOT]
+    assert [row[0] for row in hot_rows] == ["3, now", "4", "5", "6"]
+    assert page.marked[-4:] == hot_rows
+    assert rows[0] not in page.marked
     moved = sum(size for group, size in enumerate(sizes) if group * 3 // 128 != group * 4 // 128)
     assert rows[2][4] == f"{moved / sum(sizes):.1%}"
     assert rows[1][4] == "0.0%"
@@ -225,7 +229,7 @@ def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert len([text for level, text in named.headings if level == 2]) == 4
 
 
-def test_many_parallelisms(tmp_path: Path) -> None:
+def test_many_parallelisms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more than can be read those that are worth it are in the table, and the present one."""
     with SavepointWriter(tmp_path / "made") as writer:
         states = [ValueStateDescriptor("count", LONG)]
@@ -241,6 +245,9 @@ def test_many_parallelisms(tmp_path: Path) -> None:
     assert shown == sorted({52, *better[:23]})
     assert (3, "Parallelisms from 26 to 104") in page.headings
     assert [row[0] for row in page.rows if row[0].endswith("now")] == ["52, now"]
+    monkeypatch.setattr(html_report_module, "_ROWS", 4)
+    rows = Tables(html_report(savepoint)).rows[start + 1 :]
+    assert [row[0] for row in rows] == ["52, now", *map(str, sorted(better[:3]))]
 
 
 def test_no_keyed_state(tmp_path: Path) -> None:

@@ -234,8 +234,23 @@ def test_savepoint_and_operators() -> None:
         ]
         for subtask in by_bytes
     ]
-    assert [row[0] for row in of_operator.rows[5:]] == [state.name for state in operator.states]
-    assert shown(found.operators[0]).rows[-1][0] == "state"  # of one without
+    assert [row[:2] for row in of_operator.rows[5:]] == [
+        [state.name, "timers" if state.kind == "PRIORITY_QUEUE" else state.kind]
+        for state in operator.states
+    ]
+    without = shown(found.operator("bc-left")).rows  # of 417, 383 and 419 bytes of its own
+    assert [row[1:3] for row in without[1:4]] == [["", "419"], ["", "417"], ["", "383"]]
+    assert without[-1][0] == "state"
+    empty = shown(found.operators[0])  # which has no bytes to have a mean of
+    assert [row[2:] for row in empty.rows[1:4]] == [["0", "1.00", ""]] * 3
+    assert empty.marked == []
+    by_string = found.operator("by-string")
+    states = shown(by_string).rows[-len(by_string.states) :]
+    assert [row[-1] for row in states] == ["yes" * state.has_ttl for state in by_string.states]
+    assert "yes" in [row[-1] for row in states]
+    extra = read_savepoint(point("2.3.0-extraheap-checkpoint").path)
+    half = extra.operator("src-half-finished")  # one of whose subtasks is
+    assert [row[-1] for row in shown(half).rows[:2]] == ["finished", "yes"]
 
 
 def test_many_operators(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -542,8 +542,13 @@ def test_timers_on_the_heap_beside_rocksdb(tmp_path: Path) -> None:
 def test_elements_of_kryo(tmp_path: Path) -> None:
     """Of operator state, which is looked into as far as its header."""
     head, newer = sb.i32(5) + KRYO, of_version(tmp_path / "newer", 6)
-    for name, data, offset in (("in-header", head, len(head)), ("in-elements", head, 4)):
-        state = sb.operator_state([("list", 0, [offset])], sb.inline(data + b"x", "list"))
+    end = len(head)
+    for name, offsets in (
+        ("in-header", [end, end + 1]),
+        ("in-header-alone", []),
+        ("in-elements", [4, end, end + 1]),
+    ):
+        state = sb.operator_state([("list", 0, offsets)], sb.inline(head + b"xy", "list"))
         old = of_version(tmp_path / name, 4, managed_operator=state)
         with edit(old, tmp_path / f"new-{name}") as writer:
             writer.operator(name)  # by its uid
