@@ -623,6 +623,10 @@ def test_chosen_operators_and_states(tmp_path: Path) -> None:
         here.compare(there, ["d"])
     with pytest.raises(InvalidValueError, match=r"states must be .* got 'sum'"):
         here.compare(there, ["a"], ["count", "sum"])
+    with pytest.raises(InvalidTypeError, match="operators must be an iterable of names, got 'a'"):
+        here.compare(there, "a")
+    with pytest.raises(InvalidTypeError, match="operator must be a str, got 5"):
+        here.compare(there, [5])  # type: ignore[list-item]  # as a user may
     with pytest.raises(InvalidTypeError, match="other must be a Savepoint"):
         here.compare(tmp_path)  # type: ignore[arg-type]
 

@@ -247,6 +247,8 @@ def test_in_flight_data_and_what_cannot_be_read(tmp_path: Path) -> None:
     assert UnsearchedPlace("in flight in one", in_flight) in traces
     with pytest.raises(InvalidTypeError, match="others must be operators of a savepoint"):
         editor.traces([5])  # type: ignore[list-item]  # as a user may
+    with pytest.raises(InvalidTypeError, match="others must be an iterable of operators, got 5"):
+        editor.traces(5)  # type: ignore[arg-type]
 
 
 def test_key_groups_of_another_subtask(tmp_path: Path) -> None:

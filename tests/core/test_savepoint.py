@@ -260,12 +260,12 @@ def test_states() -> None:
 
 BAD: list[tuple[Any, type[KeyGroupsError], str]] = [
     (lambda op: op.entries(["no"]), InvalidValueError, r"states must be of by-string, .*'no'"),
-    (lambda op: op.entries("count"), InvalidTypeError, "states must be"),
+    (lambda op: op.entries("count"), InvalidTypeError, "states must be an iterable of names"),
     (lambda op: op.entries([5]), InvalidTypeError, "state must be a str, got 5"),
     (lambda op: op.entries(None, [128]), InvalidValueError, "key group must be .* got 128"),
     (lambda op: op.entries(None, [-1]), InvalidValueError, "key group must be .* got -1"),
     (lambda op: op.entries(None, ["a"]), InvalidTypeError, "key group must be .* got 'a'"),
-    (lambda op: op.entries(None, 5), InvalidTypeError, "key_groups must be"),
+    (lambda op: op.entries(None, 5), InvalidTypeError, "key_groups must be an iterable of ints"),
     (lambda op: op.entries(None, [5] * 129), InvalidValueError, "key_groups must be at most 128"),
     (lambda op: op.key_sizes(0), InvalidValueError, "top must be from 1 to 2147483647, got 0"),
     (lambda op: op.key_sizes("a"), InvalidTypeError, "top must be .* got 'a'"),

@@ -304,6 +304,7 @@ OPERATORS: list[tuple[tuple[Any, ...], type[KeyGroupsError], str]] = [
     (("a", STRING, [], 128, 1), InvalidValueError, "states must be 1 to 32767, got 0"),
     (("a", STRING, "count", 128, 1), InvalidTypeError, "states must be an iterable of descr"),
     (("a", STRING, None, 128, 1), InvalidTypeError, "states must be an iterable of descriptors"),
+    (("a", None, 5, 128, 1), InvalidTypeError, "states must be an iterable of descriptors, got 5"),
     (("a", STRING, ["count"], 128, 1), InvalidTypeError, "must be descriptors .*got 'count'"),
     (("a", STRING, [*COUNTS, *COUNTS], 128, 1), InvalidValueError, "differ .*got 'count' twice"),
 ]
