@@ -884,6 +884,11 @@ def test_tasks_are_pickled_and_tried_again(is_twice: bool, users: Path, tmp_path
         editor = OperatorEditor(plan.operator)
         editor.map_entries("count", longer)
         editor.delete_keys(["k3", "nobody"])
+        wrong: Any = tmp_path
+        with pytest.raises(InvalidTypeError, match="folder must be the folder of a new savepoint"):
+            editor.rewriter(wrong, plan.new)
+        with pytest.raises(InvalidTypeError, match=r"^new must be the metadata of an operator"):
+            editor.rewriter(writer._folder, wrong)
         rewriter = editor.rewriter(writer._folder, plan.new)
         # What edits an operator has all of what rewrites it that is used here.
         writer._plans = [plan._replace(keyed=rewriter)]  # type: ignore[arg-type]  # as said above

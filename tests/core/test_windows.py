@@ -627,9 +627,14 @@ REFUSED: list[tuple[Callable[[SavepointWriter], object], type[Exception], str]] 
     (writing("a", TimeWindow(1, 60_001), 7), InvalidValueError, "window must be one of Tumbl"),
     (writing("a", TimeWindow(*FLOATS), 7), InvalidTypeError, "start of window must be an int"),
     (
+        writing("a", TimeWindow(-(2**63) - 1, -(2**63) + 59_999), 7),
+        InvalidValueError,
+        f"start of window must be from {-(2**63)} to {2**63 - 1}, got",
+    ),
+    (
         writing("a", TimeWindow(2**63 - 8, 2**63 + 59_992), 7),
         InvalidValueError,
-        "end of window must be from",
+        f"end of window must be from {-(2**63)} to {2**63 - 1}, got",
     ),
     (writing("a", WINDOW, None), InvalidValueError, "value of REDUCING state 'window-contents' m"),
     (writing("a", WINDOW, "x"), InvalidTypeError, "value of REDUCING state 'window-contents': v"),
