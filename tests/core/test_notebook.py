@@ -343,6 +343,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
     report = writer.report()
     page = shown(report)
     assert page.rows[:2] == [["operator", "change"], ["by-int", "its state changed"]]
+    assert page.rows[2] == ["state", "becomes", "kept", "changed", "deleted", "added"]
     states = {row[0]: row for row in page.rows if len(row) == 6}
     assert states["tags"][1:] == ["removed", "", "", "", ""]
     assert states["count"][1] == "number"
@@ -353,6 +354,7 @@ def test_report_of_an_edit(tmp_path: Path) -> None:
         f"{edited.deleted:,}",
         f"{edited.added:,}",
     ]
+    assert page.paragraphs[0] == f"savepoint: {tmp_path / 'new'}"
     assert page.paragraphs[1] == "keys deleted: 1, and 1 that had no entries"
     assert page.paragraphs[2] == (
         f"keys may also be where nobody has searched: in the old savepoint {written_folder()}, in "
