@@ -411,7 +411,7 @@ def _spans(encoded: bytes, start: int | None, last: int) -> Iterator[tuple[int, 
 
 def _lengths_before(encoded: bytes, pos: int) -> Iterator[tuple[int, int]]:
     """Yield the lengths that the bytes before a position can be, and where what has it ends."""
-    for end in range(pos - 1, max(pos - 5, -1), -1):
+    for end in range(pos - 1, pos - 5, -1):  # below 0 no length is small enough
         length = int.from_bytes(encoded[end:pos], "little")
         if length <= end and _length_bytes(length) == encoded[end:pos]:
             yield length, end

@@ -105,7 +105,7 @@ def murmur_word(state: State, word: Word, spare: Codes) -> State:
     if word is not None:
         word = word.copy()
         _scramble(word, spare)
-        mixed = np.bitwise_xor(_unsigned(state), word)
+        mixed = np.bitwise_xor(state, word)
     elif isinstance(state, int):
         state = (state << 13 | state >> 19) & MASK32
         return (state * 5 + int(_C3)) & MASK32
@@ -117,13 +117,9 @@ def murmur_word(state: State, word: Word, spare: Codes) -> State:
 
 def murmur_end(state: Codes, lengths: int | Codes, spare: Codes) -> Codes:
     """Return the hash of rows of so many bytes."""
-    state = np.bitwise_xor(state, _unsigned(lengths))
+    state = np.bitwise_xor(state, lengths)
     _finish(state, spare)
     return state
-
-
-def _unsigned(words: int | Codes) -> np.uint32 | Codes:
-    return _u32(words) if isinstance(words, int) else words
 
 
 # --- the 31-fold ------------------------------------------------------------------------
@@ -172,8 +168,9 @@ def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
     np.cumsum(units[:size] * inverses[:size], dtype=_u32, out=sums[1:])
     ends, lengths = offsets[1:], np.diff(offsets)
     powers = _powers(31, size + 1)
-    # The last unit counts once: it is at `end - 1`. Of no units the sum is 0 whatever the power.
-    result: Codes = (sums[ends] - sums[offsets[:-1]]) * powers[np.maximum(ends, 1) - 1]
+    # The last unit counts once: it is at `end - 1`. Of no units the sum is 0 whatever the power,
+    # the last one too, at -1.
+    result: Codes = (sums[ends] - sums[offsets[:-1]]) * powers[ends - 1]
     if start:
         result += powers[lengths] * _u32(start)
     return result

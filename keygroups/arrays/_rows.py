@@ -138,7 +138,7 @@ def _without_nulls(array: pa.Array, nulls: Nulls) -> pa.Array:
     except pa.ArrowNotImplementedError:  # of structs and lists that have views or runs in them
         runs = np.flatnonzero(np.diff(nulls, prepend=True, append=True)).reshape(-1, 2)
         slices = [array.slice(start, end - start) for start, end in runs.tolist()]
-        return pa.concat_arrays([array.slice(0, 0), *slices])
+        return pa.concat_arrays([array[:0], *slices])
 
 
 def elements_of(array: pa.Array, type_name: object) -> tuple[pa.Array, Array]:

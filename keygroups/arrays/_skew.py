@@ -135,9 +135,9 @@ def skew_report(
 def _keys(df: Any, key: object) -> Any:
     if key is None:
         return df
-    if isinstance(key, (list, tuple)) and len(key) != 1:
-        return [_column(df, name, "key") for name in key]
-    return _column(df, key[0] if isinstance(key, (list, tuple)) else key, "key")
+    names = key if isinstance(key, (list, tuple)) else [key]
+    columns = [_column(df, name, "key") for name in names]
+    return columns.pop() if len(columns) == 1 else columns
 
 
 def _column(df: Any, column: object, argument: str) -> Any:

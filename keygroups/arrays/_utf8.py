@@ -65,7 +65,7 @@ def _table() -> _Table:
     second = ~begins & (behind == 2)  # of four bytes; any other with two behind is a first one
     own = slice(1, 9)
     first, rest, twos = begins[:, own], behind[:, own], second[:, own]
-    wrong = (rest > np.where(first, 3, 2)).any(axis=1)
+    wrong = (~first & (rest > 2)).any(axis=1)  # more than 3 behind a first byte have such a one
     units = first | twos  # begin with this byte
     after = units[:, ::-1].cumsum(axis=1)[:, ::-1] - units
     powers = np.array(_POWERS, dtype=np.uint64)

@@ -349,6 +349,15 @@ def test_long_texts_and_many_rows_hash_as_the_core() -> None:
     ]
 
 
+def test_a_list_of_more_elements_than_powers_are_kept() -> None:
+    """Of n alike it is 31^n + 7 * (31^n - 1) / 30, as of every geometric series."""
+    n = 2**20 + 1
+    array = pa.ListArray.from_arrays([0, n], pa.array(np.full(n, 7, np.int32)))
+    power = pow(31, n, 30 * 2**32)  # so that it can be divided by 30
+    expected = (power + 7 * ((power - 1) // 30)) % 2**32
+    assert arrays.hash_code(array, LIST(INT)).view(np.uint32).tolist() == [expected]
+
+
 def of_bytes(*rows: bytes) -> Any:
     """Return text of any bytes, which Arrow takes for UTF-8."""
     offsets = np.cumsum([0, *map(len, rows)]).astype("i4")

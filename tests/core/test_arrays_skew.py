@@ -184,6 +184,12 @@ def test_tables_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(isinstance(key.key, tuple) for hot in both.hot_subtasks for key in hot.top_keys)
 
 
+def test_a_report_says_whether_its_key_type_was_declared() -> None:
+    keys = np.array(["a"])
+    assert skew_report(keys, None, 128, 4).is_inferred
+    assert not skew_report(keys, None, 128, 4, types.STRING).is_inferred
+
+
 def test_keys_are_put_together_as_often_as_their_number_doubles(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
