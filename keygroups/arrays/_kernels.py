@@ -73,7 +73,7 @@ def to_key_groups(codes: Codes, max_parallelism: int, spare: Codes, out: Codes) 
     _finish(out, spare)
     signed = out.view(np.int32)
     np.absolute(signed, out=signed)  # Integer.MIN_VALUE stays, and the mask makes it Flink's 0
-    if max_parallelism & (max_parallelism - 1) == 0:
+    if max_parallelism.bit_count() == 1:
         np.bitwise_and(out, _u32(max_parallelism - 1), out=out)
         return
     np.bitwise_and(out, _INT_MAX, out=out)
@@ -107,7 +107,7 @@ def murmur_word(state: State, word: Word, spare: Codes) -> State:
         _scramble(word, spare)
         mixed = np.bitwise_xor(state, word)
     elif isinstance(state, int):
-        state = (state << 13 | state >> 19) & MASK32
+        state = state << 13 | state >> 19
         return (state * 5 + int(_C3)) & MASK32
     else:
         mixed = state.copy()
@@ -157,15 +157,15 @@ def _descending(width: int) -> NDArray[np.float64]:
 
 
 def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
-    """Java's 31-fold of each `units[offsets[i]:offsets[i + 1]]`, however long they are.
+    """Java's 31-fold of each `units[offsets[i]:offsets[i + 1]]`, which are all units.
 
     31 has an inverse modulo 2^32, so that sums of units times its powers are prefix sums: two of
     them make the sum of a segment, and one power of 31 puts it to its place.
     """
-    size = int(offsets[-1])
+    size = len(units)
     inverses = _powers(INVERSE_OF_31, size)
     sums = np.zeros(size + 1, dtype=_u32)
-    np.cumsum(units[:size] * inverses[:size], dtype=_u32, out=sums[1:])
+    np.cumsum(units * inverses[:size], dtype=_u32, out=sums[1:])
     ends, lengths = offsets[1:], np.diff(offsets)
     powers = _powers(31, size + 1)
     # The last unit counts once: it is at `end - 1`. Of no units the sum is 0 whatever the power,

@@ -41,7 +41,7 @@ def refuse(marks: Array, values: Array, message: str) -> None:
 
 def refuse_as_the_core(marks: Array, array: pa.Array, key_type: types.KeyType) -> None:
     """Refuse the first row that is marked, if one is, in the core's words."""
-    for row in np.flatnonzero(marks)[:1].tolist():
+    for row in np.flatnonzero(marks).tolist():
         try:
             hash_code(array[row].as_py(), key_type)
         except KeyGroupsError as error:

@@ -109,7 +109,7 @@ def skew_report(
     counts = SkewCounts(load, per_group(np.ones_like(records)), behind, null_keys)
 
     def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
-        subtasks = groups.astype(np.int64) * parallelism // max_parallelism
+        subtasks = groups * parallelism // max_parallelism  # products are below 2^30
         heavy = keys.append_column("subtask", pa.array(subtasks))
         heavy = heavy.filter(pa.array(np.array(wanted)[subtasks]))
         of_key = [name for name in keys.column_names if name.startswith("field")]

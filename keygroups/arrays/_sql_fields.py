@@ -269,7 +269,7 @@ def _text(
     else:
         check_type(is_text(array), type_name, "text", array)
     if nulls is not None:
-        array = array.fill_null(b"" if is_binary else "")
+        array = array.fill_null("")
     if not is_binary:
         check_utf8(array, f"key of type {logical_type}")
     _, offsets = text_bytes(array)

@@ -255,6 +255,10 @@ def test_tables_and_structs_are_keys_of_fields() -> None:
     assert arrays.hash_code(structs, PYFLINK(TUPLE(LONG))).tolist()[1] == 31
     nested = pa.StructArray.from_arrays([structs], names=["s"])
     assert arrays.hash_code(nested).tolist() == one_by_one([((1,),), (None,)], TUPLE(TUPLE(LONG)))
+    deepest: Any = np.array(["A"])
+    for _ in range(50):
+        deepest = [deepest]
+    assert arrays.hash_code(deepest).tolist() == [ord("A")]  # which a tuple of one field keeps
     empty = pa.array([{}, {}], pa.struct([]))
     for key_type in (TUPLE(), ROW(), SQL_ROW()):
         assert arrays.hash_code(empty, key_type).tolist() == one_by_one([(), ()], key_type)
@@ -265,6 +269,9 @@ def test_chunks_beyond_offsets_of_32_bits(monkeypatch: pytest.MonkeyPatch) -> No
     for chunks in ([TEXTS, TEXTS], [NUMBERS, NUMBERS]):
         array = pa.chunked_array(chunks)
         assert arrays.hash_code(array).tolist() == one_by_one(chunks[0] * 2, None)
+    binaries = [pa.chunked_array([[b"a"], [b"bc"]])]
+    found = arrays.hash_code(binaries, SQL_ROW("VARBINARY(2)")).tolist()
+    assert found == one_by_one([(b"a",), (b"bc",)], SQL_ROW("VARBINARY(2)"))
 
 
 @pytest.mark.parametrize("name", ["decimal32", "decimal64", "decimal128", "decimal256"])

@@ -110,7 +110,9 @@ DECIMALS = pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("1.55"), Decimal(
 DEEP: Any = 5
 for _ in range(60):
     DEEP = [DEEP]
+ZEROS = "0" * 8 + "-0000" * 3 + "-" + "0" * 12
 FINE = pa.array([0, 1], pa.timestamp("us"))
+TENTH = pa.array([0, 100], pa.timestamp("ms"))
 NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
 
 
@@ -155,11 +157,13 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
         (np.array(["x" * 36]), UUID, InvalidValueError, "key 0: .*canonical text, got 'xxx"),
         (np.array(["x"]), UUID, InvalidValueError, "key 0: .*canonical text, got 'x'"),
         (
-            np.array(["0" * 8 + "-0000" * 3 + "-" + "0" * 12, "x", "y"]),
+            np.array([ZEROS, "x", "y"]),
             UUID,
             InvalidValueError,
             "key 1: .*canonical text, got 'x'",
         ),
+        (np.array(["g" + ZEROS[1:]]), UUID, InvalidValueError, "canonical text, got 'g0"),
+        (np.array([ZEROS[:-13] + "+" + "0" * 12]), UUID, InvalidValueError, "canonical text"),
         (np.array([1]), UUID, InvalidTypeError, "canonical text"),
         (np.array([1]), BIG_DEC, InvalidTypeError, "takes decimals"),
         (np.array([1]), LOCAL_DATE, InvalidTypeError, "takes dates"),
@@ -218,6 +222,13 @@ NOON = pa.array([43_200_000, 43_200_050], pa.time32("ms"))
         (FINE, PYFLINK(SQL_TIMESTAMP("UTC")), UnsupportedKeyTypeError, "is not hashed in arrays"),
         ([FINE], SQL_ROW("TIMESTAMP(3)"), InvalidValueError, "key 1: field 0: .*at most 3 digits"),
         (NOON, SQL_TIME("UTC"), UnsupportedKeyTypeError, "SQL_TIME.*is not hashed in arrays"),
+        ([TENTH], SQL_ROW("TIMESTAMP(0)"), InvalidValueError, "key 1: .*at most 0 digits"),
+        (
+            [TENTH.cast(pa.timestamp("ms", "UTC"))],
+            SQL_ROW("TIMESTAMP_LTZ(0)"),
+            *(InvalidValueError, "key 1: .*at most 0 digits"),
+        ),
+        ([TENTH.cast(pa.time32("ms"))], SQL_ROW("TIME(0)"), InvalidValueError, "at most 0 digits"),
         ([NOON], SQL_ROW("TIME(1)"), InvalidValueError, "key 1: field 0: .*at most 1 digits"),
         ([NOON[:1]], SQL_ROW("DATE"), InvalidTypeError, "takes dates"),
         ([FINE], SQL_ROW("TIME(1)"), InvalidTypeError, "takes times"),

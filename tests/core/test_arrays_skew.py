@@ -148,6 +148,12 @@ def test_nans_of_sql_are_their_bytes() -> None:
     assert skew_report([in_lists], None, 128, 1, types.SQL_ROW("ARRAY<DOUBLE>")).distinct_keys == 1
 
 
+def test_uuids_in_lists_are_the_same_in_letters_of_either_case() -> None:
+    lists = pa.array([[UPPER], [LOWER]])
+    assert skew_report(lists, None, 128, 1, types.LIST(types.UUID)).distinct_keys == 1
+    assert skew_report(lists, None, 128, 1, types.LIST(types.STRING)).distinct_keys == 2
+
+
 def table(rows: int) -> dict[str, list[Any]]:
     random.seed(rows)
     users = [f"user{int(random.paretovariate(0.7)) % 500}" for _ in range(rows)]
@@ -383,7 +389,13 @@ class NoTable:
         raise ValueError("not today")
 
 
+class OnlyBatch:
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return pa.record_batch({"a": ["x"]}).__arrow_c_array__(requested_schema)
+
+
 def test_what_says_it_is_a_table() -> None:
+    assert skew_report(OnlyBatch(), "a", 8, 2).records == 1
     with pytest.raises(InvalidTypeError, match=r"df is no array that Arrow takes, .*: not today"):
         skew_report(NoTable(), "a", 8, 2)
 

@@ -137,6 +137,18 @@ def test_lengths_of_one_to_four_bytes(size: int, length: str) -> None:
     assert read(data, 0, len(data)) == (key, b"", None, None, len(data))
 
 
+def test_lengths_of_more_bytes_than_they_take() -> None:
+    """Flink writes none: a key of nothing, "abc", and 3 in two bytes are no key and namespace."""
+    read = composite_key_reader(KRYO, KRYO, None)
+    with pytest.raises(ValueError, match="no namespace behind a key"):
+        read(b"\0abc\3\0", 0, 6)
+
+
+def test_a_key_of_no_bytes_before_a_namespace_of_fixed_size() -> None:
+    read = composite_key_reader(KRYO, TIME_WINDOW, None)
+    assert read(bytes(16), 0, 16) == (b"", TimeWindow(0, 0), None, None, 16)
+
+
 def test_a_namespace_that_only_the_job_reads() -> None:
     """Behind a key of fixed size it has no length, behind another one it has."""
     assert composite_key_reader(INT, KRYO, None)(b"\0\0\0\7any", 0, 7) == (
