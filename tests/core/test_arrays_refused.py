@@ -296,8 +296,15 @@ def test_hashes_and_key_groups_out_of_bounds_are_refused() -> None:
         arrays.compute_operator_index_for_key_group(128, 4, np.array([128], "u1"))
     with pytest.raises(InvalidTypeError, match="key_hash must be integers"):
         arrays.compute_key_group_for_key_hash(np.array([0.5]), 128)
-    with pytest.raises(ParallelismError):
-        arrays.assign_to_key_group(np.array([1]), 0)
+    one = np.array([1])
+    of_keys = (arrays.assign_to_key_group, arrays.key_group_load)
+    for call in (*of_keys, arrays.compute_key_group_for_key_hash):
+        with pytest.raises(ParallelismError, match=r"^max_parallelism must be from 1 to 32768"):
+            call(one, -1)
+    with pytest.raises(ParallelismError, match=r"^parallelism must be from 1 to 128"):
+        arrays.assign_key_to_parallel_operator(one, 128, 129)
+    with pytest.raises(ParallelismError, match=r"^parallelism must be from 1 to 128"):
+        arrays.compute_operator_index_for_key_group(128, 129, one)
 
 
 @pytest.mark.parametrize("missing", ["numpy", "pyarrow"])
