@@ -424,6 +424,19 @@ def test_max_parallelism_to_restore_with(value: Any) -> None:
         check_restore(128, 1, value)
 
 
+def test_a_max_parallelism_that_equals_that_of_the_savepoint_must_be_an_int() -> None:
+    with pytest.raises(ParallelismError, match=r"^max_parallelism must be an int, got 128\.0"):
+        check_restore(128, 1, 128.0)  # type: ignore[arg-type]  # as a user may
+
+
+def test_a_limit_and_a_scramble_are_named_where_they_are_refused() -> None:
+    plan, wrong = RescalePlan(128, 3, 4), 5
+    with pytest.raises(InvalidValueError, match=r"^limit must be from 2 to"):
+        plan.table(limit=1)
+    with pytest.raises(InvalidTypeError, match=r"^scramble must be callable, got 5"):
+        plan.compare_with_modulo([1], scramble=wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("subtask", [-1, 4, True, 1.0, "1", None], ids=repr)
 def test_subtasks(subtask: Any) -> None:
     plan = RescalePlan(128, 4, 4)
