@@ -259,6 +259,8 @@ def test_tables_and_structs_are_keys_of_fields() -> None:
     for _ in range(50):
         deepest = [deepest]
     assert arrays.hash_code(deepest).tolist() == [ord("A")]  # which a tuple of one field keeps
+    with pytest.raises(keygroups.InvalidValueError, match="key must nest at most 50 deep"):
+        arrays.hash_code([deepest])
     empty = pa.array([{}, {}], pa.struct([]))
     for key_type in (TUPLE(), ROW(), SQL_ROW()):
         assert arrays.hash_code(empty, key_type).tolist() == one_by_one([(), ()], key_type)
