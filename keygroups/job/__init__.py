@@ -364,7 +364,8 @@ def _only_job(rest: Rest) -> str:
             f"job_id must be given, as {rest.url} has {len(possible)} jobs: {listed}"
             f"{', ...' * (len(possible) > _LISTED)}"
         )
-    return possible[0][0]
+    ((job_id, _, _),) = possible
+    return job_id
 
 
 def _is_parallelism(number: int) -> bool:

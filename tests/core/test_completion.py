@@ -13,7 +13,7 @@ import pytest
 
 import keygroups
 from keygroups.cli import main
-from keygroups.cli._completion import _fish_text
+from keygroups.cli._completion import _Argument, _Command, _fish_text
 
 # Lines, after which Tab is pressed, and what is offered in a folder of the files a and b c.
 LINES = {
@@ -131,6 +131,14 @@ def test_the_script_for_fish(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines.count(f"complete -c keygroups {said}") == 1
     assert f"complete -c keygroups {after} range' -F" not in lines
     assert _fish_text(r"5%% of C:\it's") == r"'5% of C:\\it\'s'"
+
+
+def test_files_are_offered_where_one_of_the_arguments_is_a_file() -> None:
+    file = _Argument((), "", takes_value=True, is_file=True, values=())
+    other = file._replace(is_file=False)
+    option = file._replace(names=("--uids",))
+    assert _Command("a", "", [other, file]).has_files
+    assert not _Command("a", "", [other, option]).has_files
 
 
 def test_a_script_in_json(capsys: pytest.CaptureFixture[str]) -> None:

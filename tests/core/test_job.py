@@ -417,6 +417,7 @@ def test_job_that_ends_meanwhile() -> None:
         (500, b'{"errors": 5}', "status 500$"),
         (500, b'{"errors": [5]}', "status 500$"),
         (503, b'{"errors": ["Service temporarily unavailable"]}', "status 503: 'Service temp"),
+        (500, b'{"errors": ["No such file.", "at line 5"]}', "status 500: 'No such file.'$"),
         (500, b'{"errors": ["' + b"x" * 70_000 + b'"]}', "status 500$"),
         (500, b'{"errors": ' + b"[" * 60_000, "status 500$"),
         (500, b'{"errors": ["\\u001b[31m\\nno\\u202e"]}', r"status 500: '\\x1b\[31m'$"),

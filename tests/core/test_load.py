@@ -316,9 +316,10 @@ def test_the_floor_is_true_of_every_parallelism(weights: list[float], data: st.D
 
 
 @pytest.mark.parametrize("groups", [128, 131])
-def test_heaviest_subtasks_of_many_key_groups(groups: int) -> None:
+@pytest.mark.parametrize("power", [1, 3])
+def test_heaviest_subtasks_of_many_key_groups(power: int, groups: int) -> None:
     """So many parallelisms are alike that all runs of key groups are put in order."""
-    weights = [number * 7919 % 1009 for number in range(groups)]
+    weights = [number**power * 7919 % 1009 for number in range(groups)]
     expected = []
     for parallelism in range(1, groups + 1):
         subtasks = [0] * parallelism

@@ -259,6 +259,17 @@ def test_a_terminal_that_gets_narrower(terminal: MakeTerminal, clock: Clock) -> 
         assert len(segment) < 30
 
 
+def test_a_line_goes_from_a_terminal_that_got_narrower(
+    terminal: MakeTerminal, clock: Clock
+) -> None:
+    shown, line = terminal(80), ProgressLine()
+    told(line, clock, "write what has a long name")
+    before = len(shown.read())
+    shown.resize(30)
+    line.clear()
+    assert shown.read()[before:] == f"\r{' ' * 29}\r"
+
+
 @pytest.mark.parametrize("columns", [*range(1, 12), 40, 41, 60, 300])
 @pytest.mark.parametrize(
     "work", ["read \x1b[2J\r\nb", "\u65e5\u672c" * 99, "e\u0301" * 99, "a" * 999]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 import subprocess
 import sys
 from decimal import Decimal
@@ -126,6 +127,10 @@ def test_spread_names_the_three_hottest_keys() -> None:
     places = [said.find(repr(key)) for key in hot]
     assert 0 < places[1] < places[2] < places[0]
     assert places[3] == -1
+    shares = [300 / 699, 200 / 699, 100 / 699]  # of the subtask's records
+    assert re.findall(r"^ +\d+ +(\S+%) +\d+  '", said, re.MULTILINE) == [
+        f"{share:.1%}" for share in shares
+    ]
 
 
 def test_spread_below_what_a_report_calls_hot() -> None:
