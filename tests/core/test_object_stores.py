@@ -481,29 +481,20 @@ def test_what_is_asked_for_where_a_planned_piece_starts_is_that_piece(
     assert starts == [*range(0, 80_000, 1 << 12)]
 
 
+@pytest.mark.parametrize("is_at_end", [False, True])
 def test_what_is_read_where_a_planned_piece_starts_is_that_piece(
-    store: type[CountedStore], small: int
+    store: type[CountedStore], small: int, is_at_end: bool
 ) -> None:
+    """And where it ends another one."""
     store.asked.clear()
     store.files = {"folder/a": bytes(100_000)}
     handle = StreamHandle(100_000, path="a", is_relative=True)
     end = small + (1 << 12)  # of the piece for which there was no room
     with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
-        for start in (small, small + 1_000):
+        for start in [end] if is_at_end else [small, small + 1_000]:
             assert stream.read(start, start + 1_000) == bytes(1_000)
-    assert [start for _, start, _ in store.reads()] == [*range(0, small + 1, 1 << 12)]
-
-
-def test_what_is_read_where_a_planned_piece_ends_is_another(
-    store: type[CountedStore], small: int
-) -> None:
-    store.asked.clear()
-    store.files = {"folder/a": bytes(100_000)}
-    handle = StreamHandle(100_000, path="a", is_relative=True)
-    end = small + (1 << 12)  # of the piece for which there was no room
-    with Files(URL, {}).ahead([(handle, [(0, end)])]) as reader, reader.open(handle) as stream:
-        assert stream.read(end, end + 1_000) == bytes(1_000)
-    assert [start for _, start, _ in store.reads()] == [*range(0, small, 1 << 12), end]
+    asked = [start for _, start, _ in store.reads()]
+    assert asked == [*range(0, small, 1 << 12), end if is_at_end else small]
 
 
 def test_a_file_that_is_closed_takes_no_room(store: type[CountedStore]) -> None:
