@@ -102,11 +102,11 @@ def write(folder: Path, size: int) -> int:
     header = fewer_states(found, STATES)
     by_key = templates()
     chosen = bases([*by_key])
-    one, two = (
+    two, three = (
         sum(len(key_group_bytes(0, base, by_key[key], _ends(count))) for base, key in chosen)
-        for count in (1, 2)
+        for count in (2, 3)
     )
-    once = two - one
+    once = three - two
     ends = _ends(size // once)
     tasks = []
     for index in range(PARALLELISM):
