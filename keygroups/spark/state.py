@@ -17,6 +17,10 @@ What is otherwise than in Flink:
   `foreachBatch` for example. The changes of a key in a batch are in order, those of keys are not.
 - With `Trigger.AvailableNow` a query with state by processing time runs batches without rows
   for ever, unless `spark.sql.streaming.noDataMicroBatches.enabled` is false.
+- When a query starts, Spark waits ten seconds for a Python process of the driver, which no
+  setting changes (PySpark 4.3). On a machine so busy that it takes longer, the query ends with
+  "Python worker failed to connect back", whatever its processor is; started again, it goes on
+  from its checkpoint.
 - The checkpoint fixes `spark.sql.shuffle.partitions`, and with it the parallelism. Flink
   rescales; here a new parallelism takes a new checkpoint.
 - A -U comes with each +U; Flink leaves it out where no later operator needs it.
