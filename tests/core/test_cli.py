@@ -389,6 +389,8 @@ def test_output_that_is_gone_with_the_command(run: Any, tmp_path: Path) -> None:
     ended = run("savepoint", SAVEPOINT, *number, "--output", "reference://x::file:///y")
     refused(ended, "output must be a path, or the URL of a store")
     refused(run("savepoint", SAVEPOINT, "--clean"), "--clean goes with --output")
+    ended = run("savepoint", SAVEPOINT, *number, "--output", str(tmp_path), "--clean")
+    refused(ended, f"output must be of a new folder, got {str(tmp_path)!r}: it is there")
 
 
 @pytest.mark.filterwarnings("default::keygroups.errors.LeftoverWarning")

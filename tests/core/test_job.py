@@ -674,4 +674,6 @@ def test_command_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["job", "file:///etc/passwd"]) == 2
     assert main(["job", "http://localhost", "x"]) == 2
     assert main(["job", "http://localhost", "--timeout", "soon"]) == 2
-    assert capsys.readouterr().err.count("\n") == 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 3
+    assert said.endswith("argument --timeout: must be a number, got 'soon'\n")

@@ -87,6 +87,7 @@ def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
         (["--key", "1", "--operator", "a", "--operator", "b"], 2, "--operator must be one"),
         (["--key", "1", "--state", "x"], 2, "state must be one of by-key, which has n, by, got"),
         (["--export", "a.xls", "--state", "n"], 2, "ends in .parquet, .arrow, .feather, .csv"),
+        (["--export", "a\udcff.csv", "--state", "n"], 2, "export must be text in the encoding"),
     ],
 )
 def test_what_is_refused(
