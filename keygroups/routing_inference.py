@@ -141,13 +141,7 @@ def infer_routing(
         for key_type, _, hashes in hashed
         for max_parallelism in _explaining(hashes, subtasks, parallelism)
     ]
-    order = {hashed_keys.key_type: index for index, hashed_keys in enumerate(hashed)}
-    candidates.sort(
-        key=lambda candidate: (
-            *_usual(candidate.max_parallelism, parallelism),
-            order[candidate.key_type],
-        )
-    )
+    candidates.sort(key=lambda candidate: _usual(candidate.max_parallelism, parallelism))
     tried = len(hashed) * (UPPER_BOUND_MAX_PARALLELISM - parallelism + 1)
     nearest = None if candidates else _nearest(hashed, subtasks, parallelism)
     unexplained = () if nearest is None else _unexplained(*nearest, pairs, parallelism)
@@ -294,8 +288,6 @@ def _deciding_keys(
     parallelism: int,
 ) -> Iterator[Hashable]:
     """Yield keys that split the candidates, each as many as it can, until none does."""
-    if parallelism == 1:
-        return  # every key goes to the one subtask
     hashers = {key_type: hash_key for key_type, hash_key, _ in hashed}
     key_types = {candidate.key_type for candidate in candidates}
     places: dict[object, list[int]] = {}

@@ -231,9 +231,9 @@ def _name(kind: KeyType | LogicalType) -> str:
 
 
 def _read(name: str, value: str | int) -> Any:
-    reader, example = _READERS.get(name, (None, ""))
-    if reader is None:
+    if name not in _READERS:
         return value
+    reader, example = _READERS[name]
     if isinstance(value, str):
         _check_length(f"key of type {name}", value)
     try:

@@ -57,10 +57,11 @@ def _old_and_new(text: str) -> tuple[str, str]:
     places = [at for at, char in enumerate(text) if char == "="]
     if len(places) > 1:
         places = [at for at in places if _PLACE.match(text, at + 1)]
-    old, new = (text[: places[0]], text[places[0] + 1 :]) if len(places) == 1 else ("", "")
-    if not old or not new:
-        raise InvalidValueError(
-            "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
-            f"=, got {show(text)}"
-        )
-    return old, new
+    if len(places) == 1:
+        (at,) = places
+        if 0 < at < len(text) - 1:
+            return text[:at], text[at + 1 :]
+    raise InvalidValueError(
+        "moved must be such as OLD=NEW, with NEW from a / or its scheme on if there are more "
+        f"=, got {show(text)}"
+    )

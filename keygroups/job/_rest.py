@@ -149,7 +149,7 @@ class Rest:
         """Return what an answer that is none says: where it points, or Flink's first error."""
         location = response.headers.get("Location")
         if 300 <= response.status < 400 and location:
-            self._look_for_secrets(location.encode("latin-1", "replace"))
+            self._look_for_secrets(location.encode("latin-1"))
             return (
                 f": it points to {show(location)}, which is not followed: pass the URL of the "
                 f"REST API itself; if that is a sign-in, {self._sign_in.remedy()}"

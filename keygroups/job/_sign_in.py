@@ -193,12 +193,12 @@ def _context(scheme: str, ca_file: object, client_certificate: object) -> ssl.SS
     if client_certificate is None:
         return context
     paths = client_certificate if isinstance(client_certificate, tuple) else (client_certificate,)
-    certificate, *key = [_path("client_certificate", path) for path in paths] or [""]
-    if isinstance(client_certificate, tuple) and len(key) != 1:
+    if isinstance(client_certificate, tuple) and len(paths) != 2:
         raise InvalidValueError(
             "client_certificate must be a path, or a pair of those of the certificate and of its "
             f"key, got {show(paths)}"
         )
+    certificate, *key = [_path("client_certificate", path) for path in paths]
     try:
         context.load_cert_chain(certificate, key[0] if key else None, _refuse_password)
     except (OSError, ValueError) as error:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,6 +39,7 @@ from keygroups import (
 )
 from keygroups.cli import _ADD_COMMANDS, main
 from keygroups.cli._parser import build_parser
+from keygroups.job import read_job
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
 from keygroups.types import LONG, STRING, TUPLE
@@ -389,6 +391,8 @@ def test_output_that_is_gone_with_the_command(run: Any, tmp_path: Path) -> None:
     ended = run("savepoint", SAVEPOINT, *number, "--output", "reference://x::file:///y")
     refused(ended, "output must be a path, or the URL of a store")
     refused(run("savepoint", SAVEPOINT, "--clean"), "--clean goes with --output")
+    ended = run("savepoint", SAVEPOINT, *number, "--output", str(tmp_path), "--clean")
+    refused(ended, f"output must be of a new folder, got {str(tmp_path)!r}: it is there")
 
 
 @pytest.mark.filterwarnings("default::keygroups.errors.LeftoverWarning")
@@ -519,6 +523,22 @@ def test_every_argument_has_a_name_and_a_help() -> None:
         for argument in command._actions:
             assert argument.help
             assert argument.metavar is None or re.match("'?[A-Z]", str(argument.metavar))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "call", "name", "default"),
+    [
+        ("job http://localhost", "timeout", read_job, "timeout", 10),
+        ("keys 128 24", "n", keys_for_subtasks, "n", 1),
+        ("keys 128 24", "prefix", keys_for_subtasks, "prefix", ""),
+        ("savepoint a", "top", operator_reports, "top", 5),
+    ],
+)
+def test_defaults_of_a_command_are_those_of_the_library(
+    arguments: str, option: str, call: Any, name: str, default: object
+) -> None:
+    options = build_parser(*_ADD_COMMANDS).parse_args(arguments.split())
+    assert getattr(options, option) == signature(call).parameters[name].default == default
 
 
 # --- standard streams -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -146,7 +147,8 @@ MULTIPLE_INPUT = (
 )
 def test_plans_of_flinks_own_tests(text: str, expected: list[tuple[str, ...]]) -> None:
     assert hash_exchanges(text) == expected
-    assert hash_exchanges(text.replace("\n", "\r\n")) == expected
+    for end in ("\r\n", "\t\n", " \n"):
+        assert hash_exchanges(text.replace("\n", end)) == expected
 
 
 def test_one_plan_is_enough() -> None:
@@ -172,6 +174,35 @@ def test_the_plans_of_one_text_must_agree() -> None:
     text = ALL_SECTIONS.replace("hash[c]], ", "hash[b]], ")
     with pytest.raises(InvalidValueError, match="line 14 '== Optimized Execution Plan =='"):
         hash_exchanges(text)
+
+
+def test_the_plans_of_one_text_have_their_exchanges_in_one_order() -> None:
+    plan = (
+        "Join(a=[])\n:- Exchange(distribution=[hash[{}]])\n:  +- Values(a=[])\n"
+        "+- Exchange(distribution=[hash[{}]])\n   +- Values(a=[])\n"
+    )
+    physical = f"== Optimized Physical Plan ==\n{plan.format('a', 'b')}"
+    text = f"{physical}\n== Optimized Execution Plan ==\n{plan}"
+    assert hash_exchanges(text.format("a", "b")) == [("a",), ("b",)]
+    for others in (("b", "a"), ("a", "a")):
+        with pytest.raises(InvalidValueError, match="heads other exchanges or sinks"):
+            hash_exchanges(text.format(*others))
+
+
+def test_a_comma_in_a_name_is_seen_in_the_syntax_tree() -> None:
+    """Not one in a value, and not beside another column."""
+    plan = "GroupAggregate(a=[])\n+- Exchange(distribution=[hash[{}]])\n   +- Values(a=[])\n"
+    tree = "LogicalProject(a, b=[$0], c=[_UTF-16LE'[], y, z, x'])\n"
+    text = f"== Abstract Syntax Tree ==\n{tree}\n== Optimized Execution Plan ==\n{plan}"
+    for columns in (("a", "c"), ("c", "b"), ("y", "z")):
+        assert hash_exchanges(text.format(", ".join(columns))) == [columns]
+    with pytest.raises(InvalidValueError, match=r"line 6 .* has a column with a comma"):
+        hash_exchanges(text.format("a, b"))
+
+
+def test_a_legacy_sink_is_a_sink() -> None:
+    text = ALL_SECTIONS.replace("LogicalSink(table=", "LogicalLegacySink(name=")
+    assert hash_exchanges(text.replace("\nSink(table=", "\nLegacySink(name=")) == [("c",)]
 
 
 def with_sinks(*names: str) -> str:
@@ -203,9 +234,17 @@ def test_what_follows_the_execution_plan_is_no_part_of_it() -> None:
     """EXPLAIN JSON_EXECUTION_PLAN adds the job graph; nothing else is added."""
     graph = '\n== Physical Execution Plan ==\n{\n  "nodes" : [ {\n    "id" : 1\n  } ]\n}\n'
     assert hash_exchanges(ALL_SECTIONS + graph) == [("c",)]
-    later = "\n== Other ==\n+- Exchange(distribution=[hash[x]])\n"
-    with pytest.raises(InvalidValueError, match="line 21 '== Other ==' heads no part"):
-        hash_exchanges(ALL_SECTIONS + later)
+    for title in ("Other", "Optimized Execution Plan With Advice"):
+        later = f"\n== {title} ==\n+- Exchange(distribution=[hash[x]])\n"
+        with pytest.raises(InvalidValueError, match=f"line 21 '== {title} ==' heads no part"):
+            hash_exchanges(ALL_SECTIONS + later)
+
+
+@pytest.mark.parametrize("line", ["== x", "x =="])
+def test_half_a_heading_is_none(line: str) -> None:
+    """As of a string with a line break, which the plans may do without."""
+    head, tree, *plans = ALL_SECTIONS.partition("+- LogicalAggregate(")
+    assert hash_exchanges("".join([head, line, "\n", tree, *plans])) == [("c",)]
 
 
 @pytest.mark.parametrize("separator", ["", "\n", "\n\n"])
@@ -224,6 +263,25 @@ def test_several_texts_are_refused(separator: str) -> None:
 
 def test_row_of_explain_as_python_prints_it() -> None:
     assert hash_exchanges(f"+I[{ALL_SECTIONS}]") == [("c",)]
+    assert hash_exchanges(f"+I[{ALL_SECTIONS.rstrip()}]") == [("c",)]
+    assert hash_exchanges(indent(f"+I[{ALL_SECTIONS}]", "  ")) == [("c",)]
+    with pytest.raises(InvalidValueError, match=r"line 1 '\+I\[== Abstract Syntax Tree =='"):
+        hash_exchanges(f"+I[{ALL_SECTIONS.rstrip()})")
+
+
+@pytest.mark.parametrize("line", ["advice[1]: [ADVICE] ...", "No available advice..."])
+def test_nothing_but_advice_follows_a_plan_with_advice(line: str) -> None:
+    assert hash_exchanges(NO_EXCHANGE.replace("No available advice...", line)) == []
+    with pytest.raises(InvalidValueError, match=r"line 5 .* is no operator"):
+        hash_exchanges(NO_EXCHANGE.replace("No available advice...", f"x{line}"))
+    with pytest.raises(InvalidValueError, match=r"line 5 .* is no operator"):
+        hash_exchanges(NO_EXCHANGE.replace("No available advice...", line[:2]))
+    with pytest.raises(InvalidValueError, match=r"line 5 .* is no operator"):
+        hash_exchanges(NO_EXCHANGE.replace(" With Advice", "").replace("No available", line))
+    with pytest.raises(InvalidValueError, match=r"line 4 .* is no operator"):
+        hash_exchanges(NO_EXCHANGE.replace("\nNo available advice...", line))
+    with pytest.raises(InvalidValueError, match=r"line 1 .* is followed by no plan"):
+        hash_exchanges(f"== Optimized Physical Plan With Advice ==\n\n{line}\n")
 
 
 @pytest.mark.parametrize(
@@ -264,6 +322,20 @@ def test_names_are_printed_bare(names: tuple[str, ...], after: str) -> None:
         assert hash_exchanges(plan) == [names, names]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("(reuse_id=[1])", "b"),
+        ("a", "changelogMode=[I]", "b"),
+        (": rowcount = 1", "cumulative cost = unknown", "b"),
+        ("a)", "rowType=[RecordType(b"),
+    ],
+)
+def test_what_may_follow_a_node_may_be_in_a_name(names: tuple[str, ...]) -> None:
+    node = f"Exchange(distribution=[hash[{', '.join(names)}]])"
+    assert hash_exchanges(f"GroupAggregate(a=[])\n+- {node}\n   +- Values(a=[])") == [names]
+
+
 def test_what_could_be_an_attribute_or_part_of_a_name_is_refused() -> None:
     """Only Flink's own tests print upsert keys."""
     node = "Exchange(distribution=[hash[a]], upsertKeys=[[a], [b]])"
@@ -293,6 +365,13 @@ def test_advice_comes_first_in_a_node() -> None:
         ("BoundedStreamScan(table=[[c, d, chainable]], fields=[a])\n", "BoundedStreamScan"),
         ("Calc(select=[a])\n+- HashAggregate(groupBy=[a])\n", "HashAggregate"),
         ("HashJoin(joinType=[InnerJoin])\n", "HashJoin"),
+        *(
+            (
+                f"Calc(a=[])\n+- Exchange(distribution=[{kind}[a]])\n",
+                f"Exchange(distribution=[{said}",
+            )
+            for kind, said in (("x" * 29, "x" * 29), ("x" * 30, "..."))
+        ),
         # BatchExecExchange.getDescription
         (
             "OverAggregate(partitionBy=[a])\n+- Exchange(distribution=[forward])\n",
@@ -533,7 +612,10 @@ EXCHANGE = "Exchange(distribution=[hash[a]])"
         ),
         (["Calc(a=[])", "+- Exchange(distribution=[hash[]])", "   +- Values(a=[])"], 2, "has no"),
         (["Calc(a=[])", "+- Exchange(distribution=[hash[a])", "   +- Values(a=[])"], 2, "has no"),
+        (["Exchange(distribution=[hash[a, bc])", "+- Values(a=[])"], 1, "has no"),
         (["Calc(a=[])", "+- Exchange(keys=[hash[a]])", "   +- Values(a=[])"], 2, "has no"),
+        (["Exchange(distribution=[hash[a]]x, changelogMode=[I])", "+- Values(a=[])"], 1, "has no"),
+        (["Calc(a=[]): rowcount = 1.0", "+- Values(a=[])"], 1, "is not a whole operator"),
     ],
 )
 def test_the_line_that_cannot_be_read_is_named(
@@ -541,6 +623,48 @@ def test_the_line_that_cannot_be_read_is_named(
 ) -> None:
     with pytest.raises(InvalidValueError, match=f"line {number} .*{problem}"):
         hash_exchanges("\n".join(lines))
+
+
+ANY = 1_000
+
+
+@pytest.mark.parametrize(
+    ("name", "fewest", "most"),
+    [
+        *((name, 0, 0) for name in ("DataStreamScan", "LegacyTableSourceScan", "TableSourceScan")),
+        *((name, 1, 1) for name in ("Calc", "ChangelogNormalize", "GroupAggregate", "Sink")),
+        *((f"{kind}Join", 2, 2) for kind in ("Delta", "Interval", "", "Temporal", "Window")),
+        *(("MultiJoin", 2, ANY), ("ProcessTableFunction", 0, ANY), ("Union", 1, ANY)),
+    ],
+)
+def test_how_many_inputs_an_operator_has(name: str, fewest: int, most: int) -> None:
+    for inputs in (0, 1, 2, 3, ANY):
+        branches = [":- Values(a=[])"] * (inputs - 1) + ["+- Values(a=[])"] * (inputs > 0)
+        text = "\n".join([f"{name}(a=[])", *branches])
+        if fewest <= inputs <= most:
+            assert hash_exchanges(text) == []
+        else:
+            with pytest.raises(InvalidValueError, match=f"the inputs that {name} has"):
+                hash_exchanges(text)
+
+
+@pytest.mark.parametrize(
+    ("above", "after"),
+    [
+        ("GroupAggregate(select=[a])", ""),
+        ("Rank(strategy=[UndefinedStrategy], rankType=[ROW_NUMBER])", ""),
+        ("OverAggregate(partitionBy=[a], window=[ ROWS BETWEEN 1 PRECEDING AND CURRENT ROW])", ""),
+        ("Calc(select=[a])", ", changelogMode=[I]"),
+    ],
+)
+def test_what_only_a_streaming_plan_has(above: str, after: str) -> None:
+    below = f"+- Exchange(distribution=[hash[a]]{after})\n   +- Values(tuples=[[]])"
+    assert hash_exchanges(f"{above}\n{below}") == [("a",)]
+
+
+def test_an_exchange_alone_may_be_of_a_batch_job() -> None:
+    with pytest.raises(InvalidValueError, match="may have this plan too, got line 1 'Exchange"):
+        hash_exchanges("Exchange(distribution=[hash[a]])\n+- Values(a=[])")
 
 
 def steps_to_read(text: str) -> int:

@@ -291,9 +291,41 @@ def test_many_bars_are_the_largest_of_several() -> None:
     assert "hot with 1.5 times the mean and more: key groups 5, 32767." in (
         svg.findtext("desc") or ""
     )
-    assert [text.text for text in svg.iter("text")][-1] == (
-        "key group, of 32,768: the largest of every 256"
-    )
+    for count, more in (
+        *((128, ""), (129, ": the largest of every 2"), (256, ": the largest of every 2")),
+        *((257, ": the largest of every 3"), (32768, ": the largest of every 256")),
+    ):
+        [svg] = pictures(bars_svg([1] * count, "key group", HOT))
+        *_, label = svg.iter("text")
+        assert label.text == f"key group, of {count:,}{more}"
+
+
+@pytest.mark.parametrize(
+    ("heaviest", "ticks"),
+    [
+        (1, "0 1"),
+        (7, "0 2 4 6 8"),
+        (20, "0 5 10 15 20"),
+        (25, "0 5 10 15 20 25"),
+        (26, "0 10 20 30"),
+        (50, "0 10 20 30 40 50"),
+        (51, "0 20 40 60"),
+        (250, "0 50 100 150 200 250"),
+        (251, "0 100 200 300"),
+        (2_500, "0 500 1k 1.5k 2k 2.5k"),
+        (10**18, "0 200P 400P 600P 800P 1E"),
+    ],
+)
+def test_ticks_are_ones_twos_or_fives(heaviest: int, ticks: str) -> None:
+    """At most six, from 0 to the first that is not below the heaviest."""
+    [svg] = pictures(bars_svg([heaviest, 0], "subtask"))
+    shown = [text for text in svg.iter("text") if text.get("text-anchor") == "end"]
+    assert [(text.text or "").replace(" ", "") for text in shown] == ticks.split()
+    lines = [path.get("d", "") for path in svg.iter("path") if path.get("class") == "grid"]
+    heights = [float(re.split("[,H]", line)[1]) for line in lines]
+    expected = [180 - 162 * tick / (len(shown) - 1) for tick in range(len(shown))]
+    assert heights == [pytest.approx(height, abs=0.06) for height in expected]
+    assert [float(text.get("y", 0)) - 4 for text in shown] == heights
 
 
 def test_ticks_are_ints_and_bars_have_their_heights() -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections import Counter
@@ -151,7 +152,7 @@ def test_facts_of_a_job(flink: Stub) -> None:
 
 def test_job_by_its_id_and_by_its_page(flink: Stub) -> None:
     job = read_job(f" {flink.url}/ ", JOB_ID.upper())
-    assert job.job_id == JOB_ID
+    assert (job.url, job.job_id) == (flink.url, JOB_ID)
     page = f"{flink.url}/#/job/running/{JOB_ID}/overview/{job.vertices[1].vertex_id}/detail"
     assert read_job(page) == job
     assert "/jobs/overview" not in flink.asked
@@ -169,9 +170,12 @@ def test_vertex_by_name_id_and_part_of_the_name(flink: Stub) -> None:
             job.vertex(name)
     with pytest.raises(InvalidTypeError, match="vertex must be a str"):
         job.skew(5)  # type: ignore[arg-type]
-    many = Job("u", "i", "n", "s", job.vertices * 3)
-    with pytest.raises(InvalidValueError, match=r"'Source: keys', '.*, \.\.\., got 'x'"):
-        many.vertex("x")
+    first, *others = job.vertices
+    for count, more in ((5, ""), (6, ", ...")):
+        many = Job("u", "i", "n", "s", (others[0], *[first] * (count - 1)))
+        with pytest.raises(InvalidValueError) as caught:
+            many.vertex("x")
+        assert f"of {KEYED!r}" + f", {first.name!r}" * 4 + f"{more}, got 'x'" in str(caught.value)
 
 
 def test_vertex_of_a_job_that_has_none_yet() -> None:
@@ -207,12 +211,14 @@ def test_skew_of_what_is_not_keyed(flink: Stub) -> None:
     sink = job.skew("sink: Writer")
     assert (sink.diagnosis, sink.imbalance, sink.hot_subtasks) == ("even", 1.0, ())
     assert {one.key_groups for one in sink.subtasks} == {None}
+    assert [line.split()[-1] for line in str(sink).splitlines()[-4:]] == ["-"] * 4
     source = job.skew("Source: keys")
     assert (source.diagnosis, source.imbalance, source.idle_subtasks) == (
         "nothing read",
         1.0,
         (0,),
     )
+    assert [(one.share, one.times_mean) for one in source.subtasks] == [(0, 0)]
 
 
 def vertex(counts: list[int | None], is_keyed: bool = True, groups: int = 128) -> Vertex:
@@ -263,6 +269,12 @@ def test_one_and_a_half_times_the_mean_is_hot() -> None:
     job = Job("http://localhost", UNKNOWN, "a job", "RUNNING", (vertex(counts),))
     skew = job.skew("name\nof it")
     assert (skew.hot_subtasks, skew.imbalance) == ((0,), 1.5)
+
+
+def test_the_hottest_subtask_comes_first() -> None:
+    """The first of equals."""
+    job = Job("http://localhost", UNKNOWN, "a job", "RUNNING", (vertex([1, 30, 40, 30, 1, 1]),))
+    assert job.skew("name\nof it").hot_subtasks == (2, 1, 3)
 
 
 def test_subtask_that_the_parallelism_does_not_have() -> None:
@@ -332,6 +344,18 @@ def test_counts_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> 
         assert found.subtasks[0].read_bytes is not None
 
 
+def test_counts_of_what_does_not_run_are_not_waited_for() -> None:
+    replies = recorded()
+    path = vertex_path(replies)
+    told = [subtask(0, "FINISHED", read_records_complete=one) for one in (False, "true", 1, None)]
+    listed = [one | {"subtask": number} for number, one in enumerate(told)]
+    replies[path] = [(200, changed(replies[path][0][1], subtasks=listed))]
+    with serve(replies) as server:
+        found = read_job(server.url).vertex(KEYED)
+        assert [one.read_records for one in found.subtasks] == [None] * 4
+        assert server.asked.count(path) == 1
+
+
 def overview(*jobs: tuple[str, str]) -> Replies:
     listed = [{"jid": jid, "name": f"job {jid[:2]}", "state": state} for jid, state in jobs]
     return recorded() | {"/jobs/overview": [(200, json.dumps({"jobs": listed}).encode())]}
@@ -342,6 +366,7 @@ def test_the_only_job_that_runs_or_that_there_is() -> None:
         [(JOB_ID, "RUNNING"), ("ab" * 16, "FINISHED")],
         [(JOB_ID, "CANCELED")],
         [(JOB_ID, "RESTARTING"), ("ab" * 16, "CANCELED"), ("cd" * 16, "FAILED")],
+        [(JOB_ID, "CREATED"), ("ab" * 16, "SUSPENDED")],
     ):
         with serve(overview(*jobs)) as server:
             assert read_job(server.url).job_id == JOB_ID
@@ -354,11 +379,13 @@ def test_which_job() -> None:
         pytest.raises(InvalidValueError) as caught,
     ):
         read_job(server.url)
-    said = str(caught.value)
-    assert said.startswith(
-        f"job_id must be given, as {server.url} has 7 jobs: {ids[0]} ('job 00', "
-    )
-    assert said.endswith(", ...")
+    listed = ", ".join(f"{jid} ('job {jid[:2]}', RUNNING)" for jid in ids[:5])
+    assert str(caught.value) == f"job_id must be given, as {server.url} has 7 jobs: {listed}, ..."
+    with (
+        serve(overview(*((jid, "RUNNING") for jid in ids[:5]))) as server,
+        pytest.raises(InvalidValueError, match=f"has 5 jobs: {re.escape(listed)}$"),
+    ):
+        read_job(server.url)
     with (
         serve(overview((ids[0], "FAILED"), (ids[1], "FAILED"))) as server,
         pytest.raises(InvalidValueError, match=r"has 2 jobs: .*\(.job 01., FAILED\)$"),
@@ -409,7 +436,8 @@ def test_job_that_ends_meanwhile() -> None:
         (200, b"[]", "this is no answer"),
         (200, b"[" * 100_000, "this is no answer"),
         (200, b"\xff\xfe", "this is no answer"),
-        (200, b"{}", r"\(jobs\): this is no answer"),
+        (200, b"x" * 50, r"this is no answer of Flink's REST API: b'x{40}'$"),
+        (200, b"{}", r"\(jobs\): this is no answer of Flink's REST API: \{\}$"),
         (200, b'{"jobs": 5}', r"\(jobs\): this is no answer of Flink's REST API: 5"),
         (200, b'{"jobs": [5]}', r"\(jid\): this is no answer"),
         (200, b'{"jobs": [{"jid": 5}]}', r"\(jid\): this is no answer"),
@@ -565,7 +593,7 @@ def test_subtasks_that_flink_cannot_have(subtasks: Any) -> None:
 def test_largest_counts_that_flink_can_have() -> None:
     replies = recorded()
     path = vertex_path(replies)
-    largest = [subtask(number, read_records=2**63 - 1) for number in (0, 32767)]
+    largest = [subtask(number, "A" * 32, read_records=2**63 - 1) for number in (0, 32767)]
     replies[path] = [(200, changed(replies[path][0][1], subtasks=largest))]
     with serve(replies) as server:
         job = read_job(server.url)
@@ -674,4 +702,6 @@ def test_command_that_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["job", "file:///etc/passwd"]) == 2
     assert main(["job", "http://localhost", "x"]) == 2
     assert main(["job", "http://localhost", "--timeout", "soon"]) == 2
-    assert capsys.readouterr().err.count("\n") == 3
+    said = capsys.readouterr().err
+    assert said.count("\n") == 3
+    assert said.endswith("argument --timeout: must be a number, got 'soon'\n")

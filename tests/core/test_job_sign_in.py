@@ -225,6 +225,26 @@ def test_password_of_a_netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert refused(url).endswith(f": what '{path}' has is not accepted there")
 
 
+def test_account_of_a_netrc_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the user where there is no login, as for requests."""
+    write_netrc(tmp_path, monkeypatch, f"machine 127.0.0.1 account me password {CANARY}\n")
+    requests: list[str] = []
+    with peer(job_of(0), requests=requests) as url:
+        read_job(url, JOB_ID)
+    assert sent(requests) == {BASIC}
+
+
+def test_token_goes_past_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To this machine, where the environment says that there is none between."""
+    monkeypatch.setenv(VARIABLE, CANARY)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    requests: list[str] = []
+    with peer(job_of(0), requests=requests) as url:
+        read_job(url, JOB_ID)
+    assert sent(requests) == {f"Bearer {CANARY}"}
+
+
 def test_netrc_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NETRC")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -388,9 +408,43 @@ def test_answer_that_repeats_a_password(tmp_path: Path, monkeypatch: pytest.Monk
     with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
         refused(url)
     monkeypatch.setenv("NETRC", str(tmp_path / "no netrc"))
-    state["state"] = password
+    for state["state"] in (password, f"x{password}", f"{password}x"):
+        with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
+            refused(url, headers={"X-Password": password})
+
+
+def test_less_than_four_characters_may_be_repeated() -> None:
+    """Which are in many answers by chance."""
+    state = {"vertices": [], "plan": {"nodes": []}, "name": "", "state": "c4n4r"}
     with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
-        refused(url, headers={"X-Password": password})
+        for sent_with, is_shown in (("c4n", True), ("c4n4", False)):
+            with pytest.raises(JobError) as caught:
+                read_job(url, JOB_ID, headers={"X-Password": sent_with})
+            assert ("it repeats what signs in" not in str(caught.value)) == is_shown
+            assert ("'c4n4r'" in str(caught.value)) == is_shown
+
+
+def test_place_that_repeats_a_password() -> None:
+    password = f'{CANARY}"\\/'
+    answer = f"HTTP/1.1 302 No\r\nLocation: http://x/{password}\r\n\r\n"
+    with peer(says(answer.encode())) as url:
+        assert "points to" not in refused(url, headers={"X-Password": password})
+
+
+@pytest.mark.parametrize(
+    ("signs_in", "scheme", "repeated"),
+    [
+        (f"me:{CANARY}", "bAsIC", CANARY),  # RFC 9110: a scheme has no case
+        (f"me:{CANARY}:{CANARY}", "Basic", f"{CANARY}:{CANARY}"),
+        (f"{CANARY}:abc", "Basic", f"{CANARY}:abc"),  # whose password alone is too short
+        (CANARY, "Basic", CANARY),  # without the colon that RFC 7617 wants
+    ],
+)
+def test_answer_that_repeats_what_basic_has(signs_in: str, scheme: str, repeated: str) -> None:
+    sent = f"{scheme} {b64encode(signs_in.encode()).decode()}"
+    with peer(says(OK, b"\r\n", repeated.encode())) as url:
+        said = refused(url, headers={"Authorization": sent})
+    assert said.endswith("it repeats what signs in, and is not shown")
 
 
 def test_name_of_a_job_that_repeats_what_was_sent() -> None:

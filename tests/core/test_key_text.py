@@ -307,6 +307,25 @@ def test_what_is_no_key_of_a_type(text: str, key_type: str) -> None:
     assert len(str(caught.value)) < 300
 
 
+SHOWN = ["BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"]
+SHOWN += ["LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME", "INSTANT", "UUID", "SQL_DATE('UTC')"]
+SHOWN += ["SQL_TIME('UTC')", "SQL_TIMESTAMP('UTC')", "SQL_ROW('TINYINT')", "SQL_ROW('SMALLINT')"]
+SHOWN += ["SQL_ROW('BIGINT')", "SQL_ROW('DECIMAL(5, 2)')", "SQL_ROW('DATE')", "SQL_ROW('TIME(1)')"]
+SHOWN += ["SQL_ROW('TIMESTAMP')", "SQL_ROW('TIMESTAMP_LTZ')", "SQL_ROW('BINARY(3)')"]
+SHOWN += ["SQL_ROW('VARBINARY(3)')"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_an_error_shows_is_a_key_of_the_type(name: str) -> None:
+    key_type = parse_key_type(name)
+    with pytest.raises(InvalidValueError) as caught:
+        parse_key("?", key_type)
+    says = r"key of type [A-Z_]+ must be written such as (\S+), got '\?'"
+    shown = re.fullmatch(says, str(caught.value))
+    assert shown is not None
+    hash_code(parse_key(shown[1], key_type), key_type)
+
+
 @pytest.mark.parametrize(
     ("text", "key_type"),
     [

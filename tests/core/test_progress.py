@@ -17,7 +17,7 @@ from real_savepoints import point
 from sample_savepoints import NewPath, savepoint_folder, written_folder
 
 from keygroups import assign_to_key_group, keys_for_subtasks
-from keygroups._show.progress import ProgressLine
+from keygroups._show.progress import ProgressLine, default_progress
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError
 from keygroups.progress import Progress, ProgressCallback
 from keygroups.savepoint import (
@@ -505,6 +505,24 @@ def test_a_bar_where_tqdm_is(bars: list[FakeBar], old: str, clock: Clock) -> Non
     assert (bar.n, bar.is_closed) == (bar.given["total"], True)
     keys_for_subtasks(128, 50, progress=True)
     assert (bars[1].given["unit"], bars[1].n, bars[1].is_closed) == (" keys", 50, True)
+
+
+def test_a_bar_goes_with_its_work(bars: list[FakeBar], clock: Clock) -> None:
+    """None is made for what is done when it is first told of after a while."""
+    clock.step, show = 0, default_progress()
+    show(Progress("a", 0, 10, "keys"))
+    clock.now += 5
+    show(Progress("a", 10, 10, "keys"))
+    assert bars == []
+    for begun in (0, 1):
+        show(Progress("b\n", 0, 10, "keys"))
+        show(Progress("b\n", 5, 10, "keys"))
+        bar = bars[begun]
+        assert (bar.given["desc"], bar.given["total"]) == ("b\\n", 10)
+        assert (bar.given["initial"], bar.n, bar.is_closed) == (0, 5, False)
+        show(Progress("b\n", 10, 10, "keys"))
+        assert (bar.n, bar.is_closed) == (10, True)
+    assert len(bars) == 2
 
 
 def test_no_bar_for_what_is_done_soon(bars: list[FakeBar], old: str, clock: Clock) -> None:

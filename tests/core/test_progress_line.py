@@ -216,6 +216,47 @@ def test_works_that_take_turns(terminal: MakeTerminal, clock: Clock) -> None:
     assert shown.rows() == ["b: 4 %, 4 of 100 key groups, 1 key groups/s, 1:36 left"]
 
 
+def test_no_rate_is_told_before_there_is_one(terminal: MakeTerminal, clock: Clock) -> None:
+    """And what is told again goes on."""
+    shown, line = terminal(80), ProgressLine()
+    line(Progress("a", 0, 100, "keys"))
+    clock.now += 5
+    line(Progress("a", 50, 100, "keys"))
+    line(Progress("b", 20, 100, "keys"))
+    assert shown.rows() == ["b: 20 %, 20 of 100 keys"]
+    clock.now += 5
+    line(Progress("a", 50, 100, "keys"))
+    assert shown.rows() == ["a: 50 %, 50 of 100 keys, 5 keys/s, 0:10 left"]
+
+
+@pytest.mark.parametrize("work", ["read a", "b"])
+def test_what_follows_the_end_begins_anew(work: str, terminal: MakeTerminal, clock: Clock) -> None:
+    shown, line = terminal(80), ProgressLine()
+    told(line, clock, "read a")
+    line.close()
+    before = len(shown.read())
+    line(Progress(work, 9_500_000, 10_000_000, "bytes"))
+    clock.now += 1.5
+    line(Progress(work, 9_600_000, 10_000_000, "bytes"))
+    assert len(shown.read()) == before
+    clock.now += 0.5
+    line(Progress(work, 9_700_000, 10_000_000, "bytes"))
+    says = f"{work}: 97 %, 9.7 MB of 10.0 MB, 100.0 kB/s, 0:03 left"
+    assert shown.read()[before:] == f"\r{says}"
+
+
+def test_a_line_is_shown_at_once(
+    terminal: MakeTerminal, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where standard error holds what has no end of a line."""
+    shown = terminal(80)
+    raw = io.FileIO(os.dup(shown.stream.fileno()), "w")
+    with io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8") as held:
+        monkeypatch.setattr(sys, "stderr", held)
+        told(ProgressLine(), clock)
+        assert "90 %" in shown.read()
+
+
 def test_many_short_works_are_a_long_one(terminal: MakeTerminal, clock: Clock) -> None:
     """As those on the operators of a savepoint, of which none takes two seconds."""
     shown, line = terminal(80), ProgressLine()
@@ -282,6 +323,26 @@ def test_it_fits_whatever_a_name_is(
     assert "\x1b" not in shown.read()
     assert len(shown.rows()) == 1
     assert ("%" in shown.rows()[0]) == (columns > 20)
+
+
+@pytest.mark.parametrize(
+    ("work", "name"),
+    [
+        ("a" * 10, "a" * 10),
+        ("a" * 11, "a" * 7 + "..."),
+        ("e\u0301" * 10, "e\u0301" * 10),
+        ("\u65e5" * 5, "\u65e5" * 5),
+        ("\u65e5" * 6, "\u65e5" * 3 + "..."),
+        ("\uff21" * 6, "\uff21" * 3 + "..."),
+    ],
+)
+def test_a_name_has_ten_columns(
+    work: str, name: str, terminal: MakeTerminal, clock: Clock
+) -> None:
+    """Unicode: a combining character takes none, and one that is wide two."""
+    shown = terminal(30)
+    told(ProgressLine(), clock, work)
+    assert shown.rows()[0].startswith(f"{name}: 90 %")
 
 
 def test_width_is_that_of_standard_error(

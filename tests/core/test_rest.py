@@ -130,6 +130,16 @@ def test_nothing_is_read_of_a_redirect(clock: Clock) -> None:
     assert clock.seconds < 2 + TIMEOUT
 
 
+@pytest.mark.parametrize("status", [199, 200, 299, 300, 399, 400])
+def test_what_a_status_says(status: int) -> None:
+    """RFC 9110: 2xx is an answer, 3xx a redirect."""
+    with peer(says(f"HTTP/1.1 {status} No\r\nLocation: /x\r\n\r\n[]".encode())) as url:
+        said = refused(url)
+    assert (": this is no answer of Flink's REST API: b'[]'" in said) == (200 <= status < 300)
+    assert (f": status {status}: it points to '/x'" in said) == (300 <= status < 400)
+    assert said.endswith(f": status {status}") == (status in (199, 400))
+
+
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_proxy_that_drips(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "")
@@ -211,6 +221,14 @@ def test_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         assert refused("http://flink.example").endswith(": status 404")
 
 
+def test_an_error_in_whatever_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("\u65e5\u672c")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    assert refused("http://flink.example").endswith("no answer: OSError('\u65e5\u672c')")
+
+
 def test_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [])
     assert refused("http://flink.example").endswith("no answer: OSError('no address')")
@@ -279,6 +297,7 @@ def test_answer_that_is_no_http(answer: tuple[bytes, ...], reason: str) -> None:
         said = refused(url)
     assert said.startswith(f"{url}/jobs/{JOB_ID}: no answer: ")
     assert reason in said
+    assert "client_certificate" not in said  # which only TLS has
 
 
 def test_body_that_is_compressed_is_not_unpacked() -> None:
@@ -418,6 +437,46 @@ def test_sending_has_what_the_handshake_left(
         assert ": no answer: " in refused(url.replace("127.0.0.1", "localhost"))
     ((seconds, expected),) = left
     assert seconds == expected
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: OSError) -> str:
+    """Return why a server cannot be asked over TLS, with which an error comes in between."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    monkeypatch.setenv("SSL_CERT_FILE", str(TLS / "ca.pem"))  # of few certificates
+    return refused("https://flink.example")
+
+
+def test_signers_that_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL's x509_vfy.h: X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT is 2, _DEPTH_ZERO_SELF_SIGNED
+    18, _SELF_SIGNED_CERT_IN_CHAIN 19, and of no issuer or no first signature 20 and 21."""
+    error = ssl.SSLCertVerificationError("no")
+    for code in (1, 2, 3, 9, 10, 17, 18, 19, 20, 21, 22, 62):
+        error.verify_code = code
+        remedy = failing(monkeypatch, error).partition("('no')")[2]
+        assert remedy.startswith(": pass ca_file, with") == (code in (2, 18, 19, 20, 21))
+        assert "client_certificate" not in remedy
+
+
+@pytest.mark.parametrize(
+    ("error", "may_want_one"),
+    [
+        (ssl.SSLError("[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert"), True),
+        (ssl.SSLError("[SSL: SSLV3_ALERT_HANDSHAKE_FAILURE] sslv3 alert"), True),
+        (ssl.SSLError("[SSL: WRONG_VERSION_NUMBER] wrong version number"), False),
+        (ssl.SSLEOFError("EOF occurred"), True),
+        (ConnectionResetError("reset"), True),
+        (OSError("no route"), False),
+    ],
+)
+def test_servers_that_may_want_a_certificate(
+    error: OSError, may_want_one: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = failing(monkeypatch, error)
+    assert said.endswith(": pass client_certificate, if the server asks for one") == may_want_one
 
 
 def test_no_http_where_https_was_asked() -> None:

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from itertools import pairwise
 
 import pytest
 from golden import lines, read
 from key_encoding import decode_key, decode_key_type
 
-from keygroups import InvalidTypeError, InvalidValueError, ParallelismError, infer_routing
-from keygroups.routing_inference import RoutingCandidate
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    ParallelismError,
+    infer_routing,
+)
+from keygroups import assign_key_to_parallel_operator as subtask_of
+from keygroups.routing_inference import RoutingCandidate, RoutingInference
 from keygroups.types import (
     BIG_INT,
     DOUBLE,
@@ -107,8 +114,6 @@ def test_suggests_the_key_types_that_the_keys_may_have(
     key_type: KeyType, keys: list[object]
 ) -> None:
     """The job is the library's own here, which other tests hold against Flink."""
-    from keygroups import assign_key_to_parallel_operator as subtask_of
-
     is_column = isinstance(key_type, SQL_ROW) and len(key_type.fields) == 1
     pairs = [(key, subtask_of((key,) if is_column else key, 720, 40, key_type)) for key in keys]
     assert infer_routing(pairs, 40).candidates == (RoutingCandidate(720, key_type),)
@@ -127,6 +132,45 @@ def test_keys_that_decide_between_integer_and_long() -> None:
     assert "keys that decide: " in str(found)
 
 
+def test_tuples_that_decide_between_integer_and_long() -> None:
+    """The job is the library's own here, which other tests hold against Flink."""
+    key_types = [TUPLE(STRING, INT), TUPLE(STRING, LONG)]
+    keys = [(f"user-{number}", number) for number in range(20)]
+    pairs = [(key, subtask_of(key, 720, 40, key_types[0])) for key in keys]
+    found = infer_routing(pairs, 40)
+    assert found.candidates == tuple(RoutingCandidate(720, key_type) for key_type in key_types)
+    for key in found.deciding_keys:
+        first, second = (subtask_of(key, 720, 40, key_type) for key_type in key_types)
+        assert first != second
+    assert len(found.deciding_keys) == 1
+
+
+def test_a_text_has_ten_of_each() -> None:
+    def said(count: int) -> tuple[str, str]:
+        candidates = tuple(RoutingCandidate(128 + index, INT) for index in range(count))
+        nearest, pairs = (
+            RoutingCandidate(9, LONG),
+            tuple((f"k{index}", 5) for index in range(count)),
+        )
+        return (
+            str(RoutingInference(8, candidates, 65_522, 1 / 3, (), None, ())),
+            str(RoutingInference(8, (), 65_522, 1 / 3, (), nearest, pairs)),
+        )
+
+    for count, more in ((10, ""), (1_011, "\n  and 1,001 more")):
+        explains, nearest = said(count)
+        assert explains == (
+            f"{count:,} of 65,522 candidates explain all pairs; 0.33 would by chance"
+            + "".join(f"\n  max parallelism {128 + index}, INT" for index in range(10))
+            + more
+        )
+        assert nearest == (
+            "not one of these: none of 65,522 candidates explains all pairs\n"
+            "nearest: max parallelism 9, LONG, but for "
+            + ", ".join(f"('k{index}', 5)" for index in range(10))
+        )
+
+
 def test_keys_that_decide_between_max_parallelisms() -> None:
     """With three pairs many explain them; the most usual come first, and more keys help."""
     pairs = subtasks(STREAMS["STRING of the other vectors", 128], 128, 2)
@@ -141,6 +185,38 @@ def test_keys_that_decide_between_max_parallelisms() -> None:
     (first, subtask), *others = pairs[:3]
     one_is_a_member = infer_routing([(Name(first), subtask), *others], 2, [STRING])
     assert len(one_is_a_member.deciding_keys) == 5
+
+
+def test_the_most_usual_come_first() -> None:
+    found = infer_routing([("a", subtask_of("a", 128, 3))], 3)
+    of_type: dict[KeyType, list[int]] = defaultdict(list)
+    for max_parallelism, key_type in found.candidates:
+        of_type[key_type].append(max_parallelism)
+    types = [STRING, PYFLINK(STRING), SQL_ROW("STRING")]
+    for one, other in pairwise(found.candidates):
+        if one.max_parallelism == other.max_parallelism:
+            assert types.index(one.key_type) < types.index(other.key_type)
+    [first, *rest] = of_type[STRING]
+    assert first == 128
+    powers = [groups for groups in rest if groups.bit_count() == 1]
+    multiples = [groups for groups in rest if groups % 3 == 0]
+    others = {*rest}.difference(powers, multiples)
+    assert rest == [*sorted(powers), *sorted(multiples), *sorted(others)]
+    assert len(powers) > 2
+    assert len(multiples) > 1000
+
+
+def test_keys_of_equal_hashes_say_the_same() -> None:
+    """As the String.hashCode of "Aa" and "BB"."""
+    found = infer_routing([("Aa", 0), ("BB", 0)], 16384)
+    assert found.by_chance == found.tried / 16384
+
+
+def test_sixteen_types_of_a_tuple_are_tried() -> None:
+    key_type = TUPLE(LONG, LONG, LONG, LONG)
+    keys = [(-number, -7 * number, -11 * number, -13 * number) for number in range(1, 5)]
+    pairs = [(key, subtask_of(key, 32768, 32000, key_type)) for key in keys]
+    assert RoutingCandidate(32768, key_type) in infer_routing(pairs, 32000).candidates
 
 
 class Name(str):
@@ -177,6 +253,17 @@ def test_one_in_twenty_pairs_may_contradict(count: int, wrong: int) -> None:
         assert (found.nearest, found.unexplained) == (RoutingCandidate(128, STRING), (*moved,))
     else:
         assert (found.nearest, found.unexplained) == (None, ())
+
+
+def test_the_nearest_has_the_fewest_that_contradict() -> None:
+    """One of 40 here, and of a larger max parallelism two."""
+    keys = [f"user-{number}" for number in range(2_000)]
+    at_128, at_4096 = ([subtask_of(key, groups, 24) for key in keys] for groups in (128, 4096))
+    same = [pair for pair, other in zip(zip(keys, at_128), at_4096) if pair[1] == other]
+    [unlike] = [pair for pair, other in zip(zip(keys[:1], at_128), at_4096) if pair[1] != other]
+    wrong = (same[0][0], (same[0][1] + 12) % 24)
+    found = infer_routing([wrong, unlike, *same[1:39]], 24, [STRING])
+    assert (found.nearest, found.unexplained) == (RoutingCandidate(128, STRING), (wrong,))
 
 
 def test_one_subtask_says_nothing() -> None:
@@ -218,5 +305,6 @@ def test_refusals(
 def test_refuses_what_is_no_key_type() -> None:
     with pytest.raises(InvalidTypeError, match="key type must be a key type such as INT"):
         infer_routing([("a", 0)], 2, ["STRING"])  # type: ignore[list-item]
+    assert infer_routing([("a", 0)], 32768, [STRING] * 100).tried == 3
     with pytest.raises(InvalidValueError, match="key_types must be at most 100"):
         infer_routing([("a", 0)], 2, [STRING] * 101)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import savepoint_bytes as sb
 from real_savepoints import point, seen_entry, true_entries
 
 from keygroups.cli import main
@@ -247,7 +248,7 @@ KEYS = ("--operator", "by-string", "--delete-keys")
         (("--rename-operator", "by-string="), "rename-operator must be such as OLD=NEW, got"),
         (
             ("--rename-operator", "by-string=\udcff"),
-            "must be text in the encoding of the terminal",
+            "rename-operator must be text in the encoding of the terminal",
         ),
         (("--rename-operator", "by-string=src-by-string"), "new_uid must be one of the job's"),
         (("--rename-operator", "nobody=b"), "got 'nobody'"),
@@ -261,7 +262,10 @@ KEYS = ("--operator", "by-string", "--delete-keys")
         ((*EDIT, "--set-max-parallelism", "64"), "go without --set-max-parallelism and"),
         ((*EDIT, "--parallelism", "2"), "go without --set-max-parallelism and --paral"),
         ((*EDIT, "--relocate", "new"), "--relocate goes without --output and --operator"),
-        ((*EDIT, "--moved", "a=b", "--moved", "a=c"), "moved must have each OLD once"),
+        (
+            (*EDIT, "--moved", "a=b", "--moved", "a=c"),
+            "moved must have each OLD once, got ['a=b', 'a=c']",
+        ),
         ((*KEYS, "nowhere"), "'nowhere' cannot be read: No such file or directory"),
         ((*KEYS, "\0"), r"'\x00' cannot be read: "),
         ((*KEYS, "EMPTY"), "keys must be at least one, got none"),
@@ -296,7 +300,7 @@ def test_edits_without_output(capsys: pytest.CaptureFixture[str]) -> None:
             "2.3.0-pojo-canonical",
             "pojo",
             "a",
-            "operator 'pojo' must have keys that can be written",
+            "operator 'pojo' must have keys that can be written as text, got the states pojo: V",
         ),
     ],
 )
@@ -314,6 +318,19 @@ def test_lines_that_are_no_keys(
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
     assert [path.name for path in tmp_path.iterdir()] == ["keys"]
+
+
+def test_without_states_no_text_is_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = sb.keyed_header(sb.simple("String"), [])
+    keyed = sb.canonical(3, [len(header)], sb.inline(header))
+    task = sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-key")
+    old = str(sb.write(tmp_path / "old", [task]))
+    (tmp_path / "keys").write_text("a")
+    keys = ("--operator", "by-key", "--delete-keys", str(tmp_path / "keys"))
+    assert edited(old, *keys, "--output", str(tmp_path / "new")) == 2
+    assert capsys.readouterr().err.endswith("as text, got the states none\n")
 
 
 def test_file_of_another_system(tmp_path: Path) -> None:

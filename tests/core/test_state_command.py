@@ -15,6 +15,8 @@ from real_savepoints import point
 
 from keygroups._serializers.scalars import write_string
 from keygroups.cli import _state, main
+from keygroups.cli._new_file import new_file
+from keygroups.errors import LeftoverWarning
 
 HEAP = str(point("2.3.0-heap-canonical").path)
 STRING, LONG = sb.simple("String"), sb.simple("Long")
@@ -87,6 +89,7 @@ def test_the_data_of_values(capsys: pytest.CaptureFixture[str]) -> None:
         (["--key", "1", "--operator", "a", "--operator", "b"], 2, "--operator must be one"),
         (["--key", "1", "--state", "x"], 2, "state must be one of by-key, which has n, by, got"),
         (["--export", "a.xls", "--state", "n"], 2, "ends in .parquet, .arrow, .feather, .csv"),
+        (["--export", "a\udcff.csv", "--state", "n"], 2, "export must be text in the encoding"),
     ],
 )
 def test_what_is_refused(
@@ -248,6 +251,13 @@ def test_what_a_killed_command_left_is_named(
         status, _, err = run(capsys, source, *option[:-1], str(out / option[-1]))
         assert (status, err) == (0, f"keygroups savepoint: {path} {said}\n")
     assert all(path.exists() for path in (*left, *others))
+
+
+def test_a_warning_names_the_line_that_writes(tmp_path: Path) -> None:
+    (tmp_path / f".n.csv.{'0' * 32}.writing").touch()
+    with pytest.warns(LeftoverWarning) as caught, new_file("export", tmp_path / "n.csv"):
+        pass
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_a_missing_pyarrow_is_named(

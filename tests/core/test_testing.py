@@ -133,6 +133,22 @@ def test_spread_names_the_three_hottest_keys() -> None:
     ]
 
 
+def test_spread_names_the_hot_keys_above_the_limit_alone() -> None:
+    """Twice the mean is hot here, and one and a half times is not."""
+    one_each = keys_for_subtasks(128, 4, STRING)
+    records = [key for key, count in zip(one_each, (8, 6, 1, 1)) for _ in range(count)]
+    said = failure(assert_spread, records, 128, 4)
+    assert repr(one_each[0]) in said
+    assert repr(one_each[1]) not in said
+
+
+def test_spread_says_that_a_type_is_inferred() -> None:
+    """Of a tuple, which may be a key of other types."""
+    for key_type in (None, TUPLE(STRING)):
+        said = failure(assert_spread, [("a",)], 128, 4, key_type=key_type)
+        assert ("inferred" in said) == (key_type is None)
+
+
 def test_spread_below_what_a_report_calls_hot() -> None:
     records = [*range(1000)]
     counts = [0] * 24
@@ -160,6 +176,13 @@ def test_spread_counts_the_keys_of_java(
 ) -> None:
     said = failure(assert_spread, records, 4096, 4096, key_type=key_type)
     assert f"{len(records)} records, {distinct} distinct keys" in said
+
+
+def test_spread_takes_a_limit_of_numpy() -> None:
+    np = pytest.importorskip("numpy")
+    for limit in (np.float32(1.5), np.float64(1.5), np.int8(2)):
+        assert_spread(range(1000), 128, 4, limit)
+        assert failure(assert_spread, [1], 128, 4, limit).startswith("imbalance 4.00 is above max")
 
 
 @pytest.mark.parametrize("limit", [0.99, float("inf"), float("nan"), True, "2", None, [1]])
@@ -195,6 +218,9 @@ def test_reaches_all_says_when_it_knows_no_keys() -> None:
     said = failure(assert_reaches_all, [], 128, 100)
     assert said.startswith("100 of 100 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, ...\n")
     assert said.endswith("\nthere are no keys")
+    said = failure(assert_reaches_all, [], 128, 10)
+    assert said == "10 of 10 subtasks get no key: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9\nthere are no keys"
+    assert failure(assert_reaches_all, [], 128, 11, STRING).count(" reaches subtask ") == 10
     said = failure(assert_reaches_all, [], 128, 2, LOCAL_DATE)
     assert "\nno keys for them are known: " in said
     assert "LOCAL_DATE" in said
