@@ -206,6 +206,8 @@ def test_where_else_keys_may_be(tmp_path: Path) -> None:
     assert "values of the state 'flag'" not in by_long
     assert UnsearchedPlace("broadcast", "operator state 'rules'") in keys.may_be_in
     assert UnsearchedPlace("by-string", "keys") in keys.may_be_in
+    assert UnsearchedPlace("by-string", "values of the state 'count'") in keys.may_be_in
+    assert UnsearchedPlace("by-string", "values of the state 'flag'") not in keys.may_be_in
     assert UnsearchedPlace("by-int", "keys") not in keys.may_be_in
     lines = str(report).splitlines()
     assert "  keys deleted: 0, and 1 that had no entries" in lines

@@ -350,6 +350,8 @@ def test_there_are_no_more_states_than_a_header_counts(
         (("w", [2**63]), InvalidValueError, "element of operator state 'w'"),
         (("rules", ["a"]), InvalidTypeError, "elements must be a dict or a list of pairs"),
         (("rules", "ab"), InvalidTypeError, "elements must be a dict or a list of pairs"),
+        (("rules", [("a", 1), "bc"]), InvalidTypeError, "must be a dict or a list of pairs"),
+        (("rules", [("a", 1), ("b",)]), InvalidTypeError, "must be a dict or a list of pairs"),
         (("rules", {"a": 1}, 0), InvalidValueError, "subtask must be None for .*'rules'"),
         (("rules", {"a": "b"}), InvalidTypeError, "value of operator state 'rules'"),
         (("rules", {1: 1}), InvalidTypeError, "key of operator state 'rules'"),

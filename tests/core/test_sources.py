@@ -496,6 +496,7 @@ NOT_OF_FILES = {
     "too short": (1, GOOD[:-1], 1, pending([], [])),
     "too long": (1, GOOD + b"\0", 1, pending([], [])),
     "without a path": (1, file_split("1", b"\0"), 1, pending([], [])),
+    "no path, and one behind it": (1, file_split("1", b"\0" + LOCAL[1:]), 1, pending([], [])),
     "a text too long": (1, sb.utf("1") + b"\1\1\xff\xff", 1, pending([], [])),
     "a text that is none": (1, sb.utf("1") + b"\1\1\2" + b"\xff" * 6, 1, pending([], [])),
     "another magic": (1, GOOD, 1, pending([], [], magic=0xDEADBEEE)),
