@@ -324,19 +324,26 @@ HOSTILE = {
         )
         for size in (-1, -4)
     },
-    "a part of an index of -1 bytes": (
-        sst_of_blocks(
-            [(KEY, DATA)],
-            "s",
-            between=[PART, PART],
-            index=b"\0\2\1\1"
-            + place(PART, len(DATA) + 5)
-            + smaller(PART, -1)
-            + struct.pack("<II", 0, 1),
-            properties=TWO_LEVELS["properties"],
-        ),
-        "the index is damaged: a part of -1 bytes",
-    ),
+    **{
+        f"a part of an index of {size} bytes": (
+            sst_of_blocks(
+                [(KEY, DATA)],
+                "s",
+                between=[PART, b""],
+                index=b"\0\2\1\1"
+                + place(PART, len(DATA) + 5)
+                + smaller(PART, size)
+                + struct.pack("<II", 0, 1),
+                properties=TWO_LEVELS["properties"],
+            ),
+            says,
+        )
+        for size, says in (
+            (-1, "the index is damaged: a part of -1 bytes"),
+            (0, f"{len(DATA) + 5 + len(PART) + 5}: a block of 0 bytes"),
+        )
+    },
+    "data of no bytes": (sst_of_blocks([(KEY, b"")], "s"), " 0: a block of 0 bytes"),
     "an index entry that ends beyond its block": (
         sst_of_blocks([(KEY, DATA)], "s", index=b"\0\1a\0" + struct.pack("<II", 0, 1)),
         "the index is damaged: an entry ends beyond its block",
@@ -400,7 +407,7 @@ def test_hostile_tables(name: str) -> None:
             pass
 
     def refuse() -> None:
-        with pytest.raises(SavepointError, match=rf"a\.sst, offset .*{message}"):
+        with pytest.raises(SavepointError, match=rf"a\.sst, offset.*{message}"):
             read()
 
     refuse()  # what is kept from the first time is no cost of the table
