@@ -114,7 +114,8 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:
-        entries = MapEntries(function).bind(state, place())(key_group, OTHER_ZERO + b"\0", value)
+        step = MapEntries(function, allow_any_last_access=False).bind(state, place())
+        entries = step(key_group, OTHER_ZERO + b"\0", value)
         return entries if entries is None else [*entries]
 
     assert apply(lambda entry: Decimal("0"), OTHER_ZERO) is None
@@ -138,7 +139,7 @@ def test_another_user_key_in_a_window() -> None:
             assert entry.namespace == TimeWindow(0, 5)
             return entry._replace(**change)
 
-        return MapEntries(function).bind(state, place())(*old)
+        return MapEntries(function, allow_any_last_access=False).bind(state, place())(*old)
 
     assert list(changed(user_key=8)) == [(key_group, window + sb.i64(8), old[2])]
     named = r"^key 'a', user key 7, namespace TimeWindow\(start=0, end=5\) in state 'm': "

@@ -192,6 +192,7 @@ class Index:
         ({("a b", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
         ({("ä", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
         ({("a\n", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({(".", 0): 1}, {}, InvalidValueError, "not '.' or '..', got '.'$"),
         ({("..", 0): 1}, {}, InvalidValueError, "not '.' or '..', got '..'"),
         ({("a", 0): 1, ("a", Index()): 2}, {}, InvalidValueError, r"have \('a', 0\) once"),
         ({("a", 0): -1}, {}, InvalidValueError, "got -1: .* there is SpecialOffset"),
@@ -219,10 +220,10 @@ def test_offsets_at_their_bounds() -> None:
 
 
 def test_offsets_are_values() -> None:
-    given = {("a", 0): 0}
-    offsets = KafkaOffsets(given)
-    given["b", 0] = 1
-    assert offsets == KafkaOffsets({("a", 0): 0})
+    given, stops = {("a", 0): 0}, {("a", 0): 5}
+    offsets = KafkaOffsets(given, stops)
+    given["b", 0] = stops["a", 0] = 1
+    assert offsets == KafkaOffsets({("a", 0): 0}, {("a", 0): 5})
     assert hash(offsets) == hash(KafkaOffsets({("a", 0): 0}))
     assert pickle.loads(pickle.dumps(offsets)) == offsets
 
