@@ -15,6 +15,7 @@ from real_savepoints import point
 
 from keygroups import assign_to_key_group
 from keygroups._serializers.base import UnknownSerializer
+from keygroups._serializers.data_input import Cursor
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -24,10 +25,12 @@ from keygroups.errors import (
 from keygroups.savepoint import (
     DELETE,
     EditReport,
+    ListStateDescriptor,
     MapStateDescriptor,
     Operator,
     OperatorEditor,
     SavepointWriter,
+    Serializer,
     StateDescriptor,
     StateEntry,
     TimeWindow,
@@ -86,6 +89,17 @@ def test_a_null_without_a_time() -> None:
     assert apply(3, b"k", b"\0" + sb.i64(5) + b"\0") == ((3, b"k", b"\1"),)
 
 
+def test_elements_get_the_time_of_a_last_access() -> None:
+    """Each of a LIST, whether it had another time or none."""
+    for has_ttl, old in ((False, (b"", b"")), (True, (sb.i64(1), sb.i64(2)))):
+        described = ListStateDescriptor("l", LONG, has_ttl=has_ttl).described(serializer_of(LONG))
+        value = old[0] + sb.i64(7) + b"," + old[1] + sb.i64(8)
+        timed = sb.i64(5, 7) + b"," + sb.i64(5, 8)
+        assert SetTtl(5).bind(described[0], place())(3, b"k", value) == ((3, b"k", timed),)
+    without = sb.i64(7) + b"," + sb.i64(8)
+    assert SetTtl(None).bind(described[0], place())(3, b"k", value) == ((3, b"k", without),)
+
+
 # Flink: BigDecSerializer, BigIntSerializer: BigDecimal.ZERO is a mark, another zero is a number.
 ZERO, OTHER_ZERO = sb.i32(1, 0), sb.i32(5) + b"\0" + sb.i32(0)
 ONE = sb.i32(2, 0)
@@ -100,7 +114,8 @@ def test_equal_values_in_other_bytes_are_kept() -> None:
     key_group = assign_to_key_group(Decimal(0), 128, BIG_DEC)
 
     def apply(function: Any, value: bytes) -> Any:
-        entries = MapEntries(function).bind(state, place())(key_group, OTHER_ZERO + b"\0", value)
+        step = MapEntries(function, allow_any_last_access=False).bind(state, place())
+        entries = step(key_group, OTHER_ZERO + b"\0", value)
         return entries if entries is None else [*entries]
 
     assert apply(lambda entry: Decimal("0"), OTHER_ZERO) is None
@@ -124,11 +139,12 @@ def test_another_user_key_in_a_window() -> None:
             assert entry.namespace == TimeWindow(0, 5)
             return entry._replace(**change)
 
-        return MapEntries(function).bind(state, place())(*old)
+        return MapEntries(function, allow_any_last_access=False).bind(state, place())(*old)
 
     assert list(changed(user_key=8)) == [(key_group, window + sb.i64(8), old[2])]
+    named = r"^key 'a', user key 7, namespace TimeWindow\(start=0, end=5\) in state 'm': "
     for change in ({"key": "b"}, {"namespace": TimeWindow(0, 6)}):
-        with pytest.raises(InvalidValueError, match="must keep key and namespace, as the timers"):
+        with pytest.raises(InvalidValueError, match=f"{named}.* must keep key and namespace, as"):
             list(changed(**change))
 
 
@@ -183,6 +199,48 @@ def test_keys_in_the_order_of_java(tmp_path: Path) -> None:
         OperatorEditor(operator).delete_keys([{1: 2}])
 
 
+class Code(Serializer):
+    """A number below 128, whose bytes as a key are not those as a value."""
+
+    name, versions = "CODE", (1,)
+
+    @classmethod
+    def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
+        return cls()
+
+    @staticmethod
+    def read(data: bytes, pos: int) -> tuple[int, int]:
+        return data[pos] & 0x7F, pos + 1
+
+    @staticmethod
+    def write(value: int) -> bytes:
+        return bytes([value])
+
+    @staticmethod
+    def write_key(value: int) -> bytes:
+        if value > 0x7F:
+            raise InvalidValueError(f"must be below 128, got {value}")
+        return bytes([value | 0x80])
+
+
+def test_keys_that_are_not_written_as_values(tmp_path: Path) -> None:
+    header = sb.keyed_header(
+        sb.snapshot("x.Code$Snapshot", 1), [sb.state("count", "VALUE", sb.simple("Long"))]
+    )
+    entries = [(b"\3\x85\0", sb.i64(1)), (b"\3\x86\0", sb.i64(2))]
+    stream = sb.inline(header + sb.canonical_key_group([(0, entries)]))
+    task = sb.subtask(managed_keyed=sb.canonical(3, [len(header)], stream))
+    sb.write(tmp_path / "old", [sb.operator([task], uid="op")])
+    old = read_savepoint(tmp_path / "old", serializers={"x.Code$Snapshot": Code})
+    with SavepointWriter.from_existing_savepoint(old, tmp_path / "new") as writer:
+        editor = writer.operator("op")
+        with pytest.raises(InvalidValueError, match=r"^key: must be below 128, got 200$"):
+            editor.delete_keys([200])
+        editor.delete_keys([5])
+    (entry,) = writer.savepoint().operator("op").entries()
+    assert (entry.key, entry.value) == (6, 2)
+
+
 # --- the report ---------------------------------------------------------------------------------
 
 
@@ -206,6 +264,8 @@ def test_where_else_keys_may_be(tmp_path: Path) -> None:
     assert "values of the state 'flag'" not in by_long
     assert UnsearchedPlace("broadcast", "operator state 'rules'") in keys.may_be_in
     assert UnsearchedPlace("by-string", "keys") in keys.may_be_in
+    assert UnsearchedPlace("by-string", "values of the state 'count'") in keys.may_be_in
+    assert UnsearchedPlace("by-string", "values of the state 'flag'") not in keys.may_be_in
     assert UnsearchedPlace("by-int", "keys") not in keys.may_be_in
     lines = str(report).splitlines()
     assert "  keys deleted: 0, and 1 that had no entries" in lines

@@ -327,7 +327,7 @@ def test_there_are_no_more_states_than_a_header_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = "keygroups.savepoint._state.writing.operator_state_writer"
-    monkeypatch.setattr(f"{module}._MOST_STATES", 1)
+    monkeypatch.setattr(f"{module}.MOST_STATES", 1)
     with SavepointWriter(tmp_path / "savepoint") as writer:
         writer.add_operator("one", None, [], 1, 1, list_states=[OFFSETS])
         with pytest.raises(InvalidValueError, match="must be at most 1, got 2 operator states"):
@@ -350,6 +350,8 @@ def test_there_are_no_more_states_than_a_header_counts(
         (("w", [2**63]), InvalidValueError, "element of operator state 'w'"),
         (("rules", ["a"]), InvalidTypeError, "elements must be a dict or a list of pairs"),
         (("rules", "ab"), InvalidTypeError, "elements must be a dict or a list of pairs"),
+        (("rules", [("a", 1), "bc"]), InvalidTypeError, "must be a dict or a list of pairs"),
+        (("rules", [("a", 1), ("b",)]), InvalidTypeError, "must be a dict or a list of pairs"),
         (("rules", {"a": 1}, 0), InvalidValueError, "subtask must be None for .*'rules'"),
         (("rules", {"a": "b"}), InvalidTypeError, "value of operator state 'rules'"),
         (("rules", {1: 1}), InvalidTypeError, "key of operator state 'rules'"),

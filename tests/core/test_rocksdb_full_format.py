@@ -116,11 +116,25 @@ def test_key_group_0_alone_that_ends_behind_its_number(tmp_path: Path, more: byt
         list(operator.entries())
 
 
-def test_a_key_group_that_is_wanted_tells_the_format(tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [0, 4_000])
+def test_a_key_group_that_is_wanted_tells_the_format(count: int, tmp_path: Path) -> None:
     """Where its number would mean a key of more bytes than it has: others may be damaged."""
-    written = [b"\xff" * (1 << 16), unframed(1, [*range(8)])]
-    operator = operator_of(tmp_path, 0, written)
-    assert [entry.key_group for entry in operator.entries(key_groups=[1])] == [1]
+    more = count * (b"\0" + sb.i32(5) + sb.i64(-1))
+    key_group = unframed(1, [*range(7)]) + sb.i16(7) + sb.i32(count) + more
+    assert len(key_group) < 1 << 16
+    operator = operator_of(tmp_path, 0, [b"\xff" * (1 << 16), key_group])
+    assert [entry.key_group for entry in operator.entries(key_groups=[1])] == [1] * (1 + count)
+
+
+def test_a_key_whose_size_looks_like_the_number_of_its_key_group(tmp_path: Path) -> None:
+    """The first bytes are 0, of the state, and 65,538, of the key: or 1, and 2 behind it."""
+    text = b"\xfe\xff\x03" + b"a" * 65_533  # one more than its letters, 7 bits in a byte
+    entries = [(b"\1" + text + b"\0", sb.i64(7))], [(b"\2\2a\0", sb.i64(8))]
+    written = [sb.canonical_key_group([(0, of_group)]) for of_group in entries]
+    assert written[0][:6] == sb.i16(0) + sb.i32(65_538) == sb.i32(1) + sb.i16(2)
+    header = sb.keyed_header(sb.simple("String"), STATES[:1])
+    operator = operator_of(tmp_path, 1, written, header)
+    assert [entry.value for entry in operator.entries()] == [7, 8]
 
 
 def test_numbers_of_key_groups(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ def test_operators(
 
 
 def test_more_states_than_flink_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_states, "_MOST_STATES", 2)
+    monkeypatch.setattr(new_states, "MOST_STATES", 2)
     writer = SavepointWriter(tmp_path / "savepoint")
     states = [ValueStateDescriptor(str(number), LONG) for number in range(3)]
     writer.add_operator("two", STRING, states[:2], 128, 1)

@@ -324,19 +324,26 @@ HOSTILE = {
         )
         for size in (-1, -4)
     },
-    "a part of an index of -1 bytes": (
-        sst_of_blocks(
-            [(KEY, DATA)],
-            "s",
-            between=[PART, PART],
-            index=b"\0\2\1\1"
-            + place(PART, len(DATA) + 5)
-            + smaller(PART, -1)
-            + struct.pack("<II", 0, 1),
-            properties=TWO_LEVELS["properties"],
-        ),
-        "the index is damaged: a part of -1 bytes",
-    ),
+    **{
+        f"a part of an index of {size} bytes": (
+            sst_of_blocks(
+                [(KEY, DATA)],
+                "s",
+                between=[PART, b""],
+                index=b"\0\2\1\1"
+                + place(PART, len(DATA) + 5)
+                + smaller(PART, size)
+                + struct.pack("<II", 0, 1),
+                properties=TWO_LEVELS["properties"],
+            ),
+            says,
+        )
+        for size, says in (
+            (-1, "the index is damaged: a part of -1 bytes"),
+            (0, f"{len(DATA) + 5 + len(PART) + 5}: a block of 0 bytes"),
+        )
+    },
+    "data of no bytes": (sst_of_blocks([(KEY, b"")], "s"), " 0: a block of 0 bytes"),
     "an index entry that ends beyond its block": (
         sst_of_blocks([(KEY, DATA)], "s", index=b"\0\1a\0" + struct.pack("<II", 0, 1)),
         "the index is damaged: an entry ends beyond its block",
@@ -400,7 +407,7 @@ def test_hostile_tables(name: str) -> None:
             pass
 
     def refuse() -> None:
-        with pytest.raises(SavepointError, match=rf"a\.sst, offset .*{message}"):
+        with pytest.raises(SavepointError, match=rf"a\.sst, offset.*{message}"):
             read()
 
     refuse()  # what is kept from the first time is no cost of the table
@@ -481,6 +488,37 @@ def test_long_keys_that_share_much() -> None:
         content = sst(records, "s", per_block=per_block)
         found = list(SstFile(opened(content)).records(ALL))
         assert [key for key, *_ in found] == [key for key, *_ in records]
+
+
+def test_keys_of_a_block_share_256_times_its_bytes() -> None:
+    """Its first entry has 4,096 + 12 bytes, and 12 each other: 1,027 * 4,096 = 256 * 16,432."""
+    long, end = b"k" * 4_096, struct.pack("<II", 0, 1)
+
+    def read(shared: int) -> int:
+        data = b"\0" + varint(4_104) + b"\0" + internal_key(long, 2_000, VALUE)
+        for number in range(shared):
+            data += varint(4_096) + b"\x08\0" + internal_key(b"", 1_999 - number, VALUE)
+        content = sst_of_blocks([(internal_key(long, 0, VALUE), data + end)], "s")
+        return len([*SstFile(opened(content)).records(ALL)])
+
+    assert read(1_027) == 1_028
+    with pytest.raises(SavepointError, match="the block is damaged: a key that shares 4096 bytes"):
+        read(1_028)
+
+
+def test_keys_of_an_index_share_256_times_its_bytes() -> None:
+    """Its first entry has 2,816 + 5 bytes, and 4 each other: 403 * 2,816 = 256 * 4,433."""
+
+    def read(shared: int) -> None:
+        index = b"\0" + varint(2_816) + b"k" * 2_816 + place(DATA)
+        index += (varint(2_816) + b"\0\0") * shared + struct.pack("<II", 0, 1)
+        content = sst_of_blocks([(KEY, DATA)] * (1 + shared), "s", index=index)
+        assert [*SstFile(opened(content)).records([(b"l", b"m")])] == []
+
+    assert len(place(DATA)) == 2
+    read(403)
+    with pytest.raises(SavepointError, match="the index is damaged: a key that shares 2816 bytes"):
+        read(404)
 
 
 @pytest.mark.parametrize("has_deltas", [True, False])

@@ -192,6 +192,7 @@ class Index:
         ({("a b", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
         ({("ä", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
         ({("a\n", 0): 1}, {}, InvalidValueError, "topic of partition in offsets must be 1 to 249"),
+        ({(".", 0): 1}, {}, InvalidValueError, "not '.' or '..', got '.'$"),
         ({("..", 0): 1}, {}, InvalidValueError, "not '.' or '..', got '..'"),
         ({("a", 0): 1, ("a", Index()): 2}, {}, InvalidValueError, r"have \('a', 0\) once"),
         ({("a", 0): -1}, {}, InvalidValueError, "got -1: .* there is SpecialOffset"),
@@ -219,10 +220,10 @@ def test_offsets_at_their_bounds() -> None:
 
 
 def test_offsets_are_values() -> None:
-    given = {("a", 0): 0}
-    offsets = KafkaOffsets(given)
-    given["b", 0] = 1
-    assert offsets == KafkaOffsets({("a", 0): 0})
+    given, stops = {("a", 0): 0}, {("a", 0): 5}
+    offsets = KafkaOffsets(given, stops)
+    given["b", 0] = stops["a", 0] = 1
+    assert offsets == KafkaOffsets({("a", 0): 0}, {("a", 0): 5})
     assert hash(offsets) == hash(KafkaOffsets({("a", 0): 0}))
     assert pickle.loads(pickle.dumps(offsets)) == offsets
 
@@ -496,6 +497,7 @@ NOT_OF_FILES = {
     "too short": (1, GOOD[:-1], 1, pending([], [])),
     "too long": (1, GOOD + b"\0", 1, pending([], [])),
     "without a path": (1, file_split("1", b"\0"), 1, pending([], [])),
+    "no path, and one behind it": (1, file_split("1", b"\0" + LOCAL[1:]), 1, pending([], [])),
     "a text too long": (1, sb.utf("1") + b"\1\1\xff\xff", 1, pending([], [])),
     "a text that is none": (1, sb.utf("1") + b"\1\1\2" + b"\xff" * 6, 1, pending([], [])),
     "another magic": (1, GOOD, 1, pending([], [], magic=0xDEADBEEE)),

@@ -45,10 +45,13 @@ COUNTS = [ValueStateDescriptor("count", LONG)]
 
 
 class Opened:
-    """Files of a folder that `Path.open` opens: how often to be written, how many at once."""
+    """Files of a folder that `Path.open` opens: how often to be written, how many at once.
+
+    `kept` is how many there were when one was opened last.
+    """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.written = self.most = 0
+        self.written = self.most = self.kept = 0
         self._open: list[Any] = []
         open_path = Path.open
 
@@ -58,6 +61,7 @@ class Opened:
                 self._open = [one for one in self._open if not one.closed] + [file]
                 self.most = max(self.most, len(self._open))
                 self.written += mode == "wb"
+                self.kept = len([*path.parent.iterdir()])
             return file
 
         monkeypatch.setattr(Path, "open", open_counted)
@@ -105,6 +109,7 @@ def test_sorted(
     assert opened.written == written
     assert pack.call_count == (1_000 + again if written else 0)
     assert opened.most <= most + 1  # the one that is written
+    assert opened.kept == min(written, most)  # not those that are in another one since
     assert not [*tmp_path.iterdir()]
 
 

@@ -22,6 +22,7 @@ from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError, SavepointError
 from keygroups.savepoint import (
     Operator,
+    SavepointWriter,
     Serializer,
     change_max_parallelism,
     convert_to_canonical,
@@ -490,6 +491,17 @@ def test_keys_of_the_users_own(tmp_path: Path) -> None:
     change_max_parallelism(savepoint, 4096, tmp_path / "new")
     (entry,) = read_savepoint(tmp_path / "new").operators[0].entries()
     assert (entry.key, entry.key_group) == (b"money", assign_to_key_group("money", 4096))
+
+
+def test_what_is_written_is_read_as_its_template(tmp_path: Path) -> None:
+    """With the user's own serializers."""
+    header = sb.keyed_header(INT_SNAPSHOT, STATES[:2])
+    operator_of(tmp_path / "old", canonical(header))
+    template = read_savepoint(tmp_path / "old", serializers={MONEY: Money})
+    with SavepointWriter(tmp_path / "new", template=template) as writer:
+        writer.add_operator(template.operators[0].operator_id).write("price", 7, "money")
+    (entry,) = writer.savepoint().operators[0].entries()
+    assert (entry.key, entry.value) == (7, "money")
 
 
 def test_one_of_flinks_own_classes_can_be_read_otherwise(tmp_path: Path) -> None:

@@ -11,11 +11,13 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from growth import count_steps
+from expected_savepoints import keys_by_group
+from growth import count_bytes, count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from job_points import JOB_POINTS, job_point
@@ -47,6 +49,7 @@ from keygroups.savepoint import (
     ValueStateDescriptor,
     read_savepoint,
 )
+from keygroups.savepoint._state.writing import keyed_state_file
 from keygroups.savepoint.values import StreamRecord, Watermark
 from keygroups.state_keys import TIME_WINDOW, VOID_NAMESPACE
 from keygroups.types import INT, LONG, MAP, PYFLINK, STRING
@@ -968,6 +971,24 @@ def test_sessions_that_flink_had_merged(other: tuple[int, int], tmp_path: Path) 
     (operator,) = read_savepoint(tmp_path / "new").operators
     sets = {entry.key: len(entry.value) for entry in operator.entries({"merging-window-set"})}
     assert sets == {"a": 5, "b": 1}
+
+
+def test_sessions_are_held_until_their_key_group_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keyed_state_file, "_BUFFERED", 1)
+
+    def write(count: int) -> None:
+        with SavepointWriter(tmp_path / str(count)) as writer:
+            windows = writer.add_window_operator(
+                "uid", STRING, EventTimeSessionWindows(20), SUMS, 128, 1
+            )
+            for key in keys_by_group(128, *range(count)):
+                # Zeros before a text do not change its hash.
+                windows.write("\0" * 1_000 + key, TimeWindow(0, 30), 7)
+
+    few, many = (count_bytes(partial(write, count)) for count in (2, 34))
+    assert many < few + 0.8 * 32 * 1_000
 
 
 def test_a_session_is_compared_with_its_neighbours_alone(tmp_path: Path) -> None:

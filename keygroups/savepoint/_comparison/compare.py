@@ -365,7 +365,7 @@ def _sorted_entries(
 
 
 def _first_key_group(task: ReadTask) -> int:
-    return task.key_groups.ranges[0].start_key_group
+    return next(iter(task.key_groups))
 
 
 def _elements(

@@ -17,7 +17,10 @@ from keygroups.savepoint._state.layouts import NOT_NULL, NULL, SEPARATOR, layout
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
 Contents = tuple[Any, Any]
-"""The times of last access in a value, and all else of it; None for times that do not count."""
+"""The times of last access in a value, and all else of it; None for times that do not count.
+
+The first only matters where the second is the same, so it may be the whole value.
+"""
 ContentsOf = Callable[[EncodedEntry], Contents]
 
 _TIME_BYTES = 8
@@ -81,14 +84,13 @@ def _of_elements(state: StateDescriptor) -> ContentsOf:
         data, pos = entry.value, 0
         if read is None:
             return None, data
-        times, elements = [], []
+        elements = []
         try:
             while True:
                 _, end = read(data, pos)
-                times.append(data[pos : pos + _TIME_BYTES])
                 elements.append(data[pos + _TIME_BYTES : end])
                 if end == len(data):
-                    return times, elements
+                    return data, elements
                 pos = end + len(SEPARATOR)
         except UnreadableError:
             return None, data

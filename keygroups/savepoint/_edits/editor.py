@@ -411,15 +411,15 @@ class OperatorEditor(OperatorStateEditor):
 
     def _encoded_key(self, serializer: Serializer, key: Any) -> tuple[int | None, bytes]:
         """Return the key group of a key, if it is known, and its bytes."""
+        key_group = None
         if serializer.key_type is not None:
             code = hash_code(key, serializer.key_type)
             key_group = compute_key_group_for_key_hash(code, self._operator.max_parallelism)
-            return key_group, checked_write("key", serializer, key, is_key=True)
         try:
-            return None, checked_write("key", serializer, key, is_key=True)
+            return key_group, checked_write("key", serializer, key, is_key=True)
         except KeyGroupsError:
             if type(key) is bytes:  # as entries have what only the job reads
-                return None, key
+                return key_group, key
             raise
 
     def _key_serializer(self) -> Serializer:

@@ -357,12 +357,11 @@ class _Mapping:
         cursor = Cursor(data, self._name, offset)
         keys = set()
         for _ in range(cursor.count()):
-            start = cursor.pos
             key, value = (
                 _taken(cursor, serializer)
                 for serializer in (self._state.key_serializer, self._state.serializer)
             )
-            for entry in self._mapped(offset + start, key, value):
+            for entry in self._mapped(offset, key, value):
                 if entry[0] in keys:
                     raise InvalidValueError(
                         f"{self._state} must have each key once, got "
@@ -446,7 +445,7 @@ class _Mapping:
             state.mode,
             self._subtask,
             None if keys is None else read_element(keys, Cursor(key, self._name, offset)),
-            read_element(state.serializer, Cursor(value, self._name, offset + len(key))),
+            read_element(state.serializer, Cursor(value, self._name, offset)),
         )
 
 

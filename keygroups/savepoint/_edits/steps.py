@@ -343,7 +343,7 @@ class MapEntries(Step):
     """Calls a function with each entry, which says what comes in its place."""
 
     function: MapFunction
-    allow_any_last_access: bool = False
+    allow_any_last_access: bool
 
     def bind(self, state: StateDescriptor, place: Place) -> Apply:
         """Return what calls the function."""

@@ -280,7 +280,7 @@ class SstFile:
         """
         block, end = self._block(offset, size)
         most = _MAX_SHARING * end
-        pos, key, offset, size = 0, b"", 0, 0
+        pos, key = 0, b""
         try:
             while pos < end:
                 shared, pos = read_varint(block, pos)

@@ -64,7 +64,7 @@ def _read_split(cursor: Cursor, subtask: int | None, *, has_times: bool) -> File
     split_id, path = cursor.utf(), _read_path(cursor)
     offset, length = cursor.i64(), cursor.i64()
     time, size = (cursor.i64(), cursor.i64()) if has_times else (None, None)
-    hosts = tuple(cursor.utf() for _ in range(cursor.count(2)))
+    hosts = tuple(cursor.utf() for _ in range(cursor.count()))
     position = (cursor.i64(), cursor.i64()) if cursor.bool() else None
     cursor.expect_end("a split")
     return FileSplit(split_id, path, offset, length, time, size, hosts, position, subtask)
@@ -110,8 +110,6 @@ def read_enumerator(version: int, cursor: Cursor) -> PendingSplits:
     cursor.expect("version of pending splits", version, VERSION)
     cursor.expect("mark of pending splits", _unsigned(cursor), _MAGIC)
     split_version, splits, paths = (_unsigned(cursor) for _ in range(3))
-    if (splits + paths) * 4 > cursor.left:
-        raise cursor.error(f"{splits} splits and {paths} paths in {cursor.left} bytes")
     pending = tuple(read_split(split_version, _frame(cursor), None) for _ in range(splits))
     texts = [cursor.take(_unsigned(cursor)) for _ in range(paths)]
     cursor.expect_end("pending splits")

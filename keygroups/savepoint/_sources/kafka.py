@@ -264,7 +264,7 @@ def read_enumerator(version: int, cursor: Cursor) -> Enumerator:
     if version == 0:
         splits = [*_read_assignments(cursor)]
     else:
-        count = cursor.count(6)
+        count = cursor.count()
         split_version = cursor.i32() if version == 3 else None
         for _ in range(count):
             if split_version is None:
@@ -283,9 +283,9 @@ def read_enumerator(version: int, cursor: Cursor) -> Enumerator:
 
 def _read_assignments(cursor: Cursor) -> Iterator[KafkaSplit]:
     """Yield the splits of each subtask. Flink: SerdeUtils.deserializeSplitAssignments."""
-    count = cursor.count(8)
+    count = cursor.count()
     version = cursor.i32()
     for _ in range(count):
         cursor.i32()  # the subtask
-        for _ in range(cursor.count(4)):
+        for _ in range(cursor.count()):
             yield read_split(version, cursor.frame(), None)._replace(is_assigned=True)

@@ -118,7 +118,7 @@ def _spans(cursor: Cursor, backend_types: Sequence[str], is_last: bool) -> list[
     own: list[int] = []
     others: list[int] = []
     for match in _STARTS.finditer(data, start, end):
-        code = int.from_bytes(data[match.start() : match.start() + 4], "big")
+        code = data[match.start() + 3]  # as no type needs more than the last byte of its number
         of_type = own if BACKEND_TYPES[code] in backend_types else others
         of_type += _names_before(data, start, match.start())
     if not is_last:

@@ -137,7 +137,7 @@ class WindowOperatorWriter:
             yield cleared
 
     def _check_session(self, key: Any, session: EncodedEntry, window: TimeWindow) -> None:
-        sessions = self._sessions_of(session)
+        sessions = self._sessions.get(session.key, [])
         place = bisect_left(sessions, window)
         for other in sessions[max(place - 1, 0) : place + 1]:
             if other.start <= window.end and window.start <= other.end:
@@ -150,10 +150,6 @@ class WindowOperatorWriter:
         if session.key_group != self._key_group:
             self._key_group, self._sessions = session.key_group, {}
         insort(self._sessions.setdefault(session.key, []), window)
-
-    def _sessions_of(self, session: EncodedEntry) -> list[TimeWindow]:
-        """Return the other ones of its key, in order."""
-        return self._sessions.get(session.key, []) if session.key_group == self._key_group else []
 
     def _count_window(
         self,

@@ -195,7 +195,7 @@ def _live(
             if current is not None and operands:
                 yield current, SEPARATOR.join(reversed(operands))
                 operands = []
-            current, is_done = key, False
+            current = key
             if deletions:
                 while ahead and ahead[-1].start <= key:
                     deletion = ahead.pop()

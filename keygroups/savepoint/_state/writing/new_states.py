@@ -18,7 +18,7 @@ from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.state_keys import serializer_of
 from keygroups.types import PYFLINK, KeyType
 
-_MOST_STATES = 32767
+MOST_STATES = 32767
 PROCESSING_TIME, EVENT_TIME = TIME_DOMAINS = ("PROCESSING_TIME", "EVENT_TIME")
 """As Flink's TimeDomain has them, in the order in which it makes their states."""
 USER_TIMERS = "user-timers"  # the timer service of a KeyedProcessFunction
@@ -231,8 +231,8 @@ def described_states(
         if new[0].name in made:
             raise InvalidValueError(f"states must differ in name, got {show(state.name)} twice")
         made.update((descriptor.name, descriptor) for descriptor in new)
-    if not 1 <= len(made) <= _MOST_STATES:
-        raise InvalidValueError(f"states must be 1 to {_MOST_STATES}, got {len(made)}")
+    if not 1 <= len(made) <= MOST_STATES:
+        raise InvalidValueError(f"states must be 1 to {MOST_STATES}, got {len(made)}")
     return tuple(made.values())
 
 

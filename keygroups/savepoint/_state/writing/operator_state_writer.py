@@ -16,6 +16,7 @@ from keygroups.savepoint._files.output_folder import OutputFolder
 from keygroups.savepoint._metadata.handles import OperatorStateHandle, StreamHandle
 from keygroups.savepoint._state.state_infos import BACKEND_TYPES, KEY, VALUE
 from keygroups.savepoint._state.writing.new_states import (
+    MOST_STATES,
     ListStateDescriptor,
     MapStateDescriptor,
     StateOfValues,
@@ -23,7 +24,6 @@ from keygroups.savepoint._state.writing.new_states import (
 )
 
 _VERSION = 5  # of the stream, with which nothing says that it is not compressed: Flink 1.7 to 2.3
-_MOST_STATES = 32767
 _MOST_INLINE = 20_480
 """Bytes of a stream in `_metadata`. Flink: state.storage.fs.memory-threshold, by default."""
 
@@ -113,9 +113,9 @@ def new_operator_states(
                     f"got {show(new.name)} twice"
                 )
             states[new.name] = new
-        if len(states) > _MOST_STATES:
+        if len(states) > MOST_STATES:
             raise InvalidValueError(
-                f"{argument} must be at most {_MOST_STATES}, got {len(states)} operator states"
+                f"{argument} must be at most {MOST_STATES}, got {len(states)} operator states"
             )
     return tuple(states.values())
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from heapq import merge
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
@@ -40,7 +41,7 @@ class EntrySorter:
         self._place = place
         self._scratch: TemporaryDirectory[str] | None = None
         self._runs: deque[Path] = deque()
-        self._made = 0
+        self._names = count()
         self._held: list[EncodedEntry] = []
         self._size = 0
 
@@ -80,8 +81,7 @@ class EntrySorter:
 
     def _write_run(self, entries: Iterable[EncodedEntry]) -> None:
         assert self._scratch is not None
-        path = Path(self._scratch.name, str(self._made))
-        self._made += 1
+        path = Path(self._scratch.name, str(next(self._names)))
         with path.open("wb", _BUFFERED) as file:
             for entry in entries:
                 file.write(packed(entry))
