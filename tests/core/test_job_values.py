@@ -323,6 +323,7 @@ CLASSES_OF_FLINK = (
 # As Kryo's serializers of these classes write them, which are in no case.
 OTHERS = [
     (ANY, LIST + b"\1\x83\0", [None, None]),
+    (ANY, LIST + b"\1\x81", []),  # marked as of one class, which Kryo does not read then
     (ANY, LIST + b"\1\x7f\1" + bytes(126), [None] * 126),
     (ANY, LIST + b"\1\x3d" + (LIST_AGAIN + b"\1\1") * 60, [[]] * 60),
     (ANY, by_name("java.util.Date") + b"\1" + b"\x80" * 9, -(2**63)),

@@ -484,6 +484,7 @@ def framed(data: bytes) -> bytes:
 DAMAGED = [
     (MAP, framed(struct.pack("<i", -1) + bytes(16)), "keys of -1 bytes in a map of 20"),
     (MAP, framed(struct.pack("<i", 17) + bytes(16)), "keys of 17 bytes in a map of 20"),
+    (MAP, framed(struct.pack("<i", 16) + bytes(16)), "20 bytes are no map"),
     (BY_DOUBLE, framed(struct.pack("<iiiqii", 16, 1, 0, 0, 0, 0)), "1 keys and 0 values"),
     (
         MapDataSerializer(parse_logical_type("STRING"), BIGINT),
