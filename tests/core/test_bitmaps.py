@@ -75,6 +75,7 @@ def test_encodings() -> None:
     check(bitmap_of((0, "array", [3, 10])), [3, 10])
     check(bitmap_of((0, "array", [0]), (SPAN - 1, "array", [SPAN - 1])), [0, 2**32 - 1])
     check(bitmap_of((1, "bits", many)), [SPAN + number for number in many])
+    check(bitmap_of((0, "bits", many), (1, "array", [1])), [*many, SPAN + 1])
     check(bitmap_of((0, "array", range(5, SPAN, 257))), range(5, SPAN, 257))
     check(bitmap_of((0, "runs", [(0, 4), (7, 7)])), [0, 1, 2, 3, 4, 7])
     check(bitmap_of((0, "runs", [(10, 12)])), [10, 11, 12])

@@ -231,7 +231,7 @@ DAMAGED = [
     (ANY, b"\1\0\x80", "a text that is null"),
     (ANY, by_name("java.lang.Class") + b"\1\0", "a class that is null"),
     (ANY, b"\5\2", "2 is neither true nor false"),
-    (ANY, b"\x80" * 5 + b"\1", "a number of more than 32 bits"),
+    *((ANY, b"\x80" * 5 + end, "a number of more than 32 bits") for end in (b"\0", b"\1")),
     (ANY, b"\xff\xff\xff\xff\x7f", "a number of more than 32 bits"),
     (ANY, b"\x80\x80\x80\x80\x10", "a number of more than 32 bits"),  # 2 ** 32
     (ANY, LIST + b"\1\0", "a count of -1"),
@@ -733,6 +733,7 @@ AVRO_DAMAGED = [
     (ENUM, sb.i32(-1), "symbol -1 of the 2 of E"),
     (FIXED, b"\0", "too few bytes"),
     ({"type": "array", "items": "int"}, b"\x7f\0\0\0\1", "too few bytes"),
+    ({"type": "array", "items": "int"}, b"\2\0", "too few bytes"),
     ({"type": "array", "items": "int"}, b"\xff" * 8 + b"\x7f", "too few bytes"),
     ({"type": "array", "items": "int"}, b"\xff" * 9 + b"\1", "a number of more than 63 bits"),
     ("string", sb.i32(1) + b"\xff", "codec can't decode"),

@@ -26,7 +26,9 @@ from snapshot_bytes import (
     of_table,
 )
 
+from keygroups._serializers.big_numbers import BigIntSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING
+from keygroups._serializers.sql.java_types import write_logical_type
 from keygroups._serializers.sql.python_rows import PythonArraySerializer, PythonRowSerializer
 from keygroups._serializers.sql.rows import (
     ArrayDataSerializer,
@@ -200,6 +202,16 @@ def serializers_of_jobs() -> Iterator[RowDataSerializer]:
                         yield serializer
 
 
+def test_a_snapshot_refers_to_what_it_has_written_before() -> None:
+    """Classes, and the constants that name types and kinds, as a Java object stream does."""
+    row = row_of("ROW<a INT, b INT, c TIMESTAMP(3), d ROW<e TIMESTAMP(6), f INT>>")
+    written = write_logical_type(*row.fields)
+    assert written is not None
+    for text in (b"INTEGER", b"TIMESTAMP_WITHOUT_TIME_ZONE", b"REGULAR", b"IntType", b"/String;"):
+        assert written.count(text) == 1, text
+    assert Serializer.from_snapshot(row.snapshot_bytes()) == row
+
+
 def test_rows_without_names_have_no_snapshot() -> None:
     with pytest.raises(UnsupportedKeyTypeError, match=r"ROW<INT> has fields without names"):
         row_of("STRING", "ROW<a ROW<INT>>").snapshot_bytes()
@@ -246,10 +258,21 @@ def test_python_arrays_of_numbers_with_a_precision(
 
 BAD_SNAPSHOTS = [
     (of_table("BinaryRowData", 3, sb.i32(-1)), "a row of -1 fields"),
-    (of_table("TimestampData", 1, sb.i32(10)), "precision 10 is not known"),
-    (
-        sb.snapshot(f"{sb.TABLE}DecimalDataSerializer$DecimalSerializerSnapshot", 3, sb.i32(5, 6)),
-        "scale 6 is not known",
+    *(
+        (of_table("TimestampData", 1, sb.i32(digits)), f"precision {digits} is not known")
+        for digits in (-1, 10)
+    ),
+    *(
+        (
+            sb.snapshot(f"{sb.TABLE}DecimalDataSerializer$DecimalSerializerSnapshot", 3, digits),
+            message,
+        )
+        for digits, message in (
+            (sb.i32(0, 0), "precision 0 is not known"),
+            (sb.i32(39, 0), "precision 39 is not known"),
+            (sb.i32(5, -1), "scale -1 is not known"),
+            (sb.i32(5, 6), "scale 6 is not known"),
+        )
     ),
     (
         sb.snapshot(f"{sb.TABLE}SortedMapSerializerSnapshot", 3, b"\xac\xed\0\5p"),
@@ -401,6 +424,19 @@ def test_there_and_back(serializer: Serializer, value: Any) -> None:
     assert repr(seen) == repr(value)
 
 
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(0, b"\0"), (127, b"\x7f"), (128, b"\0\x80"), (-128, b"\x80"), (-129, b"\xff\x7f")],
+)
+def test_a_decimal_takes_as_few_bytes_as_hold_it(number: int, written: bytes) -> None:
+    """JDK: BigInteger.toByteArray."""
+    size = len(written)
+    assert DecimalDataSerializer(38, 0).encode(Decimal(number)) == sb.i32(size) + written
+    assert BigIntSerializer().encode(number) in (sb.i32(size + 4) + written, sb.i32(number + 1))
+    in_row = bytes(8) + struct.pack("<II", size, 16) + written.ljust(16, b"\0")
+    assert row_of("DECIMAL(38, 0)").encode((Decimal(number),)) == sb.i32(len(in_row)) + in_row
+
+
 REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (row_of("INT"), [1], InvalidTypeError, "must be a tuple of one field"),
     (row_of("INT"), (1, 2), InvalidValueError, "must have 1 fields, got 2"),
@@ -429,8 +465,15 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (row_of("DECIMAL(20, 2)"), (Decimal(10**18),), InvalidValueError, "at most 20 digits"),
     (row_of("DECIMAL(5, 2)"), (Decimal("NaN"),), InvalidValueError, "finite"),
     (row_of("TIMESTAMP(3)"), (TimestampData(0, 1),), InvalidValueError, "whole milliseconds"),
-    (row_of("TIMESTAMP(9)"), (TimestampData(2**63, 1),), InvalidValueError, "millisecond of"),
-    (row_of("TIMESTAMP(9)"), (TimestampData(0, 10**6),), InvalidValueError, "nano_of_milli"),
+    *(
+        (row_of("TIMESTAMP(9)"), (TimestampData(*parts),), InvalidValueError, message)
+        for parts, message in (
+            ((-(2**63) - 1, 1), "millisecond of a TIMESTAMP"),
+            ((2**63, 1), "millisecond of a TIMESTAMP"),
+            ((0, -1), "nano_of_millisecond of a TIMESTAMP"),
+            ((0, 10**6), "nano_of_millisecond of a TIMESTAMP"),
+        )
+    ),
     (row_of("TIMESTAMP(3)"), (dt.datetime(1, 1, 1, tzinfo=UTC),), InvalidTypeError, "naive"),
     (row_of("TIMESTAMP_LTZ(3)"), (dt.datetime(1, 1, 1),), InvalidTypeError, "aware"),
     (row_of(LogicalType("VARIANT")), (b"a",), InvalidTypeError, "must be a Variant"),

@@ -514,8 +514,8 @@ def decimal_converter(field: LogicalType) -> Callable[[object], int]:
         try:
             unscaled = int(context.scaleb(context.quantize(decimal, unit), scale))
         except (Inexact, InvalidOperation):
-            unscaled = high + 1
-        if not low <= unscaled <= high:
+            unscaled = None
+        if unscaled is None or not low <= unscaled <= high:
             raise InvalidValueError(
                 f"key of type {text} must have at most {field.precision} digits, {scale} of them "
                 f"after the point, got {show(decimal)}"
