@@ -74,6 +74,8 @@ def test_encodings() -> None:
     check(bitmap_of(), [])
     check(bitmap_of((0, "array", [3, 10])), [3, 10])
     check(bitmap_of((0, "array", [0]), (SPAN - 1, "array", [SPAN - 1])), [0, 2**32 - 1])
+    ends = (32_767, "array", [SPAN - 1]), (32_768, "array", [0])
+    check(bitmap_of(*ends), [2**31 - 1, 2**31])
     check(bitmap_of((1, "bits", many)), [SPAN + number for number in many])
     check(bitmap_of((0, "bits", many), (1, "array", [1])), [*many, SPAN + 1])
     check(bitmap_of((0, "array", range(5, SPAN, 257))), range(5, SPAN, 257))

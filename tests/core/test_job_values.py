@@ -234,6 +234,7 @@ DAMAGED = [
     *((ANY, b"\x80" * 5 + end, "a number of more than 32 bits") for end in (b"\0", b"\1")),
     (ANY, b"\xff\xff\xff\xff\x7f", "a number of more than 32 bits"),
     (ANY, b"\x80\x80\x80\x80\x10", "a number of more than 32 bits"),  # 2 ** 32
+    (ANY, b"\3\1\xc0" + b"\x80" * 4 + b"\0", "a number of more than 32 bits"),  # of characters
     (ANY, LIST + b"\1\0", "a count of -1"),
     (ANY, LIST + b"\1\x80\0", "a count of -1"),
     (ANY, LIST + b"\1\5", "too few bytes"),

@@ -6,7 +6,7 @@ import datetime as dt
 import pickle
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -337,6 +337,31 @@ def test_snapshots_that_are_none(data: bytes, message: str) -> None:
         snapshot(data)
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([inner])),
+        lambda inner: of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([inner]), PYTHON),
+        lambda inner: sb.snapshot(
+            f"{sb.TABLE}SortedMapSerializerSnapshot",
+            3,
+            java_serializer("a.B") + sb.nested([sb.simple("Int"), inner]),
+        ),
+        lambda inner: sb.snapshot(
+            f"{MULTISETS}RowDataKeySerializerSnapshot", 0, sb.i32(0, 0) + inner
+        ),
+    ],
+    ids=["row", "python", "map", "key"],
+)
+def test_serializers_of_sql_may_nest_50_deep(around: Callable[[bytes], bytes]) -> None:
+    data = sb.simple("Long")
+    for _ in range(50):
+        data = around(data)
+    assert snapshot(data).snapshot_bytes() == sb.i32(2) + data
+    with pytest.raises(SavepointError, match="serializers nest more than 50 deep"):
+        snapshot(around(data))
+
+
 # --- values ---------------------------------------------------------------------------------
 
 
@@ -527,7 +552,10 @@ def framed(data: bytes) -> bytes:
 DAMAGED = [
     (MAP, framed(struct.pack("<i", -1) + bytes(16)), "keys of -1 bytes in a map of 20"),
     (MAP, framed(struct.pack("<i", 17) + bytes(16)), "keys of 17 bytes in a map of 20"),
-    (MAP, framed(struct.pack("<i", 16) + bytes(16)), "20 bytes are no map"),
+    *(
+        (MAP, framed(struct.pack("<i", size) + bytes(16)), "20 bytes are no map")
+        for size in (0, 16)
+    ),
     (BY_DOUBLE, framed(struct.pack("<iiiqii", 16, 1, 0, 0, 0, 0)), "1 keys and 0 values"),
     (
         MapDataSerializer(parse_logical_type("STRING"), BIGINT),
@@ -539,7 +567,15 @@ DAMAGED = [
     ),
     (MAP, framed(b"\0"), "1 bytes are no map"),
     (ArrayDataSerializer(BIGINT), framed(struct.pack("<i", -1)), "an array of -1 elements"),
-    (ArrayDataSerializer(BIGINT), framed(struct.pack("<iiq", 2, 0, 0)), "16 bytes are no array"),
+    *(
+        (ArrayDataSerializer(BIGINT), framed(struct.pack("<iiq", count, 0, 0)), message)
+        for count, message in (
+            (2, "16 bytes are no array"),
+            (16, "16 bytes are no array"),
+            (17, "an array of 17 elements in 16 bytes"),
+        )
+    ),
+    (row_of("STRING"), framed(bytes(8) + b"abcdefg\x88"), "8 bytes in a slot of 7"),
     (
         row_of(LogicalType("VARIANT")),
         framed(bytes(8) + struct.pack("<II", 4, 16) + b"\0\0\0\1"),
@@ -566,6 +602,13 @@ DAMAGED = [
 def test_damaged(serializer: Serializer, data: bytes, message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         serializer.decode(data)
+
+
+def test_a_binary_row_may_have_no_fields() -> None:
+    """Which is its header alone."""
+    serializer = snapshot(of_table("BinaryRowData", 3, sb.i32(0)))
+    assert serializer == BinaryRowDataSerializer(0)
+    assert serializer.decode(framed(bytes(8))) == bytes(8)
 
 
 def test_a_variant_may_be_metadata_alone() -> None:
