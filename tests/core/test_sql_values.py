@@ -50,6 +50,7 @@ from keygroups._serializers.sql.table_runtime import (
     SortedMapSerializer,
     WindowKeySerializer,
 )
+from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Variant
 from keygroups._values.sql import Node, WindowKey
@@ -379,6 +380,8 @@ def test_a_null_takes_no_room_but_in_a_key() -> None:
     assert serializer.decode(key) == null
     by_int = CompositeKeySerializer(128, INT, user_key_type=serializer)
     assert by_int.serialize(5, user_key=null)[6:] == serializer.encode(null)
+    timer = TimerSerializer(serializer, LONG).encode((5, null, 7))
+    assert timer == b"\x80" + bytes(6) + b"\5" + key + sb.i64(7)  # the sign of its time is flipped
 
 
 def test_what_a_key_may_not_be() -> None:
