@@ -51,7 +51,7 @@ def test_a_pojo_is_a_value() -> None:
     assert Pojo("x.Order", {"total": None, "id": 5}) == ORDER
     assert Pojo("x.Other", {"id": 5, "total": None}) != ORDER
     assert Pojo("x.Order", {"id": 6, "total": None}) != ORDER
-    assert ORDER != {"id": 5, "total": None}
+    assert (ORDER == {"id": 5, "total": None}) is False
     assert len({ORDER, Pojo("x.Order", {"total": None, "id": 5})}) == 1
     assert repr(ORDER) == "Pojo('x.Order', {'id': 5, 'total': None})"
     for same in (copy.copy(ORDER), copy.deepcopy(ORDER), pickle.loads(pickle.dumps(ORDER))):

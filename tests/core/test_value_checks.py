@@ -190,6 +190,10 @@ WORDS: list[tuple[KeyType, Any, type[KeyGroupsError], str]] = [
         "n: value of type INT must not be an enum or hold one, got <Level.LOW: 1>",
     ),
     (
+        *(SQL_ROW("INT"), (Level.LOW,), InvalidTypeError),
+        "n: value of type ROW<INT> must not be an enum or hold one, got (<Level.LOW: 1>,)",
+    ),
+    (
         *(TUPLE(STRING), (Color.RED,), InvalidTypeError),
         "n: value of type TUPLE(STRING) must not be an enum or hold one, got (<Color.RED: 1>,)",
     ),
