@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -296,18 +297,15 @@ def _read_latency(data: bytes, pos: int) -> tuple[LatencyMarker, int]:
 
 
 def _write_latency(marker: LatencyMarker) -> bytes:
-    try:
-        operator_id = bytes.fromhex(marker.operator_id)
-    except (TypeError, ValueError):
-        operator_id = b""
-    if operator_id.hex() != marker.operator_id or len(operator_id) != 16:
+    operator_id: object = marker.operator_id
+    if not isinstance(operator_id, str) or not re.fullmatch("[0-9a-f]{32}", operator_id):
         raise InvalidValueError(
             "operator_id of a LatencyMarker must be 32 hexadecimal digits, got "
-            f"{show(marker.operator_id)}"
+            f"{show(operator_id)}"
         )
     return b"\3" + _latency.pack(
         check_int("marked_time of a LatencyMarker", marker.marked_time, LONG_MIN, LONG_MAX),
-        operator_id,
+        bytes.fromhex(operator_id),
         check_int("subtask_index of a LatencyMarker", marker.subtask_index, INT_MIN, INT_MAX),
     )
 

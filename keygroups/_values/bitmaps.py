@@ -122,11 +122,10 @@ class Bitmap:
 def _containers(data: bytes) -> list[_Container]:
     """Return what a bitmap is made of, after checking all of it."""
     (cookie,) = _u32(data, 0)
-    flags = b""
-    if cookie & 0xFFFF == _WITH_RUNS:
+    has_flags = cookie & 0xFFFF == _WITH_RUNS
+    if has_flags:
         count = (cookie >> 16) + 1
         pos = 4 + (count + 7) // 8
-        flags = data[4:pos]
     elif cookie == _WITHOUT_RUNS:
         (count,) = _u32(data, 4)
         if count > _MOST:
@@ -135,7 +134,7 @@ def _containers(data: bytes) -> list[_Container]:
     else:
         raise _no_bitmap(f"a cookie of {_WITHOUT_RUNS} or {_WITH_RUNS}, got {cookie & 0xFFFF}")
     offsets = end = pos + 4 * count
-    has_offsets = not flags or count >= _FEW
+    has_offsets = not has_flags or count >= _FEW
     if has_offsets:
         end += 4 * count
     containers: list[_Container] = []
@@ -145,7 +144,7 @@ def _containers(data: bytes) -> list[_Container]:
             raise _no_bitmap(f"containers in order, got {high} after {containers[-1].high}")
         if has_offsets and _u32(data, offsets + 4 * index) != (end,):
             raise _no_bitmap(f"container {index} at {end}, got another offset")
-        if flags and flags[index // 8] >> index % 8 & 1:
+        if has_flags and data[4 + index // 8] >> index % 8 & 1:
             kind = _RUNS
         else:
             kind = _ARRAY if fewer < _MOST_IN_ARRAY else _BITS

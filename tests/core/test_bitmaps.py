@@ -74,7 +74,10 @@ def test_encodings() -> None:
     check(bitmap_of(), [])
     check(bitmap_of((0, "array", [3, 10])), [3, 10])
     check(bitmap_of((0, "array", [0]), (SPAN - 1, "array", [SPAN - 1])), [0, 2**32 - 1])
+    ends = (32_767, "array", [SPAN - 1]), (32_768, "array", [0])
+    check(bitmap_of(*ends), [2**31 - 1, 2**31])
     check(bitmap_of((1, "bits", many)), [SPAN + number for number in many])
+    check(bitmap_of((0, "bits", many), (1, "array", [1])), [*many, SPAN + 1])
     check(bitmap_of((0, "array", range(5, SPAN, 257))), range(5, SPAN, 257))
     check(bitmap_of((0, "runs", [(0, 4), (7, 7)])), [0, 1, 2, 3, 4, 7])
     check(bitmap_of((0, "runs", [(10, 12)])), [10, 11, 12])
@@ -126,7 +129,7 @@ def test_bitmaps_are_equal_if_their_numbers_are(high: int) -> None:
         Bitmap(bitmap_of()),
         set(bits),
     ):
-        assert bits != other
+        assert (bits == other) is False
 
 
 def test_bitmaps_differ_if_their_numbers_do() -> None:
@@ -138,10 +141,12 @@ def test_bitmaps_differ_if_their_numbers_do() -> None:
     assert first[0] != first[1] != first[2] != first[0]
     assert hash(gaps[0]) == hash(gaps[1]) != hash(gaps[2])
     assert Bitmap(bitmap_of((0, "array", [1, 3, 4]))) != Bitmap(bitmap_of((0, "array", [1, 2, 4])))
-    in_second = [
-        Bitmap(bitmap_of((0, "array", [SPAN - 1]), (1, "array", [middle, 6]))) for middle in (4, 5)
-    ]
-    assert in_second[0] != in_second[1]
+    for high in (0, 1, SPAN - 2):
+        in_second = [
+            Bitmap(bitmap_of((high, "array", [SPAN - 1]), (high + 1, "array", [middle, 6])))
+            for middle in (4, 5)
+        ]
+        assert in_second[0] != in_second[1]
     assert Bitmap(bitmap_of((0, "array", [0]))) != Bitmap(bitmap_of())
     assert Bitmap(bitmap_of()) == Bitmap(bitmap_of())
 

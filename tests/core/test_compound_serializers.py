@@ -209,37 +209,58 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (streaming.RowSqnInfoSerializer(), RowSqnInfo(5, 4), VALUE, "last_sqn must be from 5 to"),
     (SetSerializer(BYTES), {1}, TYPE, "BYTES must be bytes, got 1"),
     (MapSerializer(BYTE, BYTE), {1}, TYPE, "MAP must be a dict, or a list of pairs"),
-    (MapSerializer(BYTE, BYTES), [1], TYPE, "a dict, or a list of pairs, got 1 in it"),
+    (
+        MapSerializer(BYTE, BYTES),
+        [1],
+        TYPE,
+        r"MAP\(BYTE, BYTES\) must be a dict, or a list of pairs, got 1 in it",
+    ),
     (MapSerializer(BYTE, BYTE), [(1, 2, 3)], TYPE, r"a list of pairs, got \(1, 2, 3\) in it"),
     (MapSerializer(BYTE, BYTE), [(1, 2), (1, 3)], VALUE, "must have each key once"),
     (MapSerializer(BYTE, BYTE), {1: 128}, VALUE, "map value 0: .*got 128"),
     (MapSerializer(BYTE, BYTE), {128: 1}, VALUE, "map key 0: .*got 128"),
     (MapSerializer(BYTE, BYTE), {None: 1}, VALUE, "a BYTE must not be None"),
     (MapSerializer(BYTE, BYTES), {None: b""}, VALUE, "a BYTE must not be None"),
+    (ListSerializer(BYTES), (b"",), TYPE, r"LIST\(BYTES\) must be a list, got"),
     (ARRAY, (1,), TYPE, r"ARRAY\(java.lang.Byte, BYTE\) must be a list"),
     (ARRAY, [128], VALUE, "got 128"),
     (TupleSerializer([STRING, BYTES]), (5, b""), TYPE, "STRING must be a str, got 5"),
-    (compounds.Tuple0Serializer(), (1,), VALUE, "must have 0 fields, got 1"),
-    (RowSerializer([BYTE], False), Row((1,), "-D"), VALUE, r"must be a row of kind \+I, got Row"),
+    (compounds.Tuple0Serializer(), (1,), VALUE, r"TUPLE\(\) must have 0 fields, got 1"),
+    (
+        RowSerializer([BYTE], False),
+        Row((1,), "-D"),
+        VALUE,
+        r"ROW\(BYTE\) must be a row of kind \+I, got Row",
+    ),
     (NullableSerializer(BYTE), "a", TYPE, "BYTE must be an int, got 'a'"),
     (NullableSerializer(BYTES), "a", TYPE, "BYTES must be bytes, got 'a'"),
-    (EitherSerializer(BYTE, BYTE), 1, TYPE, "must be a Left or a Right, got 1"),
+    (
+        EitherSerializer(BYTE, BYTE),
+        1,
+        TYPE,
+        r"EITHER\(BYTE, BYTE\) must be a Left or a Right, got 1",
+    ),
     (EitherSerializer(BYTE, BYTE), Left(128), VALUE, "got 128"),
-    (OPTION, 1, TYPE, "must be None or a Some, got 1"),
+    (OPTION, 1, TYPE, r"OPTION\(BYTE\) must be None or a Some, got 1"),
     (scala.UnitSerializer(), None, VALUE, "a UNIT must not be None"),
-    (scala.UnitSerializer(), (1,), VALUE, "must have 0 fields"),
+    (scala.UnitSerializer(), (1,), VALUE, "UNIT must have 0 fields"),
     (scala.NothingSerializer(), 1, VALUE, "NOTHING has no values, got 1"),
     (DAYS, "Tue", VALUE, r"constant of a\.Day\$ must be one of Mon, Sun, got 'Tue'"),
     (DAYS, 0, TYPE, r"constant of a\.Day\$ must be a str, got 0"),
-    (UnionSerializer(BYTE, BYTE), (1, 5), TYPE, "must be a TaggedUnion"),
+    (UnionSerializer(BYTE, BYTE), (1, 5), TYPE, r"UNION\(BYTE, BYTE\) must be a TaggedUnion"),
     (UnionSerializer(BYTE, BYTE), TaggedUnion(3, 5), VALUE, "input of a TaggedUnion must be from"),
     (UnionSerializer(BYTE, BYTE), TaggedUnion(0, 5), VALUE, "must be from 1 to 2, got 0"),
     (BufferEntrySerializer(BYTE), (5, True), TYPE, r"ENTRY\(BYTE\) must be a BufferEntry"),
     (BufferEntrySerializer(BYTE), BufferEntry(5, 1), TYPE, "BufferEntry must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
     (TtlSerializer(BYTE), 5, TYPE, r"TTL\(BYTE\) must be a TtlValue, got 5"),
-    (TimerSerializer(BYTE, BYTE), (1, 2), VALUE, "must have 3 fields, got 2"),
+    (TimerSerializer(BYTE, BYTE), (1, 2), VALUE, r"TIMER\(BYTE, BYTE\) must have 3 fields"),
     (TimerSerializer(BYTE, BYTE), (1, "a", 3), TYPE, "key: value of type BYTE must be an int"),
-    (ELEMENTS, 5, TYPE, "must be a StreamRecord, LatencyMarker, .*WatermarkStatus, got 5"),
+    (
+        ELEMENTS,
+        5,
+        TYPE,
+        r"ELEMENT\(BYTE\) must be a StreamRecord, LatencyMarker, .*WatermarkStatus, got 5",
+    ),
     *(
         (serializer, value, VALUE, f"{part} must be from {-(2**63)} to {2**63 - 1}, got {number}")
         for number in (-(2**63) - 1, 2**63)
@@ -261,18 +282,28 @@ NO_VALUES: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
         for number in (-(2**31) - 1, 2**31)
     ),
     (ELEMENTS, LatencyMarker(1, "0f" * 16, "2"), TYPE, "subtask_index of a LatencyMarker must"),  # type: ignore[arg-type]  # as a user may
-    (ELEMENTS, WatermarkStatus(1), VALUE, "of a WatermarkStatus must be from -1 to 0, got 1"),
+    (
+        ELEMENTS,
+        WatermarkStatus(1),
+        VALUE,
+        "status of a WatermarkStatus must be from -1 to 0, got 1",
+    ),
     (ELEMENTS, WatermarkStatus(-2), VALUE, "must be from -1 to 0, got -2"),
     (ELEMENTS, RecordAttributes(1), TYPE, "BOOLEAN in RecordAttributes must be a bool, got 1"),  # type: ignore[arg-type]  # as a user may
     (ELEMENTS, LatencyMarker(1, "0f", 2), VALUE, "32 hexadecimal digits, got '0f'"),
-    (ELEMENTS, LatencyMarker(1, "0F" * 16, 2), VALUE, "32 hexadecimal digits"),
+    (
+        ELEMENTS,
+        LatencyMarker(1, "0F" * 16, 2),
+        VALUE,
+        "operator_id of a LatencyMarker must be 32 hexadecimal digits",
+    ),
     (ELEMENTS, LatencyMarker(1, 5, 2), VALUE, "32 hexadecimal digits, got 5"),  # type: ignore[arg-type]  # as a user may
     (ALWAYS_PENDING, TwoPhaseCommitState(None, [], None), VALUE, "pending_transaction of a "),
     (TRANSACTIONS, (None, [], None), TYPE, r"COMMIT\(.*\) must be a TwoPhaseCommitState"),
     (TRANSACTIONS, TwoPhaseCommitState(None, [], "a"), TYPE, "context that is None or Some"),
     (TRANSACTIONS, TwoPhaseCommitState(None, (), None), TYPE, "a list of TransactionHolders"),  # type: ignore[arg-type]  # as a user may
     (TRANSACTIONS, TwoPhaseCommitState(None, [(1, 2)], None), TYPE, "of TransactionHolders"),  # type: ignore[list-item]  # as a user may
-    (TRY, 5, TYPE, "must be a Success or a Failure, got 5"),
+    (TRY, 5, TYPE, r"TRY\(BYTE\) must be a Success or a Failure, got 5"),
     (TRY, Success("a"), TYPE, "BYTE must be an int"),
     (TRY, Failure("a.E", 5), TYPE, "a Failure with bytes as its data, got 5"),  # type: ignore[arg-type]  # as a user may
 ]

@@ -239,6 +239,11 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *(None, ("id", "k", "n", "price", "ts")),
         ),
         (
+            *("sqlrank", "Rank[594]", "Rank(strategy=[], orderBy=[price DESC, n])"),  # nor so
+            *("hash[k]", "id, k, n, price, ts", "data-state-with-append"),
+            *(None, ("id", "k", "n", "price", "ts")),
+        ),
+        (
             *("sqlagg", "GroupAggregate[392]", "GroupAggregate(groups=[k])"),  # nor this
             *("single", "v", "accState", None, None),
         ),

@@ -6,7 +6,7 @@ import datetime as dt
 import pickle
 import struct
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
@@ -26,7 +26,9 @@ from snapshot_bytes import (
     of_table,
 )
 
+from keygroups._serializers.big_numbers import BigIntSerializer
 from keygroups._serializers.scalars import INT, LONG, STRING
+from keygroups._serializers.sql.java_types import write_logical_type
 from keygroups._serializers.sql.python_rows import PythonArraySerializer, PythonRowSerializer
 from keygroups._serializers.sql.rows import (
     ArrayDataSerializer,
@@ -48,6 +50,7 @@ from keygroups._serializers.sql.table_runtime import (
     SortedMapSerializer,
     WindowKeySerializer,
 )
+from keygroups._serializers.streaming import TimerSerializer
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.java_values import Variant
 from keygroups._values.sql import Node, WindowKey
@@ -200,6 +203,16 @@ def serializers_of_jobs() -> Iterator[RowDataSerializer]:
                         yield serializer
 
 
+def test_a_snapshot_refers_to_what_it_has_written_before() -> None:
+    """Classes, and the constants that name types and kinds, as a Java object stream does."""
+    row = row_of("ROW<a INT, b INT, c TIMESTAMP(3), d ROW<e TIMESTAMP(6), f INT>>")
+    written = write_logical_type(*row.fields)
+    assert written is not None
+    for text in (b"INTEGER", b"TIMESTAMP_WITHOUT_TIME_ZONE", b"REGULAR", b"IntType", b"/String;"):
+        assert written.count(text) == 1, text
+    assert Serializer.from_snapshot(row.snapshot_bytes()) == row
+
+
 def test_rows_without_names_have_no_snapshot() -> None:
     with pytest.raises(UnsupportedKeyTypeError, match=r"ROW<INT> has fields without names"):
         row_of("STRING", "ROW<a ROW<INT>>").snapshot_bytes()
@@ -246,10 +259,21 @@ def test_python_arrays_of_numbers_with_a_precision(
 
 BAD_SNAPSHOTS = [
     (of_table("BinaryRowData", 3, sb.i32(-1)), "a row of -1 fields"),
-    (of_table("TimestampData", 1, sb.i32(10)), "precision 10 is not known"),
-    (
-        sb.snapshot(f"{sb.TABLE}DecimalDataSerializer$DecimalSerializerSnapshot", 3, sb.i32(5, 6)),
-        "scale 6 is not known",
+    *(
+        (of_table("TimestampData", 1, sb.i32(digits)), f"precision {digits} is not known")
+        for digits in (-1, 10)
+    ),
+    *(
+        (
+            sb.snapshot(f"{sb.TABLE}DecimalDataSerializer$DecimalSerializerSnapshot", 3, digits),
+            message,
+        )
+        for digits, message in (
+            (sb.i32(0, 0), "precision 0 is not known"),
+            (sb.i32(39, 0), "precision 39 is not known"),
+            (sb.i32(5, -1), "scale -1 is not known"),
+            (sb.i32(5, 6), "scale 6 is not known"),
+        )
     ),
     (
         sb.snapshot(f"{sb.TABLE}SortedMapSerializerSnapshot", 3, b"\xac\xed\0\5p"),
@@ -314,6 +338,31 @@ def test_snapshots_that_are_none(data: bytes, message: str) -> None:
         snapshot(data)
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda inner: of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([inner])),
+        lambda inner: of_table("RowData", 3, sb.i32(1) + TYPE + sb.nested([inner]), PYTHON),
+        lambda inner: sb.snapshot(
+            f"{sb.TABLE}SortedMapSerializerSnapshot",
+            3,
+            java_serializer("a.B") + sb.nested([sb.simple("Int"), inner]),
+        ),
+        lambda inner: sb.snapshot(
+            f"{MULTISETS}RowDataKeySerializerSnapshot", 0, sb.i32(0, 0) + inner
+        ),
+    ],
+    ids=["row", "python", "map", "key"],
+)
+def test_serializers_of_sql_may_nest_50_deep(around: Callable[[bytes], bytes]) -> None:
+    data = sb.simple("Long")
+    for _ in range(50):
+        data = around(data)
+    assert snapshot(data).snapshot_bytes() == sb.i32(2) + data
+    with pytest.raises(SavepointError, match="serializers nest more than 50 deep"):
+        snapshot(around(data))
+
+
 # --- values ---------------------------------------------------------------------------------
 
 
@@ -331,6 +380,8 @@ def test_a_null_takes_no_room_but_in_a_key() -> None:
     assert serializer.decode(key) == null
     by_int = CompositeKeySerializer(128, INT, user_key_type=serializer)
     assert by_int.serialize(5, user_key=null)[6:] == serializer.encode(null)
+    timer = TimerSerializer(serializer, LONG).encode((5, null, 7))
+    assert timer == b"\x80" + bytes(6) + b"\5" + key + sb.i64(7)  # the sign of its time is flipped
 
 
 def test_what_a_key_may_not_be() -> None:
@@ -401,19 +452,32 @@ def test_there_and_back(serializer: Serializer, value: Any) -> None:
     assert repr(seen) == repr(value)
 
 
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(0, b"\0"), (127, b"\x7f"), (128, b"\0\x80"), (-128, b"\x80"), (-129, b"\xff\x7f")],
+)
+def test_a_decimal_takes_as_few_bytes_as_hold_it(number: int, written: bytes) -> None:
+    """JDK: BigInteger.toByteArray."""
+    size = len(written)
+    assert DecimalDataSerializer(38, 0).encode(Decimal(number)) == sb.i32(size) + written
+    assert BigIntSerializer().encode(number) in (sb.i32(size + 4) + written, sb.i32(number + 1))
+    in_row = bytes(8) + struct.pack("<II", size, 16) + written.ljust(16, b"\0")
+    assert row_of("DECIMAL(38, 0)").encode((Decimal(number),)) == sb.i32(len(in_row)) + in_row
+
+
 REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
-    (row_of("INT"), [1], InvalidTypeError, "must be a tuple of one field"),
-    (row_of("INT"), (1, 2), InvalidValueError, "must have 1 fields, got 2"),
+    (row_of("INT"), [1], InvalidTypeError, "ROW<INT> must be a tuple of one field"),
+    (row_of("INT"), (1, 2), InvalidValueError, "ROW<INT> must have 1 fields, got 2"),
     (row_of("TINYINT"), (128,), InvalidValueError, "field 0: value of type TINYINT"),
     (row_of("BIGINT"), (True,), InvalidTypeError, "field 0"),
     (row_of("FLOAT"), (0.1,), InvalidValueError, "single-precision"),
-    (row_of("DATE"), (5,), InvalidTypeError, "must be a date"),
+    (row_of("DATE"), (5,), InvalidTypeError, "DATE must be a date"),
     *(
         (row_of(name), (number,), InvalidValueError, "from -2147483648 to 2147483647, got")
         for name in ("DATE", "TIME(3)")
         for number in (-(2**31) - 1, 2**31)
     ),
-    (row_of("TIME(3)"), (5,), InvalidTypeError, "must be a time"),
+    (row_of("TIME(3)"), (5,), InvalidTypeError, r"TIME\(3\) must be a time"),
     (row_of("TIME(3)"), (dt.time(0, 0, 0, 1),), InvalidValueError, "whole milliseconds"),
     (row_of("STRING"), ("\ud83d\ude00",), InvalidValueError, "half of a surrogate pair"),
     *(
@@ -423,31 +487,53 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
             *(("CHAR", "a str"), ("STRING", "a str"), ("DECIMAL", "a Decimal")),
         )
     ),
-    (row_of("BYTES"), ("a",), InvalidTypeError, "must be bytes"),
+    (row_of("BYTES"), ("a",), InvalidTypeError, "type BYTES must be bytes"),
     (row_of("DECIMAL(5, 2)"), (Decimal("0.001"),), InvalidValueError, "2 of them after"),
     (row_of("DECIMAL(5, 2)"), (Decimal(2**63),), InvalidValueError, "at most 5 digits"),
     (row_of("DECIMAL(20, 2)"), (Decimal(10**18),), InvalidValueError, "at most 20 digits"),
-    (row_of("DECIMAL(5, 2)"), (Decimal("NaN"),), InvalidValueError, "finite"),
+    (
+        row_of("DECIMAL(5, 2)"),
+        (Decimal("NaN"),),
+        InvalidValueError,
+        r"DECIMAL\(5, 2\) must be finite",
+    ),
     (row_of("TIMESTAMP(3)"), (TimestampData(0, 1),), InvalidValueError, "whole milliseconds"),
-    (row_of("TIMESTAMP(9)"), (TimestampData(2**63, 1),), InvalidValueError, "millisecond of"),
-    (row_of("TIMESTAMP(9)"), (TimestampData(0, 10**6),), InvalidValueError, "nano_of_milli"),
-    (row_of("TIMESTAMP(3)"), (dt.datetime(1, 1, 1, tzinfo=UTC),), InvalidTypeError, "naive"),
-    (row_of("TIMESTAMP_LTZ(3)"), (dt.datetime(1, 1, 1),), InvalidTypeError, "aware"),
-    (row_of(LogicalType("VARIANT")), (b"a",), InvalidTypeError, "must be a Variant"),
+    *(
+        (row_of("TIMESTAMP(9)"), (TimestampData(*parts),), InvalidValueError, message)
+        for parts, message in (
+            ((-(2**63) - 1, 1), "millisecond of a TIMESTAMP"),
+            ((2**63, 1), "millisecond of a TIMESTAMP"),
+            ((0, -1), "nano_of_millisecond of a TIMESTAMP"),
+            ((0, 10**6), "nano_of_millisecond of a TIMESTAMP"),
+        )
+    ),
+    (
+        row_of("TIMESTAMP(3)"),
+        (dt.datetime(1, 1, 1, tzinfo=UTC),),
+        InvalidTypeError,
+        r"\(3\) must be a naive",
+    ),
+    (
+        row_of("TIMESTAMP_LTZ(3)"),
+        (dt.datetime(1, 1, 1),),
+        InvalidTypeError,
+        r"\(3\) must be an aware",
+    ),
+    (row_of(LogicalType("VARIANT")), (b"a",), InvalidTypeError, "type VARIANT must be a Variant"),
     (row_of(LogicalType("VARIANT")), (Variant(b"a", b""),), InvalidValueError, "of version 1"),
-    (row_of(LogicalType("VARIANT")), (Variant(b"a", "b"),), InvalidTypeError, "must be bytes"),  # type: ignore[arg-type]  # as a user may
-    (row_of(LogicalType("BITMAP")), (b"a",), InvalidTypeError, "must be a Bitmap"),
-    (row_of(LogicalType("RAW")), (5,), InvalidTypeError, "must be bytes"),
-    (row_of("ARRAY<INT>"), ((1,),), InvalidTypeError, "must be a list"),
+    (row_of(LogicalType("VARIANT")), (Variant(b"a", "b"),), InvalidTypeError, "VARIANT must be b"),  # type: ignore[arg-type]  # as a user may
+    (row_of(LogicalType("BITMAP")), (b"a",), InvalidTypeError, "type BITMAP must be a Bitmap"),
+    (row_of(LogicalType("RAW")), (5,), InvalidTypeError, "type RAW must be bytes"),
+    (row_of("ARRAY<INT>"), ((1,),), InvalidTypeError, "ARRAY<INT> must be a list"),
     (row_of("ARRAY<INT>"), (["a"],), InvalidTypeError, "field 0: element 0: value of type INT"),
-    (MAP, (), InvalidTypeError, "must be a dict, or a list of pairs"),
-    (MAP, [5], InvalidTypeError, "must be a dict, or a list of pairs, got 5 in one"),
+    (MAP, (), InvalidTypeError, "MAP<BIGINT, ARRAY<DOUBLE>> must be a dict, or a list of pairs"),
+    (MAP, [5], InvalidTypeError, "MAP<.*> must be a dict, or a list of pairs, got 5 in one"),
     (MAP, [(1, 2, 3)], InvalidTypeError, "list of pairs"),
     (MAP, {"a": None}, InvalidTypeError, "key 0: value of type BIGINT"),
     (MAP, {1: [1]}, InvalidTypeError, "value 0: element 0: value of type DOUBLE"),
     (BinaryRowDataSerializer(1), bytes(15), InvalidValueError, "at least 16 bytes, got 15"),
     (BinaryRowDataSerializer(1), 5, InvalidTypeError, "must be bytes"),
-    (LinkedListSerializer(LONG), (1,), InvalidTypeError, "must be a list"),
+    (LinkedListSerializer(LONG), (1,), InvalidTypeError, r"LIST\(LONG\) must be a list"),
     (LinkedListSerializer(LONG), [""], InvalidTypeError, "LONG must be an int"),
     (LinkedListSerializer(LONG, False), [None], InvalidValueError, "must not be None"),
     (SortedMapSerializer("a.B", LONG, LONG), {None: 1}, InvalidValueError, "must not be None"),
@@ -457,7 +543,12 @@ REFUSED: list[tuple[Serializer, Any, type[KeyGroupsError], str]] = [
     (NodeSerializer(INT, *[LONG] * 5), Node(1, 2, None, 4, 5, 6), InvalidValueError, "None"),
     (ListViewSerializer(LONG), "", InvalidTypeError, "LONG must be an int"),
     (ExternalSerializer(INT, False), "", InvalidTypeError, "INT must be an int"),
-    (PythonArraySerializer(BIGINT, LONG), (1,), InvalidTypeError, "must be a list"),
+    (
+        PythonArraySerializer(BIGINT, LONG),
+        (1,),
+        InvalidTypeError,
+        r"PYTHON_ARRAY\(.*\) must be a list",
+    ),
     (PythonArraySerializer(BIGINT, LONG), [""], InvalidTypeError, "LONG must be an int"),
     (PythonRowSerializer((LogicalType("DATE"),), (INT,)), (5,), InvalidTypeError, "a date"),
     (PythonRowSerializer((BIGINT,), (LONG,)), (1, 2), InvalidValueError, "1 fields, got 2"),
@@ -484,6 +575,10 @@ def framed(data: bytes) -> bytes:
 DAMAGED = [
     (MAP, framed(struct.pack("<i", -1) + bytes(16)), "keys of -1 bytes in a map of 20"),
     (MAP, framed(struct.pack("<i", 17) + bytes(16)), "keys of 17 bytes in a map of 20"),
+    *(
+        (MAP, framed(struct.pack("<i", size) + bytes(16)), "20 bytes are no map")
+        for size in (0, 16)
+    ),
     (BY_DOUBLE, framed(struct.pack("<iiiqii", 16, 1, 0, 0, 0, 0)), "1 keys and 0 values"),
     (
         MapDataSerializer(parse_logical_type("STRING"), BIGINT),
@@ -495,7 +590,15 @@ DAMAGED = [
     ),
     (MAP, framed(b"\0"), "1 bytes are no map"),
     (ArrayDataSerializer(BIGINT), framed(struct.pack("<i", -1)), "an array of -1 elements"),
-    (ArrayDataSerializer(BIGINT), framed(struct.pack("<iiq", 2, 0, 0)), "16 bytes are no array"),
+    *(
+        (ArrayDataSerializer(BIGINT), framed(struct.pack("<iiq", count, 0, 0)), message)
+        for count, message in (
+            (2, "16 bytes are no array"),
+            (16, "16 bytes are no array"),
+            (17, "an array of 17 elements in 16 bytes"),
+        )
+    ),
+    (row_of("STRING"), framed(bytes(8) + b"abcdefg\x88"), "8 bytes in a slot of 7"),
     (
         row_of(LogicalType("VARIANT")),
         framed(bytes(8) + struct.pack("<II", 4, 16) + b"\0\0\0\1"),
@@ -522,6 +625,13 @@ DAMAGED = [
 def test_damaged(serializer: Serializer, data: bytes, message: str) -> None:
     with pytest.raises(InvalidValueError, match=message):
         serializer.decode(data)
+
+
+def test_a_binary_row_may_have_no_fields() -> None:
+    """Which is its header alone."""
+    serializer = snapshot(of_table("BinaryRowData", 3, sb.i32(0)))
+    assert serializer == BinaryRowDataSerializer(0)
+    assert serializer.decode(framed(bytes(8))) == bytes(8)
 
 
 def test_a_variant_may_be_metadata_alone() -> None:

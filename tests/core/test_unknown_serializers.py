@@ -531,7 +531,8 @@ BAD: list[tuple[dict[str, Any], type[KeyGroupsError], str]] = [
     ({"serializers": {MONEY: str}}, InvalidTypeError, "a class derived from Serializer for 'com"),
     ({"serializers": {MONEY: Serializer}}, InvalidTypeError, "a class derived from Serializer"),
     ({"kryo_version": 3}, InvalidValueError, "kryo_version must be 2 or 5, got 3"),
-    ({"kryo_version": 6}, InvalidValueError, "kryo_version"),
+    ({"kryo_version": 1}, InvalidValueError, "kryo_version must be from 2 to 5, got 1"),
+    ({"kryo_version": 6}, InvalidValueError, "kryo_version must be from 2 to 5, got 6"),
     ({"kryo_version": "5"}, InvalidTypeError, "kryo_version"),
 ]
 

@@ -29,8 +29,10 @@ from keygroups.types import (
     INT,
     LIST,
     LONG,
+    MAP,
     PYFLINK,
     ROW,
+    SET,
     SHORT,
     SQL_ROW,
     STRING,
@@ -150,6 +152,35 @@ WORDS: list[tuple[KeyType, Any, type[KeyGroupsError], str]] = [
         *(LIST(INT), ["key of type"], InvalidTypeError),
         "n: element 0: value of type INT must be an int, got 'key of type' of class str",
     ),
+    (LIST(INT), 5, InvalidTypeError, "n: value of type LIST must be a list, got 5 of class int"),
+    (
+        *(SET(INT), 5, InvalidTypeError),
+        "n: value of type SET must be a set, or a list of its elements, got 5 of class int",
+    ),
+    (
+        *(MAP(INT, INT), 5, InvalidTypeError),
+        "n: value of type MAP must be a dict, or a list of pairs, got 5 of class int",
+    ),
+    (
+        *(SET(INT), {"a"}, InvalidTypeError),
+        "n: element 0: value of type INT must be an int, got 'a' of class str",
+    ),
+    (
+        *(MAP(INT, INT), {"a": 5}, InvalidTypeError),
+        "n: map key 0: value of type INT must be an int, got 'a' of class str",
+    ),
+    (
+        *(MAP(INT, INT), {5: "a"}, InvalidTypeError),
+        "n: map value 0: value of type INT must be an int, got 'a' of class str",
+    ),
+    (
+        *(ROW(INT), "a", InvalidTypeError),
+        "n: value of type ROW(INT) must be a tuple of one field, (value,), got 'a' of class str",
+    ),
+    (
+        *(TUPLE(INT, INT), (5, "a"), InvalidTypeError),
+        "n: field 1: value of type INT must be an int, got 'a' of class str",
+    ),
     (
         *(SQL_ROW("INT"), ("a",), InvalidTypeError),
         "n: field 0: value of type INT must be an int, got 'a' of class str",
@@ -157,6 +188,10 @@ WORDS: list[tuple[KeyType, Any, type[KeyGroupsError], str]] = [
     (
         *(INT, Level.LOW, InvalidTypeError),
         "n: value of type INT must not be an enum or hold one, got <Level.LOW: 1>",
+    ),
+    (
+        *(SQL_ROW("INT"), (Level.LOW,), InvalidTypeError),
+        "n: value of type ROW<INT> must not be an enum or hold one, got (<Level.LOW: 1>,)",
     ),
     (
         *(TUPLE(STRING), (Color.RED,), InvalidTypeError),

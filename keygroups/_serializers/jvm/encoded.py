@@ -59,7 +59,7 @@ class VariantSerializer(Simple):
     def read(data: bytes, pos: int) -> tuple[Variant, int]:
         value_size, pos = read_int(data, pos)
         metadata_size, pos = read_int(data, pos)
-        if value_size < 0 or metadata_size < 0:
+        if min(value_size, metadata_size) < 0:
             raise ValueError(f"a variant of {value_size} and {metadata_size} bytes")
         middle, end = pos + value_size, pos + value_size + metadata_size
         if end > len(data):

@@ -16,7 +16,7 @@ from keygroups._serializers.big_numbers import EXACT, to_decimal
 from keygroups._serializers.collections import as_dict, as_set
 from keygroups._serializers.jvm.kryo_input import Body, KryoInput
 from keygroups._serializers.jvm.objects import JavaObject, read_java_value
-from keygroups._serializers.jvm.time import as_datetime, millis_value
+from keygroups._serializers.jvm.time import as_datetime, as_local_date_time, millis_value
 from keygroups._values.java_time import check_instant, check_local_date
 from keygroups._values.java_values import (
     Instant,
@@ -143,16 +143,6 @@ def _local_time(hour: int, minute: int, second: int, nano: int) -> dt.time | Loc
     return LocalTime(hour, minute, second, nano) if nano % 1_000 else time
 
 
-def _local_date_time(date: Any, time: Any) -> dt.datetime | LocalDateTime:
-    if isinstance(date, dt.date) and isinstance(time, dt.time):
-        return dt.datetime.combine(date, time)
-    if isinstance(date, dt.date):
-        date = LocalDate(date.year, date.month, date.day)
-    if isinstance(time, dt.time):
-        time = LocalTime(time.hour, time.minute, time.second, time.microsecond * 1_000)
-    return LocalDateTime(*date, *time)
-
-
 def _timestamp(kryo: KryoInput) -> Any:
     millis = kryo.varlong()
     return _moment(millis // 1_000, kryo.varint())
@@ -182,12 +172,12 @@ def _time_2(kryo: KryoInput) -> Any:
 
 
 def _date_time_5(kryo: KryoInput) -> Any:
-    return _local_date_time(_date_5(kryo), _time_5(kryo))
+    return as_local_date_time(_date_5(kryo), _time_5(kryo))
 
 
 def _date_time_2(kryo: KryoInput) -> Any:
     date = kryo.object_of("java.time.LocalDate", dt.date, LocalDate)
-    return _local_date_time(date, kryo.object_of("java.time.LocalTime", dt.time, LocalTime))
+    return as_local_date_time(date, kryo.object_of("java.time.LocalTime", dt.time, LocalTime))
 
 
 def _offset_5(kryo: KryoInput) -> int:

@@ -17,7 +17,6 @@ from keygroups._serializers.scalars import write_varint
 _MAX_REPEATED = 100_000
 """How many objects a value has at most that take no bytes of their own."""
 _FIRST_OF_JOB = 85
-_UNFINISHED = object()
 
 _PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
 _CLASSES = {
@@ -85,7 +84,8 @@ class KryoInput:
         self.version = version
         self._registrations = registrations
         self._names: list[str] = []
-        self._objects: list[tuple[Any, int]] = []  # with how many objects are in it
+        # With how many objects are in it; None while they are read.
+        self._objects: list[tuple[Any, int] | None] = []
         self._count = 0  # of objects, those in ones that are referred to included
         self._repeated = 0
         self._depth = 0
@@ -287,7 +287,7 @@ class KryoInput:
         if reference != -1:
             return self._referred(reference)
         place, before = len(self._objects), self._count
-        self._objects.append((_UNFINISHED, 0))
+        self._objects.append(None)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UnreadableError(f"Kryo's objects nest more than {MAX_DEPTH} deep")
@@ -306,9 +306,10 @@ class KryoInput:
     def _referred(self, reference: int) -> Any:
         if not 0 <= reference < len(self._objects):
             raise ValueError(f"object {reference} of {len(self._objects)}")
-        made, count = self._objects[reference]
-        if made is _UNFINISHED:
+        referred = self._objects[reference]
+        if referred is None:
             raise UnreadableError("an object is in itself")
+        made, count = referred
         self._count += count
         self._repeat(count + 1)
         return made
@@ -328,12 +329,10 @@ class KryoInput:
         count -= 1
         if has_comparator:
             self.natural_order()
-        if not is_of_one_class:
+        if count < 1 or not is_of_one_class:  # of an empty one Kryo reads no class
             return self.values(self._checked_count(count))
         name = self.class_name()
         if name is None:
-            if count < 0:
-                raise ValueError(f"a count of {count}")
             self._count += count
             self._repeat(count)
             return [None] * count

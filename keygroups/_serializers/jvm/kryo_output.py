@@ -27,19 +27,20 @@ WriteBody = Callable[[Any, int], bytes]
 _LONGEST_ASCII = {2: 63, 5: 32}  # by the version of Kryo: of texts written without a length
 
 
-def _zigzag(serializer: Serializer, bits: int) -> WriteBody:
+def _zigzag(serializer: Serializer) -> WriteBody:
     def write_zigzag(value: Any, version: int) -> bytes:
         check_and_write(serializer, value)
-        return _varlong((int(value) << 1 ^ int(value) >> bits - 1) & (1 << bits) - 1)
+        return _varlong(int(value))
 
     return write_zigzag
 
 
 def _varlong(number: int) -> bytes:
-    """Return an unsigned number in at most nine bytes, of which the ninth is whole."""
-    if number < 1 << 56:
-        return write_varint(number)
-    return write_varint(number)[:8] + bytes([number >> 56])
+    """Return a number with its sign in the lowest bit, in nine bytes at most, the ninth whole."""
+    unsigned = 2 * number if number >= 0 else -2 * number - 1
+    if unsigned < 1 << 56:
+        return write_varint(unsigned)
+    return write_varint(unsigned)[:8] + bytes([unsigned >> 56])
 
 
 def _fixed(serializer: Serializer) -> WriteBody:
@@ -65,13 +66,10 @@ def _text(value: Any, version: int) -> bytes:
 
 
 def _uuid(value: Any, version: int) -> bytes:
-    number = expect("UUID", value, uuid.UUID, "a uuid.UUID").int
-    halves = number >> 64, number & 2**64 - 1
+    halves = struct.unpack(">2q", expect("UUID", value, uuid.UUID, "a uuid.UUID").bytes)
     if version == 5:
-        return struct.pack("<2Q", *halves)
-    return b"".join(
-        _varlong((half << 1 & 2**64 - 1) ^ -(half >> 63) & 2**64 - 1) for half in halves
-    )
+        return struct.pack("<2q", *halves)
+    return b"".join(map(_varlong, halves))
 
 
 WRITE_BODIES: dict[str, WriteBody] = {
@@ -80,8 +78,8 @@ WRITE_BODIES: dict[str, WriteBody] = {
     "java.lang.Character": _fixed(CHAR),
     "java.lang.Double": _fixed(DOUBLE),
     "java.lang.Float": _fixed(FLOAT),
-    "java.lang.Integer": _zigzag(INT, 32),
-    "java.lang.Long": _zigzag(LONG, 64),
+    "java.lang.Integer": _zigzag(INT),
+    "java.lang.Long": _zigzag(LONG),
     "java.lang.Short": _fixed(SHORT),
     "java.lang.String": _text,
     "java.util.UUID": _uuid,

@@ -114,6 +114,19 @@ def as_datetime(second: int, nano: int) -> dt.datetime | None:
         return None
 
 
+def as_local_date_time(
+    date: dt.date | LocalDate, time: dt.time | LocalTime
+) -> dt.datetime | LocalDateTime:
+    """Return the datetime that a date and a time are, or Java's if one of them is."""
+    if isinstance(date, dt.date):
+        if isinstance(time, dt.time):
+            return dt.datetime.combine(date, time)
+        date = LocalDate(date.year, date.month, date.day)
+    if isinstance(time, dt.time):
+        time = LocalTime(time.hour, time.minute, time.second, time.microsecond * 1_000)
+    return LocalDateTime(*date, *time)
+
+
 class InstantSerializer(Simple):
     name, snapshot, size, key_type = "INSTANT", class_of(BASE, "Instant"), 12, kt.INSTANT
     takes_null = True
@@ -189,10 +202,7 @@ class LocalDateTimeSerializer(Simple):
             return None, pos
         if date is None or time is None:
             raise ValueError("a date without a time, or a time without a date")
-        if isinstance(date, dt.date) and isinstance(time, dt.time):
-            return dt.datetime.combine(date, time), pos
-        year, month, day = to_local_date("LOCAL_DATE", date)
-        return LocalDateTime(year, month, day, *to_local_time("LOCAL_TIME", time)), pos
+        return as_local_date_time(date, time), pos
 
     @staticmethod
     def write(value: object) -> bytes:

@@ -253,15 +253,9 @@ class NodeSerializer(Composite):
 
         def write_node(value: object) -> bytes:
             node = checks.expect("MULTISET_NODE", value, Node, "a Node")
-            return b"".join(map(_write_any, parts, node))
+            return b"".join(map(check_and_write, parts, node))
 
         self.read, self.write = read_node, write_node
-
-
-def _write_any(serializer: Serializer, value: Any) -> bytes:
-    if value is None and serializer.takes_null and serializer.write is not None:
-        return serializer.write(None)
-    return check_and_write(serializer, value)
 
 
 class RowDataKeySerializer(WithStreams):

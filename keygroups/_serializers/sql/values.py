@@ -252,10 +252,10 @@ def timestamp_reader(epoch: datetime = EPOCH) -> Callable[[int, int], datetime |
     """Make the function from milliseconds since the epoch and nanoseconds above to a moment."""
 
     def to_timestamp(millis: int, nanos: int) -> datetime | TimestampData:
+        if not 0 <= nanos < _MILLI_NANOS:
+            raise ValueError(f"{nanos} nanoseconds of a millisecond")
         micros, rest = divmod(nanos, 1_000)
-        if rest or not 0 <= micros < 1_000:
-            if not 0 <= nanos < _MILLI_NANOS:
-                raise ValueError(f"{nanos} nanoseconds of a millisecond")
+        if rest:
             return TimestampData(millis, nanos)
         try:
             return epoch + timedelta(0, 0, micros, millis)
@@ -514,8 +514,8 @@ def decimal_converter(field: LogicalType) -> Callable[[object], int]:
         try:
             unscaled = int(context.scaleb(context.quantize(decimal, unit), scale))
         except (Inexact, InvalidOperation):
-            unscaled = high + 1
-        if not low <= unscaled <= high:
+            unscaled = None
+        if unscaled is None or not low <= unscaled <= high:
             raise InvalidValueError(
                 f"key of type {text} must have at most {field.precision} digits, {scale} of them "
                 f"after the point, got {show(decimal)}"
