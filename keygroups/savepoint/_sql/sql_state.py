@@ -186,7 +186,7 @@ def _kinds(operator: Operator, rules: Sequence[Rule | None]) -> Names:
         for kind in sorted(set.intersection(*of_states) if of_states else ())
         if kind not in REQUIRED or REQUIRED[kind] in names
     ]
-    named = _OPERATOR.match(str(operator.name))
+    named = _OPERATOR.match(operator.name or "")
     return (named[1],) if named and named[1] in known else tuple(known)
 
 
