@@ -159,7 +159,7 @@ WEIGHTS = [5, 1, 1, 1, 0, 1, 2.5, 1]
     [
         "".join(f"{group} {weight}\n" for group, weight in enumerate(WEIGHTS) if weight),
         "\n".join(f"{group}\t{weight}" for group, weight in reversed([*enumerate(WEIGHTS)])),
-        json.dumps(WEIGHTS, indent=1),
+        f"\n {json.dumps(WEIGHTS, indent=1)}",
     ],
     ids=["blanks", "tabs", "json"],
 )
@@ -184,24 +184,25 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (b"0 1\nx\n", "got 'x' in line 2"),
-        (b"0 1 2\n", "got '0 1 2' in line 1"),
+        (b"0 1\nx\n", "got 'x' in line 2 of FILE"),
+        (b"0 1 2\n", "got '0 1 2' in line 1 of FILE"),
         (b"0 x\n", "got '0 x'"),
-        (b"0 1\n0 2\n", "key group 0 is twice"),
+        (b"0 1\n0 2\n", "key group 0 is twice in FILE"),
         (b"0.5 1\n", "key group of weights must be an int, got 0.5"),
         (b"8 1\n", "key group of weights must be from 0 to 7, got 8"),
         (b"0 -1\n", "weight of key group 0 must be a finite number >= 0, got -1"),
         (b"0 nan\n", "finite"),
-        (b"[1, 2", "is not JSON"),
+        (b"[1, 2", "load of FILE is not JSON"),
         (b"[" * 50_000, "is not JSON"),
         (b"[1, 2]", "weights must be 8 numbers"),
-        (b"\xff\xfe", "load cannot be read from"),
+        (b"\xff\xfe", "load cannot be read from FILE: "),
     ],
 )
 def test_load_that_is_none(run: Any, tmp_path: Path, text: bytes, says: str) -> None:
     file = tmp_path / "load.txt"
     file.write_bytes(text)
-    refused(run("plan", "8", "2", "3", "--load", str(file)), says)
+    said = says.replace("FILE", repr(str(file)))
+    refused(run("plan", "8", "2", "3", "--load", str(file)), said)
 
 
 def test_load_that_is_as_long_as_one_may_be(run: Any, tmp_path: Path) -> None:
@@ -209,6 +210,10 @@ def test_load_that_is_as_long_as_one_may_be(run: Any, tmp_path: Path) -> None:
     weights = [1e-300 / 3] * 32768
     file.write_text(json.dumps(weights, indent=8), encoding="utf-8")
     assert ok(run("plan", "32768", "2", "3", "--load", str(file)))
+    file.write_text("0 1".ljust(4194304), encoding="utf-8")
+    assert ok(run("plan", "8", "2", "3", "--load", str(file)))
+    file.write_text("0 1".ljust(4194305), encoding="utf-8")
+    refused(run("plan", "8", "2", "3", "--load", str(file)), "load must be at most 4194304 char")
 
 
 class Endless(io.RawIOBase):
@@ -284,6 +289,15 @@ def test_keys(run: Any) -> None:
     assert json.loads(ok(run(*text, "--json"))) == [
         {"subtask": subtask, "keys": two} for subtask, two in enumerate(many)
     ]
+
+
+def test_a_prefix_that_cannot_be_printed_is_escaped(run: Any) -> None:
+    text = ("keys", "128", "2", "--type", "STRING", "--prefix", "a\tb")
+    keys = keys_for_subtasks(128, 2, STRING, prefix="a\tb")
+    assert ok(run(*text)).splitlines() == [
+        f"{subtask}\ta\\tb{key[3:]}" for subtask, key in enumerate(keys)
+    ]
+    assert [one["keys"] for one in json.loads(ok(run(*text, "--json")))] == [[key] for key in keys]
 
 
 def test_keys_that_are_printed_are_read(run: Any) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
 import pytest
+from html_tables import Tables
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +25,7 @@ from keygroups import (
     ParallelismError,
     compute_operator_index_for_key_group,
 )
-from keygroups.load import Recommendation, evenness, heaviest_weights
+from keygroups.load import Recommendation, evenness, heaviest_weights, show_weight
 
 
 def brute_force(weights: list[float], parallelism: int) -> list[Fraction]:
@@ -398,3 +400,38 @@ def test_evenness_of_no_max_parallelism(value: Any) -> None:
 def test_weight_of_unknown_key_groups(key_group: Any) -> None:
     with pytest.raises(KeyGroupsError, match="key group must be"):
         KeyGroupLoad(4, [1] * 4).weight_of([0, key_group])
+
+
+def test_weight_of_a_range_that_goes_beyond() -> None:
+    with pytest.raises(InvalidValueError, match="key group must be from 0 to 3, got 4"):
+        KeyGroupLoad(4, [1] * 4).weight_of(KeyGroupRange(2, 4))
+
+
+def test_a_weight_is_shown_in_19_characters() -> None:
+    assert show_weight(123_456_789_012_345) == "123,456,789,012,345"
+    assert show_weight(1_234_567_890_123_456) == "1.23457e+15"
+    assert [show_weight(weight) for weight in (12_345.67, 0.12345678)] == ["12,345.7", "0.123457"]
+
+
+def test_the_largest_sum_is_that_of_a_float() -> None:
+    largest = int(sys.float_info.max)
+    assert KeyGroupLoad(2, [largest - 1, 1]).total == sys.float_info.max
+    with pytest.raises(InvalidValueError, match="a sum within the range of a float"):
+        KeyGroupLoad(2, [largest, 1])
+
+
+def test_notebook_shows_ten_key_groups() -> None:
+    page = Tables(KeyGroupLoad(12, range(12))._repr_html_())
+    assert page.rows == [
+        ["key group", "weight", "share"],
+        *([f"{weight}", f"{weight}", f"{weight / 66:.1%}"] for weight in range(11, 1, -1)),
+    ]
+    assert Tables(KeyGroupLoad(1, [0])._repr_html_()).rows[1:] == [["0", "0", "0.0%"]]
+
+
+def test_notebook_marks_parallelisms_of_one_and_a_half_times_the_mean() -> None:
+    """As 3 of 4 in one of two subtasks are, and not 4 of 4 in the only one."""
+    page = Tables(KeyGroupLoad(2, [3, 1]).recommend(1, 2)._repr_html_())
+    assert [row[:3] for row in page.rows[1:]] == [["2", "3", "1.50"], ["1", "4", "1.00"]]
+    assert [row[0] for row in page.marked] == ["2"]
+    assert page.left == ["parallelism", "reason"]

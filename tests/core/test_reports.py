@@ -22,7 +22,7 @@ from keygroups import (
     keys_for_subtasks,
 )
 from keygroups.load import HOT
-from keygroups.reports import HotKey, RescaleReport, SkewReport
+from keygroups.reports import HotKey, RescaleReport, SkewReport, _line
 from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
 from keygroups.reports._skew import SkewCounts, skew_report_of
 from keygroups.types import INT, LONG, STRING, TUPLE, KeyType
@@ -87,6 +87,7 @@ def placed(counts: list[list[int]]) -> dict[int, int]:
         ([[0], [20, 20], [0], [0]], {1: "too few keys"}),
         ([[97], [0], [0], [1, 1, 1]], {0: "too few keys"}),  # 3.88 times the mean key
         ([[97], [0], [1], [1, 1, 1]], {0: "one hot key"}),  # 4.80 times
+        ([[80], [0], [5], [5, 5, 5]], {0: "one hot key"}),  # 4 times
         ([[36, 1], [5], [30], [1]], {0: "one hot key", 2: "one hot key"}),
         ([[1], [20], [11, 11], [1]], {1: "one hot key", 2: UNLUCKY}),  # 1.82 and 2 times
         ([[100]], {}),
@@ -152,7 +153,7 @@ def test_remedy_for_unlucky_keys(parallelism: int, counts: list[int], says: str)
 
 @pytest.mark.parametrize(
     ("parallelism", "highest", "best", "heaviest"),
-    [(64, 128, 125, 47), (65, 129, 125, 47), (100, 164, 143, 46)],
+    [(10, 20, 20, 89), (64, 128, 125, 47), (65, 129, 125, 47), (100, 164, 143, 46)],
 )
 def test_remedy_looks_at_up_to_twice_the_parallelism_and_64_more(
     parallelism: int, highest: int, best: int, heaviest: int
@@ -183,6 +184,7 @@ def test_no_records() -> None:
     )
     assert "key groups  keys  sent\n" in str(report)
     assert "key groups  keys\n" in str(skew({}, 128, 3))
+    assert "get no record" not in str(report)
 
 
 def test_text() -> None:
@@ -266,6 +268,11 @@ def test_text_of_more_than_20_subtasks_has_the_heaviest(of: int) -> None:
     assert listed == ([*range(20, 0, -1)] if is_cut else [*range(20)])
 
 
+def test_of_subtasks_that_have_as_much_the_first_are_shown() -> None:
+    lines = str(skew(placed([[100]] * 22), 128, 22)).splitlines()
+    assert [int(line.split()[0]) for line in lines if " 4.5% " in line] == [*range(20)]
+
+
 def test_what_is_left_out_is_told_from_the_least_to_the_most() -> None:
     lines = str(skew(placed([[100 + subtask] for subtask in range(23)]), 128, 23)).splitlines()
     assert "The others have 100 to 102 records each" in lines
@@ -305,6 +312,39 @@ subtask  records  share  x mean  heaviest keys
 subtask  records  share  x mean  heaviest keys
       5      160  13.3%    1.60  {keys[5][0]} 100.0%"""
     )
+
+
+def test_each_remedy_is_said_once() -> None:
+    """Here of the third subtask, whose own section says it, and of the last one."""
+    report = skew(placed([*MANY_HOT[:1], [66, 66, 66], *MANY_HOT[2:]]), 128, 12, asked=0)
+    assert [one.subtask for one in report.hot_subtasks] == [0, 2, 1, 3, 5, 4]
+    remedies = [report.hot_subtasks[place].remedy for place in (0, 2, 5)]
+    assert remedies[1] == remedies[2]
+    said = " ".join(str(report).split())
+    assert [said.count(f"remedy: {remedy}") for remedy in remedies] == [1, 1, 1]
+
+
+def test_a_line_has_as_many_keys_as_fit() -> None:
+    """36 characters, and of a key 28."""
+
+    def line(*keys: str) -> str:
+        return _line([HotKey(key, 0, 1, 0.5) for key in keys])
+
+    assert line("x" * 26) == f"'{'x' * 26}' 50.0%"
+    assert line("x" * 27) == f"'{'x' * 11}...{'x' * 12}' 50.0%"
+    assert line("x" * 9, "y" * 9) == "'xxxxxxxxx' 50.0%, 'yyyyyyyyy' 50.0%"
+    assert line("x" * 9, "y" * 10, "z") == "'xxxxxxxxx' 50.0%"
+
+
+def test_rows_of_html_are_named() -> None:
+    """By their subtasks, the key groups of the one that is asked for, and keys."""
+    report = skew(placed([[8], [7, 8], [1009], [800]]), 128, 4, asked=1)
+    assert report.detail is not None
+    groups = [one.key_group for one in report.detail.top_key_groups]
+    keys = [one.key for one in report.detail.top_keys]
+    hot = [one.top_keys[0].key for one in report.hot_subtasks]
+    named = re.findall('<th scope="row"[^>]*>([^< ]*)', report._repr_html_())
+    assert list(map(int, named)) == [*range(4), *groups, *keys, *hot]
 
 
 @pytest.mark.parametrize("asked", range(12))
@@ -383,9 +423,11 @@ def test_long_keys_in_a_line() -> None:
 
 
 def test_null_keys_are_said() -> None:
-    assert "\n7 records with a null key are left out: Flink would fail on them\n" in str(
-        skew(placed([[1], [1]]), 128, 2, null_keys=7)
-    )
+    for count in (1, 7):
+        assert (
+            f"\n{count} records with a null key are left out: Flink would fail on them\n"
+            in str(skew(placed([[1], [1]]), 128, 2, null_keys=count))
+        )
     assert "null key" not in str(skew(placed([[1], [1]]), 128, 2))
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from golden import lines
+from html_tables import Tables
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -455,3 +456,30 @@ def test_load_of_another_job() -> None:
     for call in (plan.moved_weight, plan.table):
         with pytest.raises(InvalidTypeError, match="load must be a KeyGroupLoad, got"):
             call([1] * 128)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("limit", "first", "last"), [(2, 1, 1), (3, 2, 1), (4, 2, 2), (5, 3, 2)])
+def test_the_middle_of_a_table_is_left_out(limit: int, first: int, last: int) -> None:
+    """Of an odd limit there is one more before it."""
+    plan = RescalePlan(10, 3, 4)
+    title, header, *rows = str(plan).splitlines()
+    assert len(rows) == 6
+    shown = [*rows[:first], f"... {6 - limit} more in between ...", *rows[-last:]]
+    assert plan.table(limit=limit).splitlines() == [title, header, *shown]
+
+
+def test_notebook_says_how_many_pieces_are_left_out() -> None:
+    for parallelism, more in ((40, ""), (41, "; 1 pieces in the middle are left out")):
+        page = Tables(RescalePlan(128, 1, parallelism)._repr_html_())
+        assert page.captions == [f"Which subtask restores what from which{more}"]
+        assert len(page.rows) == 1 + 40
+
+
+def test_columns_have_their_widths() -> None:
+    """A weight of up to 19 characters does not move the others."""
+    plan = RescalePlan(4, 2, 1)
+    for weight in (1, 100_000_000_000_000):
+        lines = plan.table(KeyGroupLoad(4, [weight] * 4)).splitlines()
+        assert lines[3] == (
+            "new subtask  old subtask      key groups   count               weight"
+        )
