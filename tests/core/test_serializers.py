@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -48,6 +49,22 @@ CHANGED = {
     sb.snapshot(f"{sb.BASE}IntSerializer$IntSerializerSnapshot", 2, sb.utf("name")): INT_SNAPSHOT,
     row(3, INT_SNAPSHOT, STRING_SNAPSHOT): row(4, INT_SNAPSHOT, STRING_SNAPSHOT, kind=b"\1"),
 }
+
+
+def test_the_documentation_has_the_names_of_all() -> None:
+    """But of those within BOOLEAN to INSTANT, CHAR_ARRAY to DOUBLE_ARRAY and the like."""
+    before, _, _ = str(Serializer.__doc__).partition("`parts` are")
+    documented = {*re.findall("[A-Z][A-Z_0-9]+", before)}
+    names = {serializer.name for serializer in REGISTRY.values()}
+    assert documented - names == {"CEP", "SQL", "UNKNOWN"}
+    numbers = {"SHORT", "INT", "LONG", "FLOAT"}
+    values = {*numbers, "BYTE", "CHAR", "DOUBLE"}
+    assert names - documented == {
+        *(f"{name}_ARRAY" for name in numbers),
+        *(f"{name}_VALUE" for name in values),
+        *values,
+        *("STRING", "BIG_INT", "BIG_DEC", "LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME"),
+    }
 
 
 # --- snapshots ------------------------------------------------------------------------------

@@ -197,6 +197,11 @@ def test_the_plan_of_another_job_names_nothing() -> None:
             *("hash[k]", "id, k, x, ts", "deduplicate-state", None, ("id", "k", "x", "ts")),
         ),
         (
+            *("sqlmini", "Deduplicate[491]"),  # of one state
+            "Deduplicate(keep=[LastRow], key=[k], order=[ROWTIME])",
+            *("hash[k]", "id, k, ts", "deduplicate-state", None, ("id", "k", "ts")),
+        ),
+        (
             *("sqljoin", "ChangelogNormalize[140]", "ChangelogNormalize(key=[id])"),
             *("hash[id]", "id, k, v", "deduplicate-state", None, ("id", "k", "v")),
         ),
