@@ -323,6 +323,20 @@ def test_operators(
     assert len(read_savepoint(folder).operators) == 1
 
 
+@pytest.mark.parametrize(
+    ("descriptor", "types"),
+    [
+        (ValueStateDescriptor, [LONG]),
+        (AggregatingStateDescriptor, [LONG]),
+        (MapStateDescriptor, [STRING, LONG]),
+    ],
+)
+def test_a_time_to_live_is_given_by_name(descriptor: Any, types: list[Any]) -> None:
+    assert descriptor("n", *types, has_ttl=True).has_ttl
+    with pytest.raises(TypeError, match="positional arguments"):
+        descriptor("n", *types, True)
+
+
 def test_more_states_than_flink_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(new_states, "MOST_STATES", 2)
     writer = SavepointWriter(tmp_path / "savepoint")
