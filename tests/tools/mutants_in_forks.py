@@ -12,7 +12,9 @@ import gc
 import json
 import os
 import resource
+import shutil
 import signal
+import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
@@ -77,11 +79,13 @@ def tests_by_line(path: str) -> dict[int, list[str]]:
 
 def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, CodeType]]) -> str:
     """Return the first test that fails with other code of functions, or nothing."""
+    folder = tempfile.mkdtemp()  # of what a fork, which just ends, does not remove
     said, write_end = os.pipe()
     child = os.fork()
     if not child:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (mutants.MEMORY, mutants.MEMORY))
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
         try:
             for function, code in changes:
                 function.__code__ = code
@@ -98,6 +102,7 @@ def run_in_fork(items: list[pytest.Item], changes: list[tuple[FunctionType, Code
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     with suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what it started
+    shutil.rmtree(folder, ignore_errors=True)
     return f"signal {-ended}" if ended else failed
 
 
