@@ -57,7 +57,7 @@ def bars_svg(weights: Sequence[float], bar: str, hot: float | None = None) -> st
         )
         if is_hot and len(bars) <= _LABELLED:
             drawn.append(f'<text x="{middle:.2f}" y="{y - 4:.2f}" text-anchor="middle">hot</text>')
-    every = bars[0].last - bars[0].first + 1
+    every = bars[0].last + 1
     of = f"{bar}, of {len(weights):,}"
     label = of if every == 1 else f"{of}: the largest of every {every}"
     places = [

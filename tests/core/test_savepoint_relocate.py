@@ -63,6 +63,22 @@ def copied_job(known: Point, job: Path) -> Path:
 
 
 @pytest.mark.parametrize(
+    ("path", "folder"),
+    [
+        ("s3://bucket/flink/0a1b/chk-7/_metadata", "s3://bucket/flink/0a1b"),
+        ("/data/0a1b/shared/2c3d", "/data/0a1b"),
+        ("/data/shared/flink/0a1b/taskowned/2c3d", "/data/shared/flink/0a1b"),
+        ("/old/chk-1/0a1b/chk-12/2c3d", "/old/chk-1/0a1b"),
+        ("/savepoints/savepoint-0a1b/2c3d", None),
+    ],
+)
+def test_folder_of_a_job_is_above_the_last_of_the_folders_that_flink_names(
+    path: str, folder: str | None
+) -> None:
+    assert job_folder(path) == folder
+
+
+@pytest.mark.parametrize(
     "name",
     [*SCATTERED, pytest.param(None, marks=pytest.mark.slow)],
 )
