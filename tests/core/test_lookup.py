@@ -402,13 +402,22 @@ def test_what_entries_of_other_keys_cost(tmp_path: Path, monkeypatch: pytest.Mon
         assert steps[1] - steps[0] < 1_000
 
 
+@pytest.mark.parametrize("fields", [0, 1, 2])
 def test_blocks_of_rocksdb_without_the_key_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fields: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys = sorted(write_string(key) for key in key_in(3, STRING_TYPE, *map(str, range(9_999))))
-    assert len(keys) > 60
-    members = [(b"\3" + key + b"\0", 5, VALUE, sb.i64(n)) for n, key in enumerate(keys)]
-    header = sb.keyed_header(STRING, [sb.state("n", "VALUE", LONG)])
+    """For a STRING, and for a TUPLE of as many of them."""
+    texts = [*map(str, range(9_999))]
+    keys: list[Any] = texts if fields == 0 else [(text,) * fields for text in texts]
+    key_type = TUPLE(*[STRING_TYPE] * fields) if fields else STRING_TYPE
+    encoded = {
+        write_string(key) if fields == 0 else b"".join(map(write_string, key)): key
+        for key in key_in(3, key_type, *keys)
+    }
+    assert len(encoded) > 60
+    members = [(b"\3" + key + b"\0", 5, VALUE, sb.i64(n)) for n, key in enumerate(sorted(encoded))]
+    snapshot = sb.tuple_of(*[STRING] * fields) if fields else STRING
+    header = sb.keyed_header(snapshot, [sb.state("n", "VALUE", LONG)])
     table = sst(members, "n", per_block=1)
     keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
     task = sb.operator([sb.subtask(managed_keyed=keyed)])
@@ -421,7 +430,7 @@ def test_blocks_of_rocksdb_without_the_key_are_left_out(
         return entries_of(table, offset, size)
 
     monkeypatch.setattr(SstFile, "_entries", counted)
-    assert sum(1 for _ in operator.entries()) == len(keys)
+    assert sum(1 for _ in operator.entries()) == len(encoded)
     of_all, blocks[:] = len(blocks), []
-    assert operator.get(keys[30][1:].decode()) == {"n": 30}
-    assert len(blocks) <= of_all - len(keys) + 2
+    assert operator.get(encoded[sorted(encoded)[30]]) == {"n": 30}
+    assert len(blocks) <= of_all - len(encoded) + 2
