@@ -24,6 +24,7 @@ from keygroups.savepoint import (
     SavepointWriter,
     ValueStateDescriptor,
     html_report,
+    operator_reports,
     read_savepoint,
 )
 from keygroups.savepoint._reports import html_report as html_report_module
@@ -262,8 +263,9 @@ def test_no_keyed_state(tmp_path: Path) -> None:
 
 def test_refusals() -> None:
     no_savepoint: Any = "savepoint"
-    with pytest.raises(InvalidTypeError, match="savepoint must be a Savepoint"):
-        html_report(no_savepoint)
+    for report in (html_report, operator_reports):
+        with pytest.raises(InvalidTypeError, match=r"^savepoint must be a Savepoint"):
+            report(no_savepoint)
     savepoint = read_savepoint(ORIGIN.path)
     with pytest.raises(InvalidValueError, match="operator must be"):
         html_report(savepoint, ["nobody"])
