@@ -360,7 +360,8 @@ def _framed_entries(
     So are those whose keys start otherwise.
     """
     skip, start = None, prefix_bytes
-    if starts != _ALL:
+    is_any = starts == _ALL
+    if not is_any:
         layout = layout_of(state)
         prefix_of_all = key_group.to_bytes(prefix_bytes, "big")
         skip = framed_skip(layout.fields(), prefix_of_all, layout.before_key, starts)
@@ -394,7 +395,8 @@ def _framed_entries(
             prefix = prefix << 8 | data[key + 1]
         if prefix != key_group:
             raise feed.error(f"a key of key group {prefix} in key group {key_group}")
-        if read is not None and data.startswith(starts, key + start, value - 4):
+        # Comparing an entry takes a tenth of its time.
+        if read is not None and (is_any or data.startswith(starts, key + start, value - 4)):
             try:
                 entry = read(key_group, data[key + prefix_bytes : value - 4], data[value:end])
             except (*TRUNCATED, ValueError) as error:
