@@ -128,7 +128,7 @@ class ValueLayout(Layout):
     def decoding(self, subtask: int) -> EntryReader[StateEntry]:
         """Return a reader of the entries that a subtask wrote."""
         state = self.state
-        name, kind = state.name, state.kind
+        name, kind, make = state.name, state.kind, StateEntry._make  # a third quicker than a call
         read_key = composite_key_reader(
             state.key_serializer, state.namespace_serializer, state.user_key_serializer
         )
@@ -140,19 +140,21 @@ class ValueLayout(Layout):
             if end != size:
                 raise ValueError(f"a key of {end} bytes in {size}")
             value, last_access = read_value(encoded_value, 0)
-            return StateEntry(
-                name,
-                kind,
-                key_group,
-                subtask,
-                key,
-                namespace,
-                user_key,
-                value,
-                last_access,
-                None,
-                size + len(encoded_value),
-                key_bytes,
+            return make(
+                (
+                    name,
+                    kind,
+                    key_group,
+                    subtask,
+                    key,
+                    namespace,
+                    user_key,
+                    value,
+                    last_access,
+                    None,
+                    size + len(encoded_value),
+                    key_bytes,
+                )
             )
 
         return EntryReader(decode, self._native_decoding(subtask))
