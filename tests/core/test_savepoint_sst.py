@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,10 @@ from keygroups.savepoint import read_savepoint
 from keygroups.savepoint._files import sst as sst_module
 from keygroups.savepoint._files.checksums import block_checksum
 from keygroups.savepoint._files.files import OpenStream
-from keygroups.savepoint._files.sst import RangeDeletion, SstFile
+from keygroups.savepoint._files.sst import RangeDeletion, Record, SstFile
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._metadata.reader import read_metadata
-from keygroups.savepoint._state.formats.rocksdb import _live
+from keygroups.savepoint._state.formats.rocksdb import _live, _merged
 
 pytest.importorskip("cramjam", reason="blocks are compressed: the extra savepoint")
 
@@ -64,7 +65,11 @@ def opened(content: bytes) -> OpenStream:
 def all_of(content: bytes) -> object:
     """Return what a file says, down to each record."""
     table = SstFile(opened(content))
-    return table.column_family, table.range_deletions, list(table.records(ALL))
+    return table.column_family, table.range_deletions, records_of(table)
+
+
+def records_of(table: SstFile, runs: Sequence[tuple[bytes, bytes]] = ALL) -> list[Record]:
+    return [*chain.from_iterable(table.records(runs))]
 
 
 def files_of(name: str) -> list[bytes]:
@@ -403,7 +408,7 @@ def test_hostile_tables(name: str) -> None:
 
     def read() -> None:
         runs = [(b"\xff", b"\xff\xff")] if name.startswith("an index") else ALL
-        for _ in SstFile(stream).records(runs):
+        for _ in chain.from_iterable(SstFile(stream).records(runs)):
             pass
 
     def refuse() -> None:
@@ -486,7 +491,7 @@ def test_long_keys_that_share_much() -> None:
     records = [(long + bytes([number]), 5, VALUE, b"1") for number in range(200)]
     for per_block in (200, 1):
         content = sst(records, "s", per_block=per_block)
-        found = list(SstFile(opened(content)).records(ALL))
+        found = records_of(SstFile(opened(content)))
         assert [key for key, *_ in found] == [key for key, *_ in records]
 
 
@@ -499,7 +504,7 @@ def test_keys_of_a_block_share_256_times_its_bytes() -> None:
         for number in range(shared):
             data += varint(4_096) + b"\x08\0" + internal_key(b"", 1_999 - number, VALUE)
         content = sst_of_blocks([(internal_key(long, 0, VALUE), data + end)], "s")
-        return len([*SstFile(opened(content)).records(ALL)])
+        return len(records_of(SstFile(opened(content))))
 
     assert read(1_027) == 1_028
     with pytest.raises(SavepointError, match="the block is damaged: a key that shares 4096 bytes"):
@@ -513,7 +518,7 @@ def test_keys_of_an_index_share_256_times_its_bytes() -> None:
         index = b"\0" + varint(2_816) + b"k" * 2_816 + place(DATA)
         index += (varint(2_816) + b"\0\0") * shared + struct.pack("<II", 0, 1)
         content = sst_of_blocks([(KEY, DATA)] * (1 + shared), "s", index=index)
-        assert [*SstFile(opened(content)).records([(b"l", b"m")])] == []
+        assert records_of(SstFile(opened(content)), [(b"l", b"m")]) == []
 
     assert len(place(DATA)) == 2
     read(403)
@@ -540,8 +545,8 @@ def test_an_index_of_two_levels(has_deltas: bool, user_key_index: bool, per_part
         [],
     ):
         stream = CountedStream(StreamHandle(len(two_levels), two_levels), None, "a.sst")
-        found = list(SstFile(stream).records(runs))
-        assert found == list(SstFile(opened(one_level)).records(runs))
+        found = records_of(SstFile(stream), runs)
+        assert found == records_of(SstFile(opened(one_level)), runs)
         assert stream.count <= len(two_levels)
 
 
@@ -550,7 +555,7 @@ def test_the_mark_of_a_key_in_an_index_is_no_part_of_it(version: int) -> None:
     """Nor where no property says whether the index has marks, as in older versions."""
     records = [(b"a", 5, VALUE, b"1"), (b"a\0", 5, VALUE, b"2")]
     content = sst(records, "s", per_block=1, version=version, user_key_index=False)
-    found = SstFile(opened(content)).records([(b"a", b"a\0\0")])
+    found = records_of(SstFile(opened(content)), [(b"a", b"a\0\0")])
     assert [key for key, *_ in found] == [b"a", b"a\0"]
 
 
@@ -558,7 +563,7 @@ def test_an_index_of_keys_without_their_mark() -> None:
     records = block([(internal_key(b"\3a", 5, VALUE), b"v")])
     content = sst_of_blocks([(b"\3a", records)], "s", user_key_index=False)
     with pytest.raises(SavepointError, match=r"index .*a key of 2 bytes"):
-        list(SstFile(opened(content)).records(ALL))
+        records_of(SstFile(opened(content)))
 
 
 def test_parts_of_an_index_that_are_not_read() -> None:
@@ -568,7 +573,7 @@ def test_parts_of_an_index_that_are_not_read() -> None:
     counts = []
     for runs in ([(b"\3\x64", b"\3\x65")], [(b"\3", b"\4")]):
         stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
-        assert list(SstFile(stream).records(runs))
+        assert records_of(SstFile(stream), runs)
         counts.append(stream.count)
     assert counts[0] < 0.3 * counts[1]
     assert counts[1] == len(content)
@@ -595,7 +600,7 @@ def test_each_byte_is_read_once() -> None:
         ([], 0.3),
     ):
         stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
-        found = [key for key, *_ in SstFile(stream).records(runs)]
+        found = [key for key, *_ in records_of(SstFile(stream), runs)]
         assert found == [
             key for key, *_ in records if any(start <= key < end for start, end in runs)
         ]
@@ -646,7 +651,7 @@ def test_blocks_are_asked_for_by_ever_larger_windows(
     Where there is no room none is, but the one that comes next.
     """
     blocks_of_100.has_room = has_room
-    assert len(list(SstFile(blocks_of_100).records(ALL))) == BLOCKS_OF_100
+    assert len(records_of(SstFile(blocks_of_100))) == BLOCKS_OF_100
     ends = [100, 300, 700, *range(1_500, 24_701, 800)]
     starts = [0, *ends[:-1]]
     assert blocks_of_100.asked == list(zip(starts, ends))
@@ -662,14 +667,14 @@ def test_no_window_is_larger_than_there_is_room_for(
 ) -> None:
     monkeypatch.setattr(sst_module, "CHUNK", 400)
     blocks_of_100.window = 200
-    list(SstFile(blocks_of_100).records([(b"", NAMES[7])]))
+    records_of(SstFile(blocks_of_100), [(b"", NAMES[7])])
     assert blocks_of_100.asked == [(0, 200), (200, 400), (400, 600), (600, 800)]
 
 
 def test_blocks_that_are_no_neighbours_are_asked_for_apart(blocks_of_100: AskedStream) -> None:
     """Of each run those with its keys, and the next, which may begin with some of them."""
     runs = [(NAMES[first], NAMES[end]) for first, end in ((0, 6), (10, 11), (13, 14))]
-    list(SstFile(blocks_of_100).records(runs))
+    records_of(SstFile(blocks_of_100), runs)
     assert blocks_of_100.asked == [
         *((0, 100), (100, 300), (300, 700)),
         *((1_000, 1_200), (1_300, 1_500)),
@@ -686,7 +691,7 @@ def test_metaindex_that_names_a_block_again_and_again() -> None:
     places = b"".join(map(varint, numbers))
     content += bytes([CRC32C]) + places.ljust(40, b"\0") + sst([], "s")[-12:]
     stream = CountedStream(StreamHandle(len(content), content), None, "a.sst")
-    assert list(SstFile(stream).records(ALL)) == []
+    assert records_of(SstFile(stream)) == []
     assert stream.count == len(content)
 
 
@@ -722,6 +727,85 @@ def test_a_file_that_is_named_twice(tmp_path: Path) -> None:
             keys_of_two(tmp_path, *twice)
 
 
+def test_more_entries_than_are_held_at_once() -> None:
+    """Many of a block, and of long ones those that have more bytes than it."""
+    many = [(b"\3" + number.to_bytes(4, "big"), 5, VALUE, b"v") for number in range(9_000)]
+    long = [(b"\3" * 400_000 + bytes([number]), 5, VALUE, bytes(9)) for number in range(9)]
+    for records, pieces in ((many, [4_096, 4_096, 808]), (long, [2, 2, 2, 2, 1])):
+        table = SstFile(opened(sst(records, "s", per_block=len(records))))
+        read = [*table.records(ALL)]
+        assert [len(piece) for piece in read] == pieces
+        assert [(key, value) for key, _, value in chain.from_iterable(read)] == [
+            (key, value) for key, _, _, value in records
+        ]
+
+
+DELETION, MERGE, SINGLE_DELETION = 0, 2, 7
+
+
+def pieces(rng: random.Random, records: Sequence[Record]) -> Iterator[list[Record]]:
+    """Yield them, some at once."""
+    start = 0
+    while start < len(records):
+        end = start + rng.randint(1, 9)
+        yield [*records[start:end]]
+        start = end
+
+
+def newest(versions: Sequence[Record]) -> bytes | None:
+    """Return what RocksDB has of a key, by its versions, the newest first."""
+    operands = []
+    for _, order, value in versions:
+        kind = -order % 256
+        if kind in (VALUE, MERGE):
+            operands.insert(0, value)
+        if kind != MERGE:
+            break
+    return b",".join(operands) if operands else None
+
+
+def test_files_that_have_the_same_records() -> None:
+    records = [(b"%02d" % number, -(5 << 8 | VALUE), b"v") for number in range(9)]
+    tables = [iter([records[:4], records[4:]]), iter([records[:4]]), iter([records])]
+    assert [*chain.from_iterable(_merged(tables))] == sorted(2 * records + records[:4])
+
+
+def test_files_side_by_side_take_time_once() -> None:
+    """Of one that comes in many pieces, those that are held of many others are not asked."""
+
+    def steps(count: int) -> int:
+        others = [iter([[(b"b%06d" % number, -1, b"")]]) for number in range(count)]
+        pieces = ([(b"a%06d" % number, -1, b"")] for number in range(count))
+        return count_steps(lambda: list(_merged([pieces, *others])))
+
+    assert steps(100 * TIMES) < MOST * steps(100)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_files_whose_keys_overlap(seed: int) -> None:
+    """Few keys with many versions, and many keys of which most have one."""
+    rng = random.Random(seed)
+    kinds = [VALUE, MERGE] * rng.choice([1, 20]) + [DELETION, SINGLE_DELETION]
+    distinct = rng.choice([9, 2_000])
+    found: dict[tuple[bytes, int], Record] = {}
+    for number in range(200):
+        key, sequence = b"%04d" % rng.randrange(distinct), rng.randrange(1_000)
+        order = -(sequence << 8 | rng.choice(kinds))
+        found[key, sequence] = key, order, b"%d" % number
+    records = sorted(found.values())
+    tables: list[list[Record]] = [[] for _ in range(rng.randint(1, 5))]
+    for number, record in enumerate(records):
+        by_turns, by_place = rng.randrange(len(tables)), number * len(tables) // len(records)
+        tables[by_place if seed % 4 == 0 else by_turns].append(record)
+    merged = [*_merged([pieces(rng, table) for table in tables])]
+    assert [*chain.from_iterable(merged)] == records
+    live = [*chain.from_iterable(zip(*chunk) for chunk in _live("s", merged, []))]
+    expected = [
+        (key, newest([*versions])) for key, versions in groupby(records, lambda record: record[0])
+    ]
+    assert live == [(key, value) for key, value in expected if value is not None]
+
+
 # Deletions of ranges
 
 
@@ -742,7 +826,7 @@ def test_range_deletions_that_overlap(seed: int) -> None:
     ]
     newest = {key: -order >> 8 for key, order, _ in reversed(records)}
     expected = [key for key in keys if not hidden(key, newest[key], deletions)]
-    assert [key for key, _ in _live("s", records, deletions)] == expected
+    assert [*chain.from_iterable(keys for keys, _ in _live("s", [records], deletions))] == expected
     assert expected != keys
 
 
@@ -753,6 +837,6 @@ def test_range_deletions_take_time_once() -> None:
         keys = [number.to_bytes(4, "big") for number in range(count + 1)]
         records = [(key, -(5 << 8 | VALUE), b"") for key in keys]
         deletions = [RangeDeletion(start, keys[-1], 1) for start in keys]
-        return count_steps(lambda: list(_live("s", records, deletions)))
+        return count_steps(lambda: list(_live("s", [records], deletions)))
 
     assert steps(400 * TIMES) < MOST * steps(400)

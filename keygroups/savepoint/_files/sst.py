@@ -12,9 +12,11 @@ alone, this is in table/block_based/block.cc.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, repeat
+from operator import lt, neg
 from typing import NamedTuple
 
 from keygroups._serializers.base import TRUNCATED
@@ -45,6 +47,7 @@ _MAX_SHARING = 256
 TAIL = 64 << 10
 """How many bytes at the end of a file are asked for at once: what tells where the data is."""
 _AHEAD = 16  # windows
+_HELD = 1 << 12  # entries of a block at once
 
 _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
@@ -93,7 +96,7 @@ class SstFile:
         ):
             raise self._error(end, "the footer is damaged")
         blocks: dict[bytes, Place] = {}
-        for name, value in self._entries(*meta):
+        for name, value in self._pairs(*meta):
             place, _ = self._place(value, 0)
             if place == self._index:
                 raise self._error(end, "the footer is damaged: its index is another block")
@@ -113,8 +116,8 @@ class SstFile:
         offset, size = self._index
         self._stream.ahead(offset, offset + size + _TRAILER)
 
-    def records(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Record]:
-        """Return an iterator over the records of the keys of some runs, in order.
+    def records(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[Record]]:
+        """Return an iterator over the records of the keys of some runs, in order, some at once.
 
         A run is from its first key up to and without its second, and behind the run before. The
         index is read, and the first blocks are asked for, before there is a record.
@@ -171,7 +174,7 @@ class SstFile:
 
     def _records(
         self, places: Iterator[Place], runs: Sequence[tuple[bytes, bytes]]
-    ) -> Iterator[Record]:
+    ) -> Iterator[list[Record]]:
         """Yield the records in some blocks of the keys of some runs.
 
         RocksDB: ParseInternalKey in db/dbformat.h.
@@ -179,27 +182,43 @@ class SstFile:
         ahead = iter(runs)
         start = end = b""
         last, last_order = b"", -(1 << 64)
-        for offset, size in places:
-            for key, value in self._entries(offset, size):
-                if len(key) < 8:
-                    raise self._error(offset, f"a key of {len(key)} bytes")
-                user_key = key[:-8]
-                (mark,) = _u64(key, len(key) - 8)
-                order = -mark
-                if user_key <= last and (user_key < last or order <= last_order):
-                    raise self._error(offset, "the keys are not in order")
-                last, last_order = user_key, order
-                while user_key >= end:
+        for offset, keys, values in self._entries_of(places):
+            ends = b"".join([key[-8:] for key in keys])
+            if len(ends) < 8 * len(keys):
+                raise self._error(offset, f"a key of {min(map(len, keys))} bytes")
+            user_keys = [key[:-8] for key in keys]
+            marks = struct.unpack(f"<{len(keys)}Q", ends)
+            records = [*zip(user_keys, map(neg, marks), values)]
+            if user_keys[0] <= last or not all(map(lt, user_keys, islice(user_keys, 1, None))):
+                for user_key, order, _ in records:
+                    if user_key <= last and (user_key < last or order <= last_order):
+                        raise self._error(offset, "the keys are not in order")
+                    last, last_order = user_key, order
+            last, last_order, _ = records[-1]
+            pos = 0
+            while pos < len(records):
+                while user_keys[pos] >= end:
                     run = next(ahead, None)
                     if run is None:
                         return
                     start, end = run
-                if user_key >= start:
-                    yield user_key, order, value
+                pos = bisect_left(user_keys, start, pos)
+                past = bisect_left(user_keys, end, pos)
+                if past > pos:
+                    yield records[pos:past]
+                pos = past
+
+    def _entries_of(
+        self, places: Iterator[Place]
+    ) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
+        """Yield the entries of blocks as `_entries` does, each time with where the block is."""
+        for offset, size in places:
+            for keys, values in self._entries(offset, size):
+                yield offset, keys, values
 
     def _read_properties(self, place: Place | None) -> None:
         """Read the properties. RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc."""
-        entries = self._entries(*place) if place else ()
+        entries = self._pairs(*place) if place else ()
         properties = {name: value for name, value in entries if name in _KNOWN}
         index_type = int.from_bytes(properties.get(_INDEX_TYPE, b""), "little")
         if index_type not in (_BINARY_SEARCH, _TWO_LEVEL):
@@ -222,7 +241,7 @@ class SstFile:
         if place is None:
             return
         offset, left = place
-        for key, end in self._entries(*place):
+        for key, end in self._pairs(*place):
             left -= len(key) + len(end)
             if left < 0:  # RocksDB neither compresses the block nor lets keys share bytes in it
                 raise self._error(offset, "range deletions of more bytes than their block has")
@@ -271,7 +290,7 @@ class SstFile:
         """Return the entries of a block of the index."""
         if self._has_deltas:
             return self._delta_entries(offset, size)
-        return ((key, self._place(value, 0)[0]) for key, value in self._entries(offset, size))
+        return ((key, self._place(value, 0)[0]) for key, value in self._pairs(offset, size))
 
     def _delta_entries(self, offset: int, size: int) -> Iterator[tuple[bytes, Place]]:
         """Yield the entries of an index whose values have no lengths, and differ from the last.
@@ -338,31 +357,50 @@ class SstFile:
             raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
         return block, end
 
-    def _entries(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the keys and values of a block; a key leaves out what it shares with the last.
+    def _pairs(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the entries of a block one by one."""
+        for keys, values in self._entries(offset, size):
+            yield from zip(keys, values)
+
+    def _entries(self, offset: int, size: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Yield the keys of a block and their values, some at once.
+
+        A key leaves out what it shares with the last.
 
         RocksDB: DecodeEntry in table/block_based/block_util.h.
         """
         block, end = self._block(offset, size)
         most = _MAX_SHARING * end
-        pos, key = 0, b""
+        pos, key, key_size = 0, b"", 0
         try:
             while pos < end:
-                shared, unshared, length = block[pos], block[pos + 1], block[pos + 2]
-                if shared | unshared | length < 0x80:
-                    pos += 3
-                else:
-                    shared, pos = read_varint(block, pos)
-                    unshared, pos = read_varint(block, pos)
-                    length, pos = read_varint(block, pos)
-                    most -= shared
-                    if most < 0:
-                        raise ValueError(f"a key that shares {shared} bytes")
-                start, pos = pos, pos + unshared + length
-                if shared > len(key) or pos > end:
-                    raise IndexError("an entry ends beyond its block")
-                key = key[:shared] + block[start : start + unshared]
-                yield key, block[pos - length : pos]
+                keys: list[bytes] = []
+                values: list[bytes] = []
+                room = end  # for long ones, which may share more bytes than there are
+                for _ in repeat(None, _HELD):
+                    shared = block[pos]
+                    unshared = block[pos + 1]
+                    length = block[pos + 2]
+                    start = pos + 3
+                    if shared | unshared | length >= 0x80:
+                        shared, start = read_varint(block, pos)
+                        unshared, start = read_varint(block, start)
+                        length, start = read_varint(block, start)
+                        most -= shared
+                        if most < 0:
+                            raise ValueError(f"a key that shares {shared} bytes")
+                        room -= shared + unshared + length
+                    middle = start + unshared
+                    pos = middle + length
+                    if shared > key_size or pos > end:
+                        raise IndexError("an entry ends beyond its block")
+                    key = key[:shared] + block[start:middle]
+                    key_size = shared + unshared
+                    keys.append(key)
+                    values.append(block[middle:pos])
+                    if pos >= end or room < 0:
+                        break
+                yield keys, values
         except (*TRUNCATED, ValueError) as error:
             raise self._error(offset, f"the block is damaged: {error}") from None
 

@@ -11,7 +11,6 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -257,40 +256,52 @@ class HeldEntries:
 
 
 def of_pairs(
-    decoder: ColumnDecoder, name: str, pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int
+    decoder: ColumnDecoder,
+    name: str,
+    pairs: Iterator[tuple[Sequence[bytes], Sequence[bytes]]],
+    prefix_bytes: int,
 ) -> Iterator[EntryColumns]:
     """Yield the entries that RocksDB's keys and values are; `name` is for errors."""
-    while held := list(_some(pairs)):
-        keys = [key for key, _ in held]
-        sizes = np.fromiter(map(len, chain.from_iterable(held)), np.int64, 2 * len(held))
-        ends = np.cumsum(sizes)
-        starts = ends - sizes
-        key_groups = [int.from_bytes(key[:prefix_bytes], "big") for key in keys]
+    of_prefix = np.dtype(f">u{prefix_bytes}")
+    for keys, values in _held(pairs):
 
         def error(number: int, cause: Exception, keys: list[bytes] = keys) -> SavepointError:
             return not_an_entry(name, keys[number], cause)
 
+        count = len(keys)
+        parts = keys + values
+        ends = np.cumsum(np.fromiter(map(len, parts), np.int64, 2 * count))
+        starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        data = b"".join(parts)
         yield decoder.framed(
             FramedRows(
-                b"".join(chain.from_iterable(held)),
-                np.array(key_groups, np.int32),
-                np.minimum(starts[::2] + prefix_bytes, ends[::2]),
-                ends[::2],
-                starts[1::2],
-                ends[1::2],
+                data,
+                _at(data + b"\0\0", starts[:count], of_prefix).astype(np.int32),
+                np.minimum(starts[:count] + prefix_bytes, ends[:count]),
+                ends[:count],
+                starts[count:],
+                ends[count:],
                 error,
             )
         )
 
 
-def _some(pairs: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield as many as are worth decoding."""
+def _held(
+    pairs: Iterator[tuple[Sequence[bytes], Sequence[bytes]]],
+) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    """Yield as many keys and values as are worth decoding."""
+    keys: list[bytes] = []
+    values: list[bytes] = []
     size = 0
-    for pair in islice(pairs, ROWS):
-        yield pair
-        size += len(pair[0]) + len(pair[1])
-        if size >= BYTES:
-            return
+    for more_keys, more_values in pairs:
+        keys += more_keys
+        values += more_values
+        size += sum(map(len, more_keys)) + sum(map(len, more_values))
+        if len(keys) >= ROWS or size >= BYTES:
+            yield keys, values
+            keys, values, size = [], [], 0
+    if keys:
+        yield keys, values
 
 
 def of_entries(state: StateDescriptor, entries: Sequence[StateEntry]) -> EntryColumns:

@@ -7,10 +7,12 @@ a restore with another parallelism leaves, hide what is older.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from heapq import heappop, heappush, merge
-from itertools import chain
+from itertools import chain, islice
+from operator import lt
 from typing import TYPE_CHECKING
 
 from keygroups._checks import show
@@ -29,10 +31,11 @@ from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns
 
-_Pairs = Iterator[tuple[bytes, bytes]]
-"""Keys, with their key groups, and values."""
+_Pairs = Iterator[tuple[Sequence[bytes], Sequence[bytes]]]
+"""Keys, with their key groups, and their values, some at once."""
 
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
+_ALONE = {-_VALUE & 255, -_MERGE & 255}  # what the orders end in of records that may be alone
 
 
 class RocksDBFiles(Format):
@@ -155,19 +158,56 @@ def _pairs(name: str, tables: list[SstFile], runs: Sequence[tuple[bytes, bytes]]
     """Return the keys and values of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
-    return _live(name, records[0] if len(records) == 1 else merge(*records), deletions)
+    return _live(name, records[0] if len(records) == 1 else _merged(records), deletions)
+
+
+def _merged(tables: Iterable[Iterator[list[Record]]]) -> Iterator[list[Record]]:
+    """Yield the records of several files in order, some at once.
+
+    Those up to the first of the last ones that are there are sorted together: Python's sort merges
+    what is in order already. Two heaps say which files these are of, however many there are.
+    """
+    streams = [*tables]
+    held: list[list[Record]] = [[] for _ in streams]
+    starts: list[tuple[Record, int, int]] = []  # the next of each file, with where it is held
+    ends: list[Record] = []  # the last that is held of each
+
+    def hold(number: int) -> None:
+        """Hold the next ones of a file."""
+        for records in islice(streams[number], 1):
+            held[number] = records
+            heappush(starts, (records[0], number, 0))
+            heappush(ends, records[-1])
+
+    for number in range(len(streams)):
+        hold(number)
+    while ends:
+        bound = heappop(ends)
+        ready: list[Record] = []
+        while starts and starts[0][0] <= bound:
+            _, number, pos = heappop(starts)
+            records = held[number]
+            past = bisect_right(records, bound, pos)
+            ready += records[pos:past]
+            if past < len(records):
+                heappush(starts, (records[past], number, past))
+            else:
+                hold(number)
+        if ready:  # else two files have the same last one
+            ready.sort()
+            yield ready
 
 
 def _state_entries(
     name: str,
     read: Callable[[int, bytes, bytes], Entry],
-    pairs: Iterable[tuple[bytes, bytes]],
+    pairs: _Pairs,
     prefix_bytes: int,
 ) -> Iterator[Entry]:
     """Yield the entries of a state."""
     prefix: bytes | None = None
     key_group = -1
-    for key, value in pairs:
+    for key, value in chain.from_iterable(zip(keys, values) for keys, values in pairs):
         if key[:prefix_bytes] != prefix:
             prefix = key[:prefix_bytes]
             key_group = int.from_bytes(prefix, "big")
@@ -177,9 +217,7 @@ def _state_entries(
             raise not_an_entry(name, key, error) from None
 
 
-def _live(
-    name: str, records: Iterable[Record], deletions: list[RangeDeletion]
-) -> Iterator[tuple[bytes, bytes]]:
+def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeletion]) -> _Pairs:
     """Yield the keys that are there with their values, from all versions, the newest first.
 
     RocksDB: db/dbformat.h, ValueType; StringAppendOperator, with the separator of Flink's
@@ -190,28 +228,45 @@ def _live(
     current: bytes | None = None
     operands: list[bytes] = []
     is_done, deleted = False, 0
-    for key, order, value in records:
-        if key != current:
+    for records in chunks:
+        keys, orders, values = zip(*records)
+        if (
+            not deletions
+            and keys[0] != current
+            and all(map(lt, keys, islice(keys, 1, None)))
+            and _ALONE.issuperset([order & 255 for order in orders])
+        ):
             if current is not None and operands:
-                yield current, SEPARATOR.join(reversed(operands))
+                yield [current], [SEPARATOR.join(reversed(operands))]
                 operands = []
-            current = key
-            if deletions:
-                while ahead and ahead[-1].start <= key:
-                    deletion = ahead.pop()
-                    heappush(begun, (-deletion.sequence, deletion.end))
-                while begun and begun[0][1] <= key:
-                    heappop(begun)
-                deleted = -begun[0][0] if begun else 0
-        elif is_done:
-            continue
-        sequence, kind = divmod(-order, 256)
-        if sequence < deleted or kind in (_DELETION, _SINGLE_DELETION):
-            is_done = True
-        elif kind in (_VALUE, _MERGE):
-            operands.append(value)
-            is_done = kind == _VALUE
-        else:
-            raise SavepointError(f"{name}: records of kind {kind} are not read here")
+            yield keys[:-1], values[:-1]
+            records = records[-1:]  # of whose key there may be more behind
+        live_keys: list[bytes] = []
+        live_values: list[bytes] = []
+        for key, order, value in records:
+            if key != current:
+                if current is not None and operands:
+                    live_keys.append(current)
+                    live_values.append(SEPARATOR.join(reversed(operands)))
+                    operands = []
+                current = key
+                if deletions:
+                    while ahead and ahead[-1].start <= key:
+                        deletion = ahead.pop()
+                        heappush(begun, (-deletion.sequence, deletion.end))
+                    while begun and begun[0][1] <= key:
+                        heappop(begun)
+                    deleted = -begun[0][0] if begun else 0
+            elif is_done:
+                continue
+            sequence, kind = divmod(-order, 256)
+            if sequence < deleted or kind in (_DELETION, _SINGLE_DELETION):
+                is_done = True
+            elif kind in (_VALUE, _MERGE):
+                operands.append(value)
+                is_done = kind == _VALUE
+            else:
+                raise SavepointError(f"{name}: records of kind {kind} are not read here")
+        yield live_keys, live_values
     if current is not None and operands:
-        yield current, SEPARATOR.join(reversed(operands))
+        yield [current], [SEPARATOR.join(reversed(operands))]
