@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keygroups._checks import show
-from keygroups.assignment import compute_key_group_for_key_hash
 from keygroups.errors import KeyGroupsError, SavepointError
-from keygroups.hashing import hash_code
+from keygroups.hashing import finalise, hasher_of
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.types import KeyType
@@ -46,21 +45,21 @@ class RewriteTask:
         if key_type is None:
             # Whatever the hash is: where b divides a, (hash mod a) mod b is hash mod b.
             return lambda state, key_group, key: key_group % new
+        hasher = hasher_of(key_type)
 
         def rekey(state: str, key_group: int, key: Any) -> int:
             try:
-                code = hash_code(key, key_type)
+                scrambled = finalise(hasher(key))
             except KeyGroupsError as error:  # of a null, or a number beyond the key's precision
                 raise SavepointError(
                     f"{self.task.files.base}: a key of state {state!r} in key group {key_group}: "
                     f"{error}"
                 ) from None
-            computed = compute_key_group_for_key_hash(code, old)
-            if computed != key_group:
+            if scrambled % old != key_group:
                 raise SavepointError(
                     f"{self.task.files.base}: key {show(key)} of state {state!r} is in key group "
-                    f"{key_group}, and of key group {computed} by its hash as {key_type!r}"
+                    f"{key_group}, and of key group {scrambled % old} by its hash as {key_type!r}"
                 )
-            return compute_key_group_for_key_hash(code, new)
+            return scrambled % new
 
         return rekey
