@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from changelog_bytes import changelog  # noqa: E402
 from column_entries import by_state, column_entries  # noqa: E402
 
 from keygroups.savepoint._state import entry_columns  # noqa: E402
+from keygroups.savepoint._state.formats import rocksdb_columns  # noqa: E402
 
 BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, STRING = map(
     sb.simple, ("Boolean", "Byte", "Short", "Int", "Long", "Float", "Double", "String")
@@ -88,10 +90,12 @@ def native(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator
     return operator_of(folder, sb.native(3, [len(header)], sb.inline(header + content)))
 
 
-def rocksdb(folder: Path, key: bytes, state: bytes, entries: Entries) -> Operator:
+def rocksdb(
+    folder: Path, key: bytes, state: bytes, entries: Entries, per_block: int = 3
+) -> Operator:
     header = sb.keyed_header(key, [state])
     members = sorted((b"\3" + key, 7, VALUE, value) for key, value in entries)
-    table = sst(members, "s")
+    table = sst(members, "s", per_block=per_block)
     keyed = sb.rocksdb(3, 4, sb.inline(header), [("1.sst", sb.inline(table))])
     return operator_of(folder, keyed)
 
@@ -255,7 +259,7 @@ OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_o
     [
         (canonical, OF_LONG, sb.i64(7), 4 + 1 + 5 + 4 + 8),  # with the lengths and the key group
         (of_two_bytes, OF_LONG, sb.i64(7), 4 + 2 + 5 + 4 + 8),
-        (rocksdb, OF_LONG, sb.i64(7), 1 + 5 + 8),
+        (partial(rocksdb, per_block=1), OF_LONG, sb.i64(7), 1 + 5 + 8),
         (native, OF_LIST, sb.i32(1) + sb.i64(7), 5 + 12 + 256),  # one by one, as Python's objects
         (materialized, OF_LONG, sb.i64(7), 5 + 8 + 256),
     ],
@@ -273,6 +277,7 @@ def test_bytes_that_are_held(
     operator = form(tmp_path, STRING, state, entries)
     monkeypatch.setattr(entry_columns, "_SCANNED", 1)
     monkeypatch.setattr(entry_columns, "BYTES", 5 * size)
+    monkeypatch.setattr(rocksdb_columns, "_MOST_FILES", 0)  # or its blocks are decoded as wholes
     assert [entries.count for task in operator.tasks() for entries in task.columns()] == [5] * 8
     monkeypatch.setattr(entry_columns, "BYTES", 5 * size + 1)
     counts = [entries.count for task in operator.tasks() for entries in task.columns()]

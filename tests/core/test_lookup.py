@@ -425,7 +425,9 @@ def test_blocks_of_rocksdb_without_the_key_are_left_out(
     blocks: list[int] = []
     entries_of = SstFile._entries
 
-    def counted(table: SstFile, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
+    def counted(
+        table: SstFile, offset: int, size: int
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
         blocks.append(offset)
         return entries_of(table, offset, size)
 

@@ -158,7 +158,8 @@ def test_compressed_blocks(kind: int) -> None:
     )
     assert len(content) < len(data)
     table = SstFile(OpenStream(StreamHandle(len(content), content), None, "a.sst"))
-    assert [(key, value) for key, _, value in table.records([(b"", b"\xff")])] == [(b"\3a", ROW)]
+    (records,) = table.records([(b"", b"\xff")])
+    assert [(key, value) for key, _, value in records] == [(b"\3a", ROW)]
     for data in (b"", b"x", bytes(70_000)):
         assert decompress_block(kind, varint(len(data)) + COMPRESS[kind](data), "f", 0) == data
 

@@ -754,7 +754,7 @@ def pieces(rng: random.Random, records: Sequence[Record]) -> Iterator[list[Recor
 
 def newest(versions: Sequence[Record]) -> bytes | None:
     """Return what RocksDB has of a key, by its versions, the newest first."""
-    operands = []
+    operands: list[bytes] = []
     for _, order, value in versions:
         kind = -order % 256
         if kind in (VALUE, MERGE):

@@ -63,6 +63,13 @@ The mark is the version's number, the larger the newer, times 256, and what was 
 """
 
 
+class Block(NamedTuple):
+    """A block without compression, perhaps with more behind it, and where its entries end."""
+
+    octets: bytes
+    end: int
+
+
 class RangeDeletion(NamedTuple):
     """Keys from `start` up to and without `end`, deleted as of `sequence`."""
 
@@ -122,9 +129,17 @@ class SstFile:
         A run is from its first key up to and without its second, and behind the run before. The
         index is read, and the first blocks are asked for, before there is a record.
         """
+        return self._records(self._places(runs), runs)
+
+    def blocks(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Block]:
+        """Return an iterator over the blocks with keys of some runs, and perhaps others."""
+        return (self._block(*place) for place in self._places(runs))
+
+    def _places(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Place]:
+        """Return an iterator over where the blocks are that may have keys of some runs."""
         windows = self._windows(runs)
         first = [*islice(windows, 1)]
-        return self._records(chain.from_iterable(chain(first, windows)), runs)
+        return chain.from_iterable(chain(first, windows))
 
     def _windows(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[Place]]:
         """Yield the blocks that may have keys of some runs, those together that are neighbours.
@@ -334,8 +349,8 @@ class SstFile:
             raise self._error(0, f"the place of a block is damaged: {error}") from None
         return (offset, size), pos
 
-    def _block(self, offset: int, size: int) -> tuple[bytes, int]:
-        """Return a block without compression, perhaps with more, and where its entries end.
+    def _block(self, offset: int, size: int) -> Block:
+        """Return a block.
 
         RocksDB: BlockFetcher::ReadBlockContents in table/block_fetcher.cc, Block::Block.
         """
@@ -355,7 +370,7 @@ class SstFile:
         end = size - 4 - 4 * restarts
         if end < 0:
             raise self._error(offset, f"{restarts} restarts in a block of {size} bytes")
-        return block, end
+        return Block(block, end)
 
     def _pairs(self, offset: int, size: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield the entries of a block one by one."""

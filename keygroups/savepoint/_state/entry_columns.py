@@ -42,6 +42,8 @@ _size_and_byte = struct.Struct(">iB").unpack_from
 Column = Any
 """An array of Arrow, or a list of Python's values; None where all are None."""
 Ints = NDArray[np.int64]
+Pairs = Iterator[tuple[Sequence[bytes], Sequence[bytes]]]
+"""Keys of RocksDB, with their key groups, and their values, some at once."""
 Error = Callable[[int, Exception], SavepointError]
 """Makes the error for the entry of a number from that of its reader."""
 _Read = Callable[[bytes, Ints], tuple[Column, Ints]]
@@ -258,7 +260,7 @@ class HeldEntries:
 def of_pairs(
     decoder: ColumnDecoder,
     name: str,
-    pairs: Iterator[tuple[Sequence[bytes], Sequence[bytes]]],
+    pairs: Pairs,
     prefix_bytes: int,
 ) -> Iterator[EntryColumns]:
     """Yield the entries that RocksDB's keys and values are; `name` is for errors."""
@@ -286,9 +288,7 @@ def of_pairs(
         )
 
 
-def _held(
-    pairs: Iterator[tuple[Sequence[bytes], Sequence[bytes]]],
-) -> Iterator[tuple[list[bytes], list[bytes]]]:
+def _held(pairs: Pairs) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Yield as many keys and values as are worth decoding."""
     keys: list[bytes] = []
     values: list[bytes] = []

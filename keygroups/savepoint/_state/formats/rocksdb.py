@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from heapq import heappop, heappush, merge
 from itertools import chain, islice
 from operator import lt
@@ -29,10 +30,9 @@ from keygroups.savepoint._state.header import KeyedHeader, StateDescriptor, read
 from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 
 if TYPE_CHECKING:
-    from keygroups.savepoint._state.entry_columns import EntryColumns
+    from keygroups.savepoint._state.entry_columns import EntryColumns, Pairs
 
-_Pairs = Iterator[tuple[Sequence[bytes], Sequence[bytes]]]
-"""Keys, with their key groups, and their values, some at once."""
+_Runs = Sequence[tuple[bytes, bytes]]
 
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
 _ALONE = {-_VALUE & 255, -_MERGE & 255}  # what the orders end in of records that may be alone
@@ -90,24 +90,39 @@ class RocksDBFiles(Format):
         with ExitStack() as opened:
             prefix_bytes = selection.prefix_bytes
             states = [
-                _state_entries(name, reader_of(layout_of(state)).framed, pairs, prefix_bytes)
-                for state, name, pairs in self._states_of(selection, opened)
+                _state_entries(
+                    name,
+                    reader_of(layout_of(state)).framed,
+                    _pairs(name, files, runs),
+                    prefix_bytes,
+                )
+                for state, name, files, runs in self._states_of(selection, opened)
             ]
             yield from merge(*states, key=lambda entry: entry.key_group)
 
     def columns(self, selection: Selection) -> Iterator[EntryColumns]:
         """Yield the entries that are wanted as columns, those of a state in order."""
-        from keygroups.savepoint._state.entry_columns import ColumnDecoder, of_pairs
+        from keygroups.savepoint._state.entry_columns import ColumnDecoder
+        from keygroups.savepoint._state.formats.rocksdb_columns import of_files
 
         with ExitStack() as opened:
-            for state, name, pairs in self._states_of(selection, opened):
-                decoder = ColumnDecoder(state, selection.subtask)
-                yield from of_pairs(decoder, name, pairs, selection.prefix_bytes)
+            columns = [
+                of_files(
+                    ColumnDecoder(state, selection.subtask),
+                    name,
+                    files,
+                    runs,
+                    selection.prefix_bytes,
+                    partial(_pairs, name, files),
+                )
+                for state, name, files, runs in self._states_of(selection, opened)
+            ]
+            yield from chain.from_iterable(columns)
 
     def _states_of(
         self, selection: Selection, opened: ExitStack
-    ) -> list[tuple[StateDescriptor, str, _Pairs]]:
-        """Return the states that are wanted, what errors call their files, keys and values.
+    ) -> list[tuple[StateDescriptor, str, list[SstFile], _Runs]]:
+        """Return the states that are wanted, what errors call their files, these, and their runs.
 
         `opened` is to close the files.
         """
@@ -137,10 +152,10 @@ class RocksDBFiles(Format):
         found = []
         for state in wanted:
             name = f"{self._files.base}, the SST files of {state}"
-            of_state = runs
+            of_state: _Runs = runs
             if selection.keys is not None and not layout_of(state).before_key:
                 of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
-            found.append((state, name, _pairs(name, tables[state.name], of_state)))
+            found.append((state, name, tables[state.name], of_state))
         return found
 
 
@@ -154,7 +169,7 @@ def _is_sst(name: str) -> bool:
     return name.endswith(".sst")
 
 
-def _pairs(name: str, tables: list[SstFile], runs: Sequence[tuple[bytes, bytes]]) -> _Pairs:
+def _pairs(name: str, tables: list[SstFile], runs: _Runs) -> Pairs:
     """Return the keys and values of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
@@ -201,7 +216,7 @@ def _merged(tables: Iterable[Iterator[list[Record]]]) -> Iterator[list[Record]]:
 def _state_entries(
     name: str,
     read: Callable[[int, bytes, bytes], Entry],
-    pairs: _Pairs,
+    pairs: Pairs,
     prefix_bytes: int,
 ) -> Iterator[Entry]:
     """Yield the entries of a state."""
@@ -217,7 +232,7 @@ def _state_entries(
             raise not_an_entry(name, key, error) from None
 
 
-def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeletion]) -> _Pairs:
+def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeletion]) -> Pairs:
     """Yield the keys that are there with their values, from all versions, the newest first.
 
     RocksDB: db/dbformat.h, ValueType; StringAppendOperator, with the separator of Flink's

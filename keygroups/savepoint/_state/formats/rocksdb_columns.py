@@ -1,0 +1,353 @@
+"""RocksDB's files as columns: records decoded, put in order and told apart thousands at a time.
+
+What is unusual is left to the reader of single records, which reads from the start, and checks all
+again: long keys and values, deleted ranges, lists with parts in several records, and all damage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keygroups.errors import SavepointError
+from keygroups.savepoint._files.sst import Block, SstFile
+from keygroups.savepoint._state.entries import not_an_entry
+from keygroups.savepoint._state.entry_columns import (
+    BYTES,
+    ColumnDecoder,
+    EntryColumns,
+    FramedRows,
+    Ints,
+    Pairs,
+    of_pairs,
+)
+
+_MOST_FILES = 64  # of a state, as all are asked for each piece
+_AT_ONCE = 1 << 18  # bytes of blocks
+_MOST_BLOCK = 1 << 20  # bytes
+_MOST_SHARED = 16  # bytes that keys take in a matrix, to each byte of their blocks
+_MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
+_LONG = 0x80  # numbers from here have more than a byte
+_MARK = 8  # bytes behind a key: its sequence number and kind
+_BEHIND = 1 + _MARK  # bytes behind a key in a row
+_DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
+
+Bytes = NDArray[np.uint8]
+Run = tuple[bytes, bytes]
+
+
+class Irregular(Exception):
+    """These records are left to the reader of single ones."""
+
+
+class _Records(NamedTuple):
+    """Records in order: a row for each, and where its value is in `data`.
+
+    A row has the key with zeros behind it, its length, and its sequence number and kind, of which
+    each bit is inverted: so rows compare as RocksDB orders records, the newest of a key first.
+    """
+
+    rows: Bytes
+    value_starts: Ints
+    value_ends: Ints
+    data: bytes
+
+    @property
+    def width(self) -> int:
+        """How many bytes of a row are the key's."""
+        return int(self.rows.shape[1]) - _BEHIND
+
+    @property
+    def ordered(self) -> NDArray[np.bytes_]:
+        """The rows as what NumPy compares byte by byte."""
+        return _ordered(self.rows)
+
+    @property
+    def last_key(self) -> bytes:
+        """The key of the last one."""
+        row = bytes(self.rows[-1])
+        return row[: row[self.width]]
+
+    def before(self, key: bytes) -> int:
+        """Return how many have lower keys."""
+        if len(key) > self.width:
+            raise Irregular
+        row = key.ljust(self.width, b"\0") + bytes([len(key)]) + bytes(_MARK)
+        wanted = np.frombuffer(row, f"S{len(row)}")
+        return int(np.searchsorted(self.ordered, wanted)[0])
+
+    def some(self, start: int, end: int | None = None) -> _Records:
+        """Return those of some numbers."""
+        some = slice(start, end)
+        return self._replace(
+            rows=self.rows[some],
+            value_starts=self.value_starts[some],
+            value_ends=self.value_ends[some],
+        )
+
+    def widened(self, width: int) -> _Records:
+        """Return them with rows of wider keys."""
+        if width == self.width:
+            return self
+        rows = np.zeros((len(self.rows), width + _BEHIND), np.uint8)
+        rows[:, : self.width] = self.rows[:, : self.width]
+        rows[:, width:] = self.rows[:, self.width :]
+        return self._replace(rows=rows)
+
+
+def _ordered(rows: Bytes) -> NDArray[np.bytes_]:
+    return np.ascontiguousarray(rows).view(f"S{rows.shape[1]}")[:, 0]
+
+
+def of_files(
+    decoder: ColumnDecoder,
+    name: str,
+    files: Sequence[SstFile],
+    runs: Sequence[Run],
+    prefix_bytes: int,
+    pairs_of: Callable[[Sequence[Run]], Pairs],
+) -> Iterator[EntryColumns]:
+    """Return the entries of a state that is in some files, those of which the keys are in runs.
+
+    The first blocks are asked for before there is an entry. `pairs_of` reads runs record by
+    record; `name` is for errors.
+    """
+    if len(runs) != 1 or len(files) > _MOST_FILES or any(file.range_deletions for file in files):
+        return of_pairs(decoder, name, pairs_of(runs), prefix_bytes)
+    size = min(_AT_ONCE, BYTES // max(1, len(files)))
+    pieces = [_pieces(file.blocks(runs), runs[0], size) for file in files]
+    return _of_pieces(decoder, name, pieces, runs[0], prefix_bytes, pairs_of)
+
+
+def _of_pieces(
+    decoder: ColumnDecoder,
+    name: str,
+    files: Sequence[Iterator[_Records]],
+    run: Run,
+    prefix_bytes: int,
+    pairs_of: Callable[[Sequence[Run]], Pairs],
+) -> Iterator[EntryColumns]:
+    """Yield the entries of a state, of which each file has its records in pieces."""
+    count = 0
+    try:
+        for parts in _side_by_side(files):
+            rows = _live(name, parts, prefix_bytes)
+            if rows is not None:
+                yield decoder.framed(rows)
+                count += len(rows.key_ends)
+    except Irregular:
+        yield from of_pairs(decoder, name, _behind(count, pairs_of([run])), prefix_bytes)
+
+
+def _behind(count: int, pairs: Pairs) -> Pairs:
+    """Yield all but the first ones."""
+    for keys, values in pairs:
+        if count < len(keys):
+            yield keys[count:], values[count:]
+        count = max(0, count - len(keys))
+
+
+def _pieces(blocks: Iterator[Block], run: Run, size: int) -> Iterator[_Records]:
+    """Yield the records in some blocks of which the keys are in a run, so many bytes at a time."""
+    start, end = run
+    while held := [*_some(blocks, size)]:
+        records = _decoded(held)
+        ordered = records.ordered
+        if not (ordered[1:] > ordered[:-1]).all():
+            raise Irregular
+        if len(ordered):
+            records = records.some(records.before(start), records.before(end))
+        if len(records.rows):
+            yield records
+
+
+def _some(blocks: Iterator[Block], size: int) -> Iterator[Block]:
+    """Yield blocks until they have so many bytes."""
+    for block in blocks:
+        if block.end > _MOST_BLOCK:
+            raise Irregular
+        yield block
+        size -= block.end
+        if size <= 0:
+            return
+
+
+def _decoded(blocks: Sequence[Block]) -> _Records:
+    """Return the records in some blocks, whatever their order is.
+
+    RocksDB: DecodeEntry in table/block_based/block_util.h.
+    """
+    places: list[int] = []
+    firsts = [0]
+    for octets, end in blocks:
+        pos = 0
+        while pos < end:
+            places.append(pos)
+            pos += 3 + octets[pos + 1] + octets[pos + 2]
+        if pos != end:
+            raise Irregular
+        firsts.append(len(places))
+    # A key is read where it would be whole: from before the first, and to behind the last.
+    data = b"".join([bytes(_LONG), *(octets[:end] for octets, end in blocks), bytes(2 * _LONG)])
+    octets_of_all = np.frombuffer(data, np.uint8)
+    starts = np.cumsum([_LONG, *(end for _, end in blocks[:-1])])
+    heads = np.array(places, np.int64) + np.repeat(starts, np.diff(firsts))
+    count = len(heads)
+    shared, unshared, sizes = (octets_of_all[heads + number] for number in range(3))
+    if not count:
+        return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
+    lengths = shared + unshared
+    before = np.zeros(count, np.uint8)
+    before[1:] = lengths[:-1]
+    before[[first for first in firsts if first < count]] = 0
+    width = int(lengths.max())
+    if (
+        (shared | unshared | sizes).max() >= _LONG
+        or (shared > before).any()
+        or lengths.min() < _MARK
+        or count * width > _MOST_SHARED * len(data)
+    ):
+        raise Irregular
+    keys = np.lib.stride_tricks.sliding_window_view(octets_of_all, width)[heads + 3 - shared]
+    numbers = np.arange(count)
+    depths = numbers - np.maximum.accumulate(np.where(shared == 0, numbers, 0))
+    if depths.max() > _MOST_DEPTH:
+        raise Irregular
+    columns = np.arange(width, dtype=np.uint8)
+    by_depth = np.argsort(depths.astype(np.uint8), kind="stable")
+    for first, end in pairwise(np.cumsum(np.bincount(depths)).tolist()):
+        chosen = by_depth[first:end]
+        some = keys[chosen]
+        np.copyto(some, keys[chosen - 1], where=columns < shared[chosen, None])
+        keys[chosen] = some
+    user_lengths = lengths - np.uint8(_MARK)
+    marks = np.lib.stride_tricks.sliding_window_view(keys.ravel(), _MARK)
+    rows = np.empty((count, width + 1), np.uint8)
+    key = slice(width - _MARK)
+    np.multiply(keys[:, key], columns[key] < user_lengths[:, None], out=rows[:, key])
+    rows[:, width - _MARK] = user_lengths
+    rows[:, width - _MARK + 1 :] = ~marks[numbers * width + user_lengths][:, ::-1]
+    values = heads + 3 + unshared
+    return _Records(rows, values, values + sizes, data)
+
+
+def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records]]:
+    """Yield what each of some files has before a key, for higher and higher keys, and the rest."""
+    held = {number: records for number, file in enumerate(files) for records in _next(file)}
+    open_ = set(held)
+    while open_:
+        width = max(records.width for records in held.values())
+        held = {number: records.widened(width) for number, records in held.items()}
+        last_keys = {number: held[number].last_key for number in open_}
+        bound = min(last_keys.values())
+        parts = []
+        for number, records in [*held.items()]:
+            count = records.before(bound)
+            if count:
+                parts.append(records.some(0, count))
+                held[number] = records.some(count)
+            if count == len(records.rows):  # of a file that has no more
+                del held[number]
+        yield parts
+        for number, last_key in last_keys.items():
+            if last_key != bound:
+                continue
+            open_.discard(number)
+            for records in _next(files[number]):
+                open_.add(number)
+                held[number] = _joined(held[number], records)
+    yield [*held.values()]
+
+
+def _next(records: Iterator[_Records]) -> Iterator[_Records]:
+    """Yield the next ones, if there are any."""
+    for some in records:
+        yield some
+        return
+
+
+def _joined(records: _Records, more: _Records) -> _Records:
+    """Return records of a file and those behind them."""
+    width = max(records.width, more.width)
+    records, more = records.widened(width), more.widened(width)
+    if records.ordered[-1:] >= more.ordered[:1]:
+        raise Irregular
+    return _gathered([records, more])
+
+
+def _gathered(parts: Sequence[_Records]) -> _Records:
+    """Return all of some records, of one width, as they come; of their bytes only the values."""
+    starts, ends, pieces, size = [], [], [], 0
+    for part in parts:
+        first, last = int(part.value_starts[0]), int(part.value_ends[-1])
+        pieces.append(part.data[first:last])
+        starts.append(part.value_starts + (size - first))
+        ends.append(part.value_ends + (size - first))
+        size += last - first
+    rows = np.concatenate([part.rows for part in parts])
+    return _Records(rows, np.concatenate(starts), np.concatenate(ends), b"".join(pieces))
+
+
+def _live(name: str, parts: Sequence[_Records], prefix_bytes: int) -> FramedRows | None:
+    """Return the entries that are there, of all records with some keys."""
+    if not parts:
+        return None
+    records = _gathered(parts)
+    rows, value_starts, value_ends, data = records
+    if len(parts) > 1:
+        order = np.argsort(records.ordered, kind="stable")
+        rows, value_starts, value_ends = rows[order], value_starts[order], value_ends[order]
+    width = records.width
+    kinds = ~rows[:, -1]
+    is_older = np.zeros(len(rows), np.bool_)
+    keys = _ordered(rows[:, : width + 1])
+    np.equal(keys[1:], keys[:-1], out=is_older[1:])
+    is_merge = kinds == _MERGE
+    is_live = (kinds == _VALUE) | is_merge
+    if (
+        not (is_live | (kinds == _DELETION) | (kinds == _SINGLE_DELETION)).all()
+        or (is_merge[:-1] & is_older[1:]).any()
+    ):
+        raise Irregular
+    is_live &= ~is_older
+    if not is_live.all():
+        rows, value_starts, value_ends = rows[is_live], value_starts[is_live], value_ends[is_live]
+    count = len(rows)
+    if not count:
+        return None
+    starts = np.arange(count) * rows.shape[1]
+    ends = starts + rows[:, width]
+    key_data = rows.tobytes()
+    key_groups = rows[:, :prefix_bytes].astype(np.int32) @ (256 ** np.arange(prefix_bytes))[::-1]
+
+    def error(number: int, cause: Exception) -> SavepointError:
+        return not_an_entry(name, key_data[starts[number] : ends[number]], cause)
+
+    if len(parts) > 1:
+        data, value_starts, value_ends = _in_order(data, value_starts, value_ends)
+    return FramedRows(
+        key_data + data,
+        key_groups.astype(np.int32),
+        np.minimum(starts + prefix_bytes, ends),
+        ends,
+        value_starts + len(key_data),
+        value_ends + len(key_data),
+        error,
+    )
+
+
+def _in_order(data: bytes, starts: Ints, ends: Ints) -> tuple[bytes, Ints, Ints]:
+    """Return the bytes between these places, one after the other, and where they are then."""
+    sizes = ends - starts
+    size = int(sizes[0])
+    if size and (sizes == size).all():
+        windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), size)
+        data = windows[starts].tobytes()
+    else:
+        data = b"".join([data[start:end] for start, end in zip(starts.tolist(), ends.tolist())])
+    new_ends = np.cumsum(sizes)
+    return data, new_ends - sizes, new_ends
