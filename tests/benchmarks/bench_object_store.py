@@ -111,7 +111,7 @@ SAVEPOINTS: dict[str, Callable[[Path], object]] = {
     "wide": wide,
     "32 files of large values": lambda folder: text(folder, 32, 1_280, 50_000),
     "1,000 files of large values": lambda folder: text(folder, 1_000, 4_000, 10_000),
-    "String to Long": lambda folder: large_savepoints.write(folder, "canonical", 256_000),
+    "String to Long": lambda folder: large_savepoints.write(folder, "canonical", 1_024_000),
 }
 
 
@@ -165,9 +165,15 @@ def measure(filesystem: Any, root: str, rounds: int) -> None:
             for _ in operator.entries():
                 pass
 
+        def columns(operator: Operator = operator) -> None:
+            for task in ahead(operator.tasks()):
+                for _ in task.columns():
+                    pass
+
         paths = files_of(name)
         size = sum(filesystem.sizes(paths))
-        for kind, call in (("as bytes", framed), ("decoded", entries)):
+        kinds = (("as bytes", framed), ("decoded", entries), ("into Arrow", columns))
+        for kind, call in kinds:
             plain = partial(filesystem.cat, paths)
             compare(f"{name}, {size / 1e6:.1f} MB, {kind}", call, plain, rounds, size)
 

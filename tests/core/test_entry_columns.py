@@ -276,12 +276,54 @@ def test_bytes_that_are_held(
     entries = [(write_string(f"{number:03}") + b"\0", value) for number in range(40)]
     operator = form(tmp_path, STRING, state, entries)
     monkeypatch.setattr(entry_columns, "_SCANNED", 1)
+    monkeypatch.setattr(entry_columns, "_LEAST_RUN", 99)  # or those of one size are found at once
     monkeypatch.setattr(entry_columns, "BYTES", 5 * size)
     monkeypatch.setattr(rocksdb_columns, "_MOST_FILES", 0)  # or its blocks are decoded as wholes
     assert [entries.count for task in operator.tasks() for entries in task.columns()] == [5] * 8
     monkeypatch.setattr(entry_columns, "BYTES", 5 * size + 1)
     counts = [entries.count for task in operator.tasks() for entries in task.columns()]
     assert counts == [6] * 6 + [4]
+
+
+@pytest.mark.parametrize("form", [canonical, of_two_bytes])
+@pytest.mark.parametrize("other", [write_string("12"), write_string("12345"), write_string("é1")])
+def test_keys_of_one_size_and_another(
+    form: Form, other: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a run of one size, within it, behind it, or nowhere; text that is not ASCII, too."""
+    monkeypatch.setattr(entry_columns, "ROWS", 40)
+    state = sb.state("s", "VALUE", LONG)
+    for count in (15, 16, 17, 18, 56):
+        for place in (None, 0, 1, 15, 16, 17, count):
+            keys = [write_string(f"{number:03}") for number in range(count)]
+            if place is not None:
+                keys.insert(place, other)
+            entries = [(key + b"\0", sb.i64(number)) for number, key in enumerate(keys)]
+            operator = form(tmp_path / f"{count}-{place}", STRING, state, entries)
+            assert assert_same(operator) == len(keys)
+
+
+def test_how_many_entries_of_one_size_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = sb.i32(5) + b"\3\3ab\0" + sb.i32(8) + sb.i64(7)
+    last = entry[:4] + b"\x83" + entry[5:]
+    monkeypatch.setattr(entry_columns, "_SCANNED", 3)
+
+    def found(data: bytes) -> tuple[list[int], bool]:
+        places, is_last = entry_columns.scan_framed(data, 0, b"\3", None)
+        return [int(place) // len(entry) for place in places], is_last
+
+    assert found(17 * entry) == ([*range(18)], False)
+    assert found(17 * entry + last + entry) == ([*range(19)], True)
+    assert found(16 * entry) == ([*range(17)], False)
+    assert found(15 * entry + last) == ([*range(17)], True)
+    assert found(15 * entry) == ([0, 1, 2, 3], False)
+    assert found(14 * entry + last) == ([0, 1, 2, 3], False)
+    assert found(entry[:-1]) == ([0], False)
+    assert found(entry[:8]) == ([0], False)
+    assert found(entry[:3]) == ([0], False)
+    for key_size, value_size in ((1, 8), (-9, 8), (5, -1), (5, -17)):
+        data = sb.i32(key_size) + entry[4:9] + sb.i32(value_size) + entry[13:]
+        assert found(20 * data) == ([0], False)
 
 
 @pytest.mark.parametrize("texts", [b"\2a\3b", b"\3a\2b"])

@@ -35,6 +35,8 @@ ROWS, BYTES = 1 << 14, 1 << 22
 _MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _SCANNED = 1 << 12  # entries of which the places are found at once
+_LEAST_RUN = 16  # entries of one size, where others may have another
+_NONE = np.empty(0, np.int64)
 
 _i32 = struct.Struct(">i").unpack_from
 _size_and_byte = struct.Struct(">iB").unpack_from
@@ -460,10 +462,9 @@ def scan_framed(
     is whole starts and the last of these ends, and whether that one is the last of its state.
     They stop before one that is damaged.
     """
-    if size is not None:
-        places, is_last = _scan_sized(data, pos, prefix, *size)
-        if len(places) > 1:
-            return places, is_last
+    places, is_last = _scan_alike(data, pos, prefix, size)
+    if len(places) > 1:
+        return places, is_last
     found = [pos]
     byte, last_byte, second = prefix[0], prefix[0] | LAST_OF_STATE, prefix[-1]
     prefix_bytes, length = len(prefix), len(data)
@@ -499,15 +500,37 @@ def _as_array(scan: Scan) -> Callable[[bytes, int, int], Ints]:
     return find
 
 
+def _scan_alike(
+    data: bytes, pos: int, prefix: bytes, size: tuple[int, int] | None
+) -> tuple[Ints, bool]:
+    """Find entries of the size that all of a state have, or else some more of that of the first.
+
+    Keys are often of one size where their type has none: UUIDs as text, numbers with zeros.
+    """
+    if size is not None:
+        return _scan_sized(data, pos, prefix, *size, ROWS)
+    try:
+        (key_size,) = _i32(data, pos)
+        if key_size > len(prefix):
+            (value_size,) = _i32(data, pos + 4 + key_size)
+            if value_size >= 0:
+                first = data, pos, prefix, key_size - len(prefix), value_size
+                if len(_scan_sized(*first, _LEAST_RUN)[0]) > _LEAST_RUN:
+                    return _scan_sized(*first, ROWS)
+    except TRUNCATED:
+        pass
+    return _NONE, False
+
+
 def _scan_sized(
-    data: bytes, pos: int, prefix: bytes, key_size: int, value_size: int
+    data: bytes, pos: int, prefix: bytes, key_size: int, value_size: int, most: int
 ) -> tuple[Ints, bool]:
     """Find entries that have all the same size."""
     key_size += len(prefix)
     stride = 8 + key_size + value_size
-    count = min((len(data) - pos) // stride, ROWS)
+    count = min((len(data) - pos) // stride, most)
     if not count:
-        return np.empty(0, np.int64), False
+        return _NONE, False
     strides = (stride,)
     is_good = np.ndarray((count,), ">i4", data, pos, strides) == key_size
     is_good &= np.ndarray((count,), ">i4", data, pos + 4 + key_size, strides) == value_size
