@@ -183,6 +183,10 @@ def main() -> None:
     with TemporaryDirectory() as root:
         for form in FORMS:
             measure(form, Path(root))
+        for form in ("canonical", "rocksdb"):
+            folder = Path(root) / f"{form} sizes"
+            entries = large_savepoints.write(folder, form, ENTRIES, one_size=False)
+            measure_columns(f"{form}, keys of ten sizes", folder, entries, ARROW_GOAL)
         longs = large_savepoints.write_longs(Path(root) / "longs", 4 * ENTRIES)
         measure_columns("Long -> Long, canonical", Path(root) / "longs", longs, LONGS_GOAL)
 

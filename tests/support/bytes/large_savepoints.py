@@ -43,10 +43,11 @@ def header(state: str = "count") -> bytes:
     return fewer_states(content(one, handle.stream)[: header_size(handle)], [state])
 
 
-def keys(number: int, later: int = 0) -> list[list[str]]:
+def keys(number: int, later: int = 0, one_size: bool = True) -> list[list[str]]:
     """Return as many keys, those of each key group, without the first ones."""
     found: list[list[str]] = [[] for _ in range(KEY_GROUPS)]
-    for key in islice((f"user-{index:09d}" for index in count(later)), number):
+    ends = [""] * 10 if one_size else ["x" * (7 * end % 10) for end in range(10)]
+    for key in islice((f"user-{index:09d}{ends[index % 10]}" for index in count(later)), number):
         found[assign_to_key_group(key, KEY_GROUPS, STRING)].append(key)
     return found
 
@@ -113,15 +114,15 @@ def native_key_group(
         yield whole
 
 
-def write(folder: Path, form: str, entries: int, later: int = 0) -> int:
+def write(folder: Path, form: str, entries: int, later: int = 0, one_size: bool = True) -> int:
     """Write a savepoint of one subtask, and return how many entries it has.
 
     `form` is canonical, map, which is canonical too and has a MAP, native or rocksdb; `later` is
-    of how many keys there are other ones.
+    of how many keys there are other ones, `one_size` whether all have as many characters.
     """
     folder.mkdir(exist_ok=True)
     if form == "rocksdb":
-        return _write_rocksdb(folder, entries, later)
+        return _write_rocksdb(folder, keys(entries, later, one_size), later)
     of_key = USER_KEYS if form == "map" else 1
     distinct = min(DISTINCT, entries) // of_key
     times = entries // (distinct * of_key)
@@ -133,7 +134,7 @@ def write(folder: Path, form: str, entries: int, later: int = 0) -> int:
     offsets = []
     with (folder / "keyed").open("wb") as file:
         file.write(header("byCity" if form == "map" else "count"))
-        for key_group, members in enumerate(keys(distinct, later)):
+        for key_group, members in enumerate(keys(distinct, later, one_size)):
             start = file.tell()
             for piece in groups(key_group, members, times, later):
                 file.write(piece)
@@ -175,13 +176,11 @@ def write_longs(folder: Path, entries: int) -> int:
     return each * KEY_GROUPS
 
 
-def _write_rocksdb(folder: Path, entries: int, later: int, files: int = 4) -> int:
+def _write_rocksdb(folder: Path, keys: list[list[str]], later: int, files: int = 4) -> int:
     """SST files whose keys go one between the other, as after several checkpoints."""
     serializer = CompositeKeySerializer(KEY_GROUPS, STRING)
     records = sorted(
-        (serializer.serialize(key), 7, VALUE, value(key, later))
-        for group in keys(entries, later)
-        for key in group
+        (serializer.serialize(key), 7, VALUE, value(key, later)) for group in keys for key in group
     )
     shared = []
     for number in range(files):
@@ -190,7 +189,7 @@ def _write_rocksdb(folder: Path, entries: int, later: int, files: int = 4) -> in
         shared.append((f"{number:06d}.sst", sb.relative(f"{number:06d}.sst", len(table))))
     keyed = sb.rocksdb(0, KEY_GROUPS, sb.inline(header()), shared)
     sb.write(folder, [sb.operator([sb.subtask(managed_keyed=keyed)], uid="by-string")])
-    return entries
+    return len(records)
 
 
 def wide_metadata(subtasks: int, operators: int = 4) -> bytes:
