@@ -216,6 +216,18 @@ def test_keys_that_share_take_no_more_memory_than_their_bytes(tmp_path: Path, le
     assert count_bytes(refuse) < 40 * len(data)
 
 
+def test_a_key_of_many_versions(
+    tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not held, from piece to piece."""
+    monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", 1)
+    versions = [(key("a"), 9_999 - number, VALUE, sb.i64(number)) for number in range(1_009)]
+    operator = operator_of(tmp_path / "a", [sst(versions[:1_000], "s", per_block=100)])
+    assert left.of(operator, 1) == []
+    operator = operator_of(tmp_path / "b", [sst(versions, "s", per_block=100)])
+    assert left.of(operator, 1) == [b"\0"]
+
+
 def test_ranges_that_are_deleted(tmp_path: Path, left: Left) -> None:
     records = [newest(number) for number in range(9)]
     deletions = [(internal_key(key("0003"), 7, 15), key("0005"))]

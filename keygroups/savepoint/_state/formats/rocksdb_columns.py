@@ -7,10 +7,11 @@ again: long keys and values, deleted ranges, lists with parts in several records
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from keygroups.errors import SavepointError
@@ -31,6 +32,7 @@ _AT_ONCE = 1 << 18  # bytes of blocks
 _MOST_BLOCK = 1 << 20  # bytes
 _MOST_SHARED = 16  # bytes that keys take in a matrix, to each byte of their blocks
 _MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
+_MOST_VERSIONS = 1_000  # of a key, where a piece of a file ends
 _LONG = 0x80  # numbers from here have more than a byte
 _MARK = 8  # bytes behind a key: its sequence number and kind
 _BEHIND = 1 + _MARK  # bytes behind a key in a row
@@ -181,6 +183,42 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
 
     RocksDB: DecodeEntry in table/block_based/block_util.h.
     """
+    data, heads, firsts = _heads(blocks)
+    count = len(heads)
+    if not count:
+        return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
+    octets = np.frombuffer(data, np.uint8)
+    shared, unshared, sizes = (octets[heads + number] for number in range(3))
+    lengths = shared + unshared
+    before = np.zeros(count, np.uint8)
+    before[1:] = lengths[:-1]
+    before[firsts] = 0
+    width = int(lengths.max())
+    if (
+        (shared | unshared | sizes).max() >= _LONG
+        or (shared > before).any()
+        or lengths.min() < _MARK
+        or count * width > _MOST_SHARED * len(data)
+    ):
+        raise Irregular
+    keys = _whole_keys(octets, heads, shared, width)
+    user_lengths = lengths - np.uint8(_MARK)
+    marks = sliding_window_view(keys.ravel(), _MARK)[np.arange(count) * width + user_lengths]
+    rows = np.empty((count, width + 1), np.uint8)
+    key = slice(width - _MARK)
+    is_key = np.arange(width, dtype=np.uint8)[key] < user_lengths[:, None]
+    np.multiply(keys[:, key], is_key, out=rows[:, key])
+    rows[:, width - _MARK] = user_lengths
+    rows[:, width - _MARK + 1 :] = ~marks[:, ::-1]
+    values = heads + 3 + unshared
+    return _Records(rows, values, values + sizes, data)
+
+
+def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, list[int]]:
+    """Return the bytes of some blocks, where records start there, and the first of each block.
+
+    Before and behind the bytes is as much as a key may have beyond them.
+    """
     places: list[int] = []
     firsts = [0]
     for octets, end in blocks:
@@ -191,29 +229,16 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
         if pos != end:
             raise Irregular
         firsts.append(len(places))
-    # A key is read where it would be whole: from before the first, and to behind the last.
     data = b"".join([bytes(_LONG), *(octets[:end] for octets, end in blocks), bytes(2 * _LONG)])
-    octets_of_all = np.frombuffer(data, np.uint8)
     starts = np.cumsum([_LONG, *(end for _, end in blocks[:-1])])
     heads = np.array(places, np.int64) + np.repeat(starts, np.diff(firsts))
-    count = len(heads)
-    shared, unshared, sizes = (octets_of_all[heads + number] for number in range(3))
-    if not count:
-        return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
-    lengths = shared + unshared
-    before = np.zeros(count, np.uint8)
-    before[1:] = lengths[:-1]
-    before[[first for first in firsts if first < count]] = 0
-    width = int(lengths.max())
-    if (
-        (shared | unshared | sizes).max() >= _LONG
-        or (shared > before).any()
-        or lengths.min() < _MARK
-        or count * width > _MOST_SHARED * len(data)
-    ):
-        raise Irregular
-    keys = np.lib.stride_tricks.sliding_window_view(octets_of_all, width)[heads + 3 - shared]
-    numbers = np.arange(count)
+    return data, heads, [first for first in firsts if first < len(places)]
+
+
+def _whole_keys(octets: Bytes, heads: Ints, shared: Bytes, width: int) -> Bytes:
+    """Return a row for each key, with what it shares with others; behind it may be anything."""
+    keys: Bytes = sliding_window_view(octets, width)[heads + 3 - shared]
+    numbers = np.arange(len(heads))
     depths = numbers - np.maximum.accumulate(np.where(shared == 0, numbers, 0))
     if depths.max() > _MOST_DEPTH:
         raise Irregular
@@ -224,20 +249,12 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
         some = keys[chosen]
         np.copyto(some, keys[chosen - 1], where=columns < shared[chosen, None])
         keys[chosen] = some
-    user_lengths = lengths - np.uint8(_MARK)
-    marks = np.lib.stride_tricks.sliding_window_view(keys.ravel(), _MARK)
-    rows = np.empty((count, width + 1), np.uint8)
-    key = slice(width - _MARK)
-    np.multiply(keys[:, key], columns[key] < user_lengths[:, None], out=rows[:, key])
-    rows[:, width - _MARK] = user_lengths
-    rows[:, width - _MARK + 1 :] = ~marks[numbers * width + user_lengths][:, ::-1]
-    values = heads + 3 + unshared
-    return _Records(rows, values, values + sizes, data)
+    return keys
 
 
 def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records]]:
     """Yield what each of some files has before a key, for higher and higher keys, and the rest."""
-    held = {number: records for number, file in enumerate(files) for records in _next(file)}
+    held = {number: records for number, file in enumerate(files) for records in islice(file, 1)}
     open_ = set(held)
     while open_:
         width = max(records.width for records in held.values())
@@ -256,18 +273,13 @@ def _side_by_side(files: Sequence[Iterator[_Records]]) -> Iterator[list[_Records
         for number, last_key in last_keys.items():
             if last_key != bound:
                 continue
+            if len(held[number].rows) > _MOST_VERSIONS:
+                raise Irregular
             open_.discard(number)
-            for records in _next(files[number]):
+            for records in islice(files[number], 1):
                 open_.add(number)
                 held[number] = _joined(held[number], records)
     yield [*held.values()]
-
-
-def _next(records: Iterator[_Records]) -> Iterator[_Records]:
-    """Yield the next ones, if there are any."""
-    for some in records:
-        yield some
-        return
 
 
 def _joined(records: _Records, more: _Records) -> _Records:
@@ -345,8 +357,7 @@ def _in_order(data: bytes, starts: Ints, ends: Ints) -> tuple[bytes, Ints, Ints]
     sizes = ends - starts
     size = int(sizes[0])
     if size and (sizes == size).all():
-        windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), size)
-        data = windows[starts].tobytes()
+        data = sliding_window_view(np.frombuffer(data, np.uint8), size)[starts].tobytes()
     else:
         data = b"".join([data[start:end] for start, end in zip(starts.tolist(), ends.tolist())])
     new_ends = np.cumsum(sizes)
