@@ -263,7 +263,7 @@ class RescalePlan:
         section, left_out = self._section(load, _LONGEST)
         caption = "Which subtask restores what from which"
         if left_out:
-            caption += f"; {left_out} pieces in the middle are left out"
+            caption += f"; pieces left out in the middle: {left_out}"
         return html_table(*section[:3], caption=caption)
 
     def to_pandas(self) -> DataFrame:

@@ -316,11 +316,11 @@ def _iso(pattern: str, read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 _DATE_READER = _iso(_DATE, dt.date.fromisoformat), "2024-02-29"
-_TIME_READER = _iso(_TIME, dt.time.fromisoformat), "23:59:59.5"
-_LOCAL_READER = _iso(f"{_DATE}[T ]{_TIME}", dt.datetime.fromisoformat), "2024-02-29T23:59:59.5"
+_TIME_READER = _iso(_TIME, dt.time.fromisoformat), "23:59:59"
+_LOCAL_READER = _iso(f"{_DATE}[T ]{_TIME}", dt.datetime.fromisoformat), "2024-02-29T23:59:59"
 _INSTANT_READER = (
     _iso(f"{_DATE}[T ]{_TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})", dt.datetime.fromisoformat),
-    "2024-02-29T23:59:59.5Z",
+    "2024-02-29T23:59:59Z",
 )
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "BOOLEAN": (_boolean, "true"),

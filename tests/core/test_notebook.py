@@ -66,7 +66,7 @@ def test_plan() -> None:
     long = shown(RescalePlan(32768, 1000, 1024))
     assert len(long.rows) == 41
     pieces = len(list(RescalePlan(32768, 1000, 1024)))
-    assert long.captions[0].endswith(f"; {pieces - 40} pieces in the middle are left out")
+    assert long.captions[0].endswith(f"; pieces left out in the middle: {pieces - 40}")
     assert long.rows[-1][0] == "1023"
 
 

@@ -469,7 +469,7 @@ def test_the_middle_of_a_table_is_left_out(limit: int, first: int, last: int) ->
 
 
 def test_notebook_says_how_many_pieces_are_left_out() -> None:
-    for parallelism, more in ((40, ""), (41, "; 1 pieces in the middle are left out")):
+    for parallelism, more in ((40, ""), (41, "; pieces left out in the middle: 1")):
         page = Tables(RescalePlan(128, 1, parallelism)._repr_html_())
         assert page.captions == [f"Which subtask restores what from which{more}"]
         assert len(page.rows) == 1 + 40
