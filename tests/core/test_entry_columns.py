@@ -251,6 +251,17 @@ def test_many_are_decoded_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.undo()
 
 
+def test_how_many_are_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those that are found one by one, as many as are decoded at once."""
+    monkeypatch.setattr(entry_columns, "ROWS", 7)
+    monkeypatch.setattr(entry_columns, "_SCANNED", 1)
+    texts = [write_string("x" * number) + b"\0" for number in range(40)]
+    entries = [(text, sb.i64(number)) for number, text in enumerate(texts)]
+    operator = canonical(tmp_path, STRING, sb.state("s", "VALUE", LONG), entries)
+    counts = [entries.count for task in operator.tasks() for entries in task.columns()]
+    assert counts == [7] * 5 + [5]
+
+
 OF_LONG, OF_LIST = sb.state("s", "VALUE", LONG), sb.state("s", "LIST", sb.list_of(LONG))
 
 
