@@ -322,8 +322,10 @@ class KeyGroupLoad:
 
     def _floor(self, low: int, high: int, heaviest: list[_Heaviest]) -> str:
         """Say beyond which parallelism below `high` one key group makes more of no use."""
-        weights, total = list(map(sub, self._sums[1:], self._sums)), self._sums[-1]
-        alone = max(weights)
+        weights: Sequence[float] = self.weights
+        if not self._is_int:
+            weights = list(map(sub, self._sums[1:], self._sums))
+        alone, total = int(max(weights)), self._sums[-1]
         if alone * high <= total:  # the mean subtask has as much at any of them
             return ""
         # At fewer subtasks than this the mean is more than that.
@@ -447,7 +449,8 @@ def _heaviest_subtasks(sums: Sequence[int], low: int, high: int) -> Iterator[_He
         if sorted_size != size:
             starts = subtask_starts(groups, parallelism)
             weights = [sums[end] - sums[start] for start, end in pairwise(starts)]
-            yield _Heaviest(max(weights), weights.index(max(weights)))
+            heaviest_weight = max(weights)
+            yield _Heaviest(heaviest_weight, weights.index(heaviest_weight))
             continue
         # The subtasks with `size` key groups and those with one more, both in order.
         less = parallelism - more
