@@ -111,7 +111,8 @@ def test_files_whose_keys_overlap(
     found: dict[tuple[bytes, int], Record] = {}
     for number in range(400):
         own = key(rng.choice(texts), rng.choice([0, 3, 127]))
-        value = write_string("v" * rng.randint(0, 9)) if is_text else sb.i64(number)
+        length = rng.choice([rng.randint(0, 9), 300])
+        value = write_string("v" * length) if is_text else sb.i64(number)
         sequence = rng.randrange(1_000)
         found[own, sequence] = own, sequence, rng.choice(kinds), value
     records = sorted(found.values(), key=lambda record: (record[0], -record[1]))
@@ -173,12 +174,15 @@ def test_long_keys(length: int, is_left: bool, tmp_path: Path, left: Left) -> No
     assert left.of(operator, 1) == ([b"\0"] if is_left else [])
 
 
-@pytest.mark.parametrize(("length", "is_left"), [(126, False), (127, True)])
-def test_long_values(length: int, is_left: bool, tmp_path: Path, left: Left) -> None:
-    values = [write_string("x" * number) for number in (3, length)]
+@pytest.mark.parametrize("size", [127, 129, 255, 256, 16_383, 16_384])
+def test_long_values(size: int, tmp_path: Path, left: Left) -> None:
+    """Sizes of one byte and of two, in one block, and before others."""
+    long = write_string("x" * (size - 1 - (size > 128)))
+    values = [b"\2a", long, b"\0", b"\3bc", long]
     records = [(key(f"{number}"), 5, VALUE, value) for number, value in enumerate(values)]
-    operator = operator_of(tmp_path, [sst(records, "s")], TEXT)
-    assert left.of(operator, 2) == ([b"\0"] if is_left else [])
+    operator = operator_of(tmp_path, [sst(records, "s", per_block=4)], TEXT)
+    assert len(long) == size
+    assert left.of(operator, 5) == ([b"\0"] if size > 16_383 else [])
 
 
 @pytest.mark.parametrize(("count", "is_left"), [(256, False), (257, True)])

@@ -1,7 +1,8 @@
 """RocksDB's files as columns: records decoded, put in order and told apart thousands at a time.
 
 What is unusual is left to the reader of single records, which reads from the start, and checks all
-again: long keys and values, deleted ranges, lists with parts in several records, and all damage.
+again: keys of 128 bytes and values of 16 KiB, deleted ranges, lists with parts in several records,
+more files than a few dozen, and all damage.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _MOST_BLOCK = 1 << 20  # bytes
 _MOST_SHARED = 16  # bytes that keys take in a matrix, to each byte of their blocks
 _MOST_DEPTH = 255  # keys that share bytes with the one before; RocksDB: 15
 _MOST_VERSIONS = 1_000  # of a key, where a piece of a file ends
-_LONG = 0x80  # numbers from here have more than a byte
+_LONG = 0x80  # numbers from here have more than a byte, and its square more than two
 _MARK = 8  # bytes behind a key: its sequence number and kind
 _BEHIND = 1 + _MARK  # bytes behind a key in a row
 _DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
@@ -183,25 +184,30 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
 
     RocksDB: DecodeEntry in table/block_based/block_util.h.
     """
-    data, heads, firsts = _heads(blocks)
+    data, heads, firsts, long_values = _heads(blocks)
     count = len(heads)
     if not count:
         return _Records(np.empty((0, _BEHIND), np.uint8), heads, heads, data)
     octets = np.frombuffer(data, np.uint8)
-    shared, unshared, sizes = (octets[heads + number] for number in range(3))
+    shared, unshared = octets[heads], octets[heads + 1]
+    key_starts, sizes = heads + 3, octets[heads + 2].astype(np.int64)
+    if long_values:
+        numbers = [*long_values]
+        key_starts[numbers] += 1
+        sizes[numbers] = [*long_values.values()]
     lengths = shared + unshared
     before = np.zeros(count, np.uint8)
     before[1:] = lengths[:-1]
     before[firsts] = 0
     width = int(lengths.max())
     if (
-        (shared | unshared | sizes).max() >= _LONG
+        (shared | unshared).max() >= _LONG
         or (shared > before).any()
         or lengths.min() < _MARK
         or count * width > _MOST_SHARED * len(data)
     ):
         raise Irregular
-    keys = _whole_keys(octets, heads, shared, width)
+    keys = _whole_keys(octets, key_starts, shared, width)
     user_lengths = lengths - np.uint8(_MARK)
     marks = sliding_window_view(keys.ravel(), _MARK)[np.arange(count) * width + user_lengths]
     rows = np.empty((count, width + 1), np.uint8)
@@ -210,35 +216,44 @@ def _decoded(blocks: Sequence[Block]) -> _Records:
     np.multiply(keys[:, key], is_key, out=rows[:, key])
     rows[:, width - _MARK] = user_lengths
     rows[:, width - _MARK + 1 :] = ~marks[:, ::-1]
-    values = heads + 3 + unshared
+    values = key_starts + unshared
     return _Records(rows, values, values + sizes, data)
 
 
-def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, list[int]]:
+def _heads(blocks: Sequence[Block]) -> tuple[bytes, Ints, list[int], dict[int, int]]:
     """Return the bytes of some blocks, where records start there, and the first of each block.
 
+    Last are the sizes that take two bytes, those of long values, by the numbers of their records.
     Before and behind the bytes is as much as a key may have beyond them.
     """
     places: list[int] = []
     firsts = [0]
+    long_values: dict[int, int] = {}
     for octets, end in blocks:
         pos = 0
         while pos < end:
+            size, key = octets[pos + 2], pos + 3
+            if size >= _LONG:
+                high, key = octets[key], key + 1
+                if high >= _LONG:
+                    raise Irregular
+                size += (high - 1) * _LONG
+                long_values[len(places)] = size
             places.append(pos)
-            pos += 3 + octets[pos + 1] + octets[pos + 2]
+            pos = key + octets[pos + 1] + size
         if pos != end:
             raise Irregular
         firsts.append(len(places))
     data = b"".join([bytes(_LONG), *(octets[:end] for octets, end in blocks), bytes(2 * _LONG)])
     starts = np.cumsum([_LONG, *(end for _, end in blocks[:-1])])
     heads = np.array(places, np.int64) + np.repeat(starts, np.diff(firsts))
-    return data, heads, [first for first in firsts if first < len(places)]
+    return data, heads, [first for first in firsts if first < len(places)], long_values
 
 
-def _whole_keys(octets: Bytes, heads: Ints, shared: Bytes, width: int) -> Bytes:
+def _whole_keys(octets: Bytes, starts: Ints, shared: Bytes, width: int) -> Bytes:
     """Return a row for each key, with what it shares with others; behind it may be anything."""
-    keys: Bytes = sliding_window_view(octets, width)[heads + 3 - shared]
-    numbers = np.arange(len(heads))
+    keys: Bytes = sliding_window_view(octets, width)[starts - shared]
+    numbers = np.arange(len(starts))
     depths = numbers - np.maximum.accumulate(np.where(shared == 0, numbers, 0))
     if depths.max() > _MOST_DEPTH:
         raise Irregular
