@@ -72,7 +72,7 @@ _COST = re.compile(r": rowcount = [^ ,]{1,99}, cumulative cost = (?:\{[^{}]{1,99
 _REUSE = re.compile(r"\(reuse_id=\[(\d{1,9})\]\)$")
 _REUSED = re.compile(r"Reused\(reference_id=\[(\d{1,9})\]\)")
 _ADVICE = re.compile(r"advice=\[[\d, ]{1,999}\], ")
-_CHANGES = re.compile(r", changelogMode=\[[A-Z,]{1,99}\]$")
+_CHANGES = re.compile(r", changelogMode=\[[A-Z,]{1,19}\]$")
 _ATTRIBUTE = re.compile(r"\]\], \w{1,99}=\[")  # one that no EXPLAIN prints, or the end of a name
 _STRING = "_UTF-16LE'"  # how a physical plan opens a string; a quote inside is doubled
 

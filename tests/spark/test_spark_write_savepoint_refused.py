@@ -338,7 +338,7 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
         lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
     ),
     "null value in a map column": (
-        "key 'a': value of MAP state 'map' must not be None: a LONG writes no null",
+        "key 'a': value of MAP state 'map': value of type LONG must not be None",
         "k string, m map<string, bigint>",
         [("a", {"x": None})],
         lambda: KeyedState(None, "k", STRING, {"map": MapState(None, "m", STRING, LONG)}),
@@ -350,7 +350,7 @@ QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
         lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
     ),
     "null value in a map": (
-        "key 'a': value of MAP state 'map' must not be None: a LONG writes no null",
+        "key 'a': value of MAP state 'map': value of type LONG must not be None",
         "k string, u string, n bigint",
         [("a", "x", None)],
         lambda: KeyedState(None, "k", STRING, {"map": MapState("u", "n", STRING, LONG)}),
