@@ -53,6 +53,11 @@ _u32 = struct.Struct("<I").unpack_from
 _u64 = struct.Struct("<Q").unpack_from
 _version_and_magic = struct.Struct("<IQ").unpack_from
 
+DELETION, VALUE, MERGE, SINGLE_DELETION = 0, 1, 2, 7
+"""What was done with a key. RocksDB: ValueType in db/dbformat.h."""
+
+Runs = Sequence[tuple[bytes, bytes]]
+"""Some keys: those from a first one up to and without a second one, and so on, in order."""
 Place = tuple[int, int]
 """The offset of a block and its size, without what follows it."""
 
@@ -123,7 +128,7 @@ class SstFile:
         offset, size = self._index
         self._stream.ahead(offset, offset + size + _TRAILER)
 
-    def records(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[Record]]:
+    def records(self, runs: Runs) -> Iterator[list[Record]]:
         """Return an iterator over the records of the keys of some runs, in order, some at once.
 
         A run is from its first key up to and without its second, and behind the run before. The
@@ -131,17 +136,17 @@ class SstFile:
         """
         return self._records(self._places(runs), runs)
 
-    def blocks(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Block]:
+    def blocks(self, runs: Runs) -> Iterator[Block]:
         """Return an iterator over the blocks with keys of some runs, and perhaps others."""
         return (self._block(*place) for place in self._places(runs))
 
-    def _places(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Place]:
+    def _places(self, runs: Runs) -> Iterator[Place]:
         """Return an iterator over where the blocks are that may have keys of some runs."""
         windows = self._windows(runs)
         first = [*islice(windows, 1)]
         return chain.from_iterable(chain(first, windows))
 
-    def _windows(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[list[Place]]:
+    def _windows(self, runs: Runs) -> Iterator[list[Place]]:
         """Yield the blocks that may have keys of some runs, those together that are neighbours.
 
         They are asked for at once, and the more of them ahead, the more have been read.
@@ -170,7 +175,7 @@ class SstFile:
             asked.append(window)
         yield from asked
 
-    def _wanted(self, runs: Sequence[tuple[bytes, bytes]]) -> Iterator[Place]:
+    def _wanted(self, runs: Runs) -> Iterator[Place]:
         """Yield the blocks that may have keys of some runs."""
         ahead = iter(runs)
         run = next(ahead, None)
@@ -187,9 +192,7 @@ class SstFile:
                     return
                 start, end = run
 
-    def _records(
-        self, places: Iterator[Place], runs: Sequence[tuple[bytes, bytes]]
-    ) -> Iterator[list[Record]]:
+    def _records(self, places: Iterator[Place], runs: Runs) -> Iterator[list[Record]]:
         """Yield the records in some blocks of the keys of some runs.
 
         RocksDB: ParseInternalKey in db/dbformat.h.
@@ -197,7 +200,8 @@ class SstFile:
         ahead = iter(runs)
         start = end = b""
         last, last_order = b"", -(1 << 64)
-        for offset, keys, values in self._entries_of(places):
+        entries = ((at, *some) for at, size in places for some in self._entries(at, size))
+        for offset, keys, values in entries:
             ends = b"".join([key[-8:] for key in keys])
             if len(ends) < 8 * len(keys):
                 raise self._error(offset, f"a key of {min(map(len, keys))} bytes")
@@ -222,14 +226,6 @@ class SstFile:
                 if past > pos:
                     yield records[pos:past]
                 pos = past
-
-    def _entries_of(
-        self, places: Iterator[Place]
-    ) -> Iterator[tuple[int, list[bytes], list[bytes]]]:
-        """Yield the entries of blocks as `_entries` does, each time with where the block is."""
-        for offset, size in places:
-            for keys, values in self._entries(offset, size):
-                yield offset, keys, values
 
     def _read_properties(self, place: Place | None) -> None:
         """Read the properties. RocksDB: ReadTablePropertiesHelper in table/meta_blocks.cc."""

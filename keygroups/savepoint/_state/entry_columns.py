@@ -36,7 +36,7 @@ _MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
-_NONE = np.empty(0, np.int64)
+_NO_PLACES = np.empty(0, np.int64)
 
 _i32 = struct.Struct(">i").unpack_from
 _size_and_byte = struct.Struct(">iB").unpack_from
@@ -260,10 +260,7 @@ class HeldEntries:
 
 
 def of_pairs(
-    decoder: ColumnDecoder,
-    name: str,
-    pairs: Pairs,
-    prefix_bytes: int,
+    decoder: ColumnDecoder, name: str, pairs: Pairs, prefix_bytes: int
 ) -> Iterator[EntryColumns]:
     """Yield the entries that RocksDB's keys and values are; `name` is for errors."""
     of_prefix = np.dtype(f">u{prefix_bytes}")
@@ -519,7 +516,7 @@ def _scan_alike(
                     return _scan_sized(*first, ROWS)
     except TRUNCATED:
         pass
-    return _NONE, False
+    return _NO_PLACES, False
 
 
 def _scan_sized(
@@ -530,7 +527,7 @@ def _scan_sized(
     stride = 8 + key_size + value_size
     count = min((len(data) - pos) // stride, most)
     if not count:
-        return _NONE, False
+        return _NO_PLACES, False
     strides = (stride,)
     is_good = np.ndarray((count,), ">i4", data, pos, strides) == key_size
     is_good &= np.ndarray((count,), ">i4", data, pos + 4 + key_size, strides) == value_size

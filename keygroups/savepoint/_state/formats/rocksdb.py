@@ -8,7 +8,7 @@ a restore with another parallelism leaves, hide what is older.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from heapq import heappop, heappush, merge
@@ -21,7 +21,17 @@ from keygroups._serializers.base import TRUNCATED
 from keygroups._serializers.data_input import ReadingContext
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.files import CHUNK, Files, Planned
-from keygroups.savepoint._files.sst import TAIL, RangeDeletion, Record, SstFile
+from keygroups.savepoint._files.sst import (
+    DELETION,
+    MERGE,
+    SINGLE_DELETION,
+    TAIL,
+    VALUE,
+    RangeDeletion,
+    Record,
+    Runs,
+    SstFile,
+)
 from keygroups.savepoint._files.store_file import REQUEST
 from keygroups.savepoint._metadata.handles import RocksDBHandle, StreamHandle
 from keygroups.savepoint._state.entries import Entry, EntryReader, not_an_entry
@@ -32,10 +42,7 @@ from keygroups.savepoint._state.layouts import SEPARATOR, Layout, layout_of
 if TYPE_CHECKING:
     from keygroups.savepoint._state.entry_columns import EntryColumns, Pairs
 
-_Runs = Sequence[tuple[bytes, bytes]]
-
-_DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
-_ALONE = {-_VALUE & 255, -_MERGE & 255}  # what the orders end in of records that may be alone
+_ALONE = {-VALUE & 255, -MERGE & 255}  # what the orders end in of records that may be alone
 
 
 class RocksDBFiles(Format):
@@ -121,7 +128,7 @@ class RocksDBFiles(Format):
 
     def _states_of(
         self, selection: Selection, opened: ExitStack
-    ) -> list[tuple[StateDescriptor, str, list[SstFile], _Runs]]:
+    ) -> list[tuple[StateDescriptor, str, list[SstFile], Runs]]:
         """Return the states that are wanted, what errors call their files, these, and their runs.
 
         `opened` is to close the files.
@@ -152,7 +159,7 @@ class RocksDBFiles(Format):
         found = []
         for state in wanted:
             name = f"{self._files.base}, the SST files of {state}"
-            of_state: _Runs = runs
+            of_state: Runs = runs
             if selection.keys is not None and not layout_of(state).before_key:
                 of_state = [(key, _behind(key)) for key in sorted(selection.keys)]
             found.append((state, name, tables[state.name], of_state))
@@ -169,7 +176,7 @@ def _is_sst(name: str) -> bool:
     return name.endswith(".sst")
 
 
-def _pairs(name: str, tables: list[SstFile], runs: _Runs) -> Pairs:
+def _pairs(name: str, tables: list[SstFile], runs: Runs) -> Pairs:
     """Return the keys and values of a state, whose column family is in some files."""
     deletions = [deletion for table in tables for deletion in table.range_deletions]
     records = [table.records(runs) for table in tables]
@@ -275,11 +282,11 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
             elif is_done:
                 continue
             sequence, kind = divmod(-order, 256)
-            if sequence < deleted or kind in (_DELETION, _SINGLE_DELETION):
+            if sequence < deleted or kind in (DELETION, SINGLE_DELETION):
                 is_done = True
-            elif kind in (_VALUE, _MERGE):
+            elif kind in (VALUE, MERGE):
                 operands.append(value)
-                is_done = kind == _VALUE
+                is_done = kind == VALUE
             else:
                 raise SavepointError(f"{name}: records of kind {kind} are not read here")
         yield live_keys, live_values

@@ -16,7 +16,15 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from keygroups.errors import SavepointError
-from keygroups.savepoint._files.sst import Block, SstFile
+from keygroups.savepoint._files.sst import (
+    DELETION,
+    MERGE,
+    SINGLE_DELETION,
+    VALUE,
+    Block,
+    Runs,
+    SstFile,
+)
 from keygroups.savepoint._state.entries import not_an_entry
 from keygroups.savepoint._state.entry_columns import (
     BYTES,
@@ -37,7 +45,6 @@ _MOST_VERSIONS = 1_000  # of a key, where a piece of a file ends
 _LONG = 0x80  # numbers from here have more than a byte, and its square more than two
 _MARK = 8  # bytes behind a key: its sequence number and kind
 _BEHIND = 1 + _MARK  # bytes behind a key in a row
-_DELETION, _VALUE, _MERGE, _SINGLE_DELETION = 0, 1, 2, 7
 
 Bytes = NDArray[np.uint8]
 Run = tuple[bytes, bytes]
@@ -110,9 +117,9 @@ def of_files(
     decoder: ColumnDecoder,
     name: str,
     files: Sequence[SstFile],
-    runs: Sequence[Run],
+    runs: Runs,
     prefix_bytes: int,
-    pairs_of: Callable[[Sequence[Run]], Pairs],
+    pairs_of: Callable[[Runs], Pairs],
 ) -> Iterator[EntryColumns]:
     """Return the entries of a state that is in some files, those of which the keys are in runs.
 
@@ -132,7 +139,7 @@ def _of_pieces(
     files: Sequence[Iterator[_Records]],
     run: Run,
     prefix_bytes: int,
-    pairs_of: Callable[[Sequence[Run]], Pairs],
+    pairs_of: Callable[[Runs], Pairs],
 ) -> Iterator[EntryColumns]:
     """Yield the entries of a state, of which each file has its records in pieces."""
     count = 0
@@ -333,10 +340,10 @@ def _live(name: str, parts: Sequence[_Records], prefix_bytes: int) -> FramedRows
     is_older = np.zeros(len(rows), np.bool_)
     keys = _ordered(rows[:, : width + 1])
     np.equal(keys[1:], keys[:-1], out=is_older[1:])
-    is_merge = kinds == _MERGE
-    is_live = (kinds == _VALUE) | is_merge
+    is_merge = kinds == MERGE
+    is_live = (kinds == VALUE) | is_merge
     if (
-        not (is_live | (kinds == _DELETION) | (kinds == _SINGLE_DELETION)).all()
+        not (is_live | (kinds == DELETION) | (kinds == SINGLE_DELETION)).all()
         or (is_merge[:-1] & is_older[1:]).any()
     ):
         raise Irregular
