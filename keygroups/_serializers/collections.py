@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from keygroups._serializers.scalars import pack_int, read_count
 from keygroups._values.checks import elements_of, expect, items_of
 from keygroups.errors import InvalidValueError
 
-_MOST_OF_A_HASH = 100  # values, on average
+_MOST_OF_A_HASH = 100  # values, each of which is compared with the others
 
 
 class ListSerializer(Composite):
@@ -172,9 +173,9 @@ def as_dict(items: list[tuple[Any, Any]]) -> Any:
     """Return a dict, or the pairs where Python takes keys for one, or cannot hash them."""
     try:
         keys = _hashable([key for key, _ in items])
+        mapping = dict(zip(keys, (value for _, value in items)))
     except TypeError:
         return items
-    mapping = dict(zip(keys, (value for _, value in items)))
     return mapping if len(mapping) == len(items) else items
 
 
@@ -188,11 +189,14 @@ def as_set(elements: list[Any]) -> Any:
 
 
 def _hashable(values: list[Any]) -> list[Any]:
-    """Return values that can be hashed, or raise TypeError, as for many of a few hashes."""
+    """Return values as what may be hashed, or raise TypeError where many have one hash."""
     values = [frozenset(value) if type(value) is set else value for value in values]
-    # Such are made on purpose, of BigIntegers for instance: each is compared with all of its hash.
-    if len(set(map(hash, values))) * _MOST_OF_A_HASH < len(values):
-        raise TypeError("values of few hashes")
+    if len(values) > _MOST_OF_A_HASH:
+        # Such are made on purpose, of BigIntegers for instance. They may be a few of all values.
+        hashes = [*map(hash, values)]
+        surplus = len(hashes) - len(set(hashes))
+        if surplus >= _MOST_OF_A_HASH and max(Counter(hashes).values()) > _MOST_OF_A_HASH:
+            raise TypeError("many values of one hash")
     return values
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, show
+from keygroups._checks import UPPER_BOUND_MAX_PARALLELISM, check_int, show
 from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
 
@@ -36,9 +36,11 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
                 f"load must have a key group and its weight in each line, got {show(line)} in "
                 f"line {number} of {show(path)}"
             ) from None
-        if group in weights:
-            raise InvalidValueError(f"key group {group} is twice in {show(path)}")
-        weights[group] = weight  # type: ignore[index]  # a float is refused by the load
+        # Before it is hashed: there may be many of one hash.
+        key_group = check_int("key group of weights", group, 0, max_parallelism - 1)
+        if key_group in weights:
+            raise InvalidValueError(f"key group {key_group} is twice in {show(path)}")
+        weights[key_group] = weight
     return KeyGroupLoad(max_parallelism, weights)
 
 

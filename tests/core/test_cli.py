@@ -190,6 +190,7 @@ def test_plan_with_a_load(run: Any, tmp_path: Path, text: str) -> None:
         (b"0 1\n0 2\n", "key group 0 is twice in FILE"),
         (b"0.5 1\n", "key group of weights must be an int, got 0.5"),
         (b"8 1\n", "key group of weights must be from 0 to 7, got 8"),
+        (b"8 1\n8 2\n", "key group of weights must be from 0 to 7, got 8"),  # before it is hashed
         (b"0 -1\n", "weight of key group 0 must be a finite number >= 0, got -1"),
         (b"0 nan\n", "finite"),
         (b"[1, 2", "load of FILE is not JSON"),

@@ -158,17 +158,29 @@ def test_a_null_in_the_place_of_an_option() -> None:
     assert GenericArraySerializer("scala.Option", OPTION).decode(sb.i32(1) + b"\0") == [None]
 
 
-@pytest.mark.parametrize(("times", "is_hashed"), [(1, True), (sys.hash_info.modulus, False)])
-def test_numbers_of_one_hash(times: int, is_hashed: bool) -> None:
-    """A thousand numbers that Python would compare each with each are a list."""
-    numbers = [times * number for number in range(1, 1_000)]
+_MODULUS = sys.hash_info.modulus  # numbers that differ by it have one hash
+
+ONE_HASH = {
+    "none": ([*range(1, 1_000)], True),
+    "all": ([_MODULUS * number for number in range(1, 1_000)], False),
+    "63 of 64": ([_MODULUS * i if i % 64 else _MODULUS * i + i for i in range(1, 1_000)], False),
+    "as many as may": ([*range(1, 900), *(_MODULUS * i for i in range(1, 101))], True),
+    "one more": ([*range(1, 900), *(_MODULUS * i for i in range(1, 102))], False),
+    "pairs": ([_MODULUS * i + j for i in (0, 1) for j in range(1, 501)], True),
+}
+"""Numbers, by which of them have one hash, and whether they are hashed."""
+
+
+@pytest.mark.parametrize(("numbers", "is_hashed"), ONE_HASH.values(), ids=ONE_HASH)
+def test_numbers_of_one_hash(numbers: list[int], is_hashed: bool) -> None:
+    """More than a hundred numbers that Python would compare each with each are in a list."""
     for serializer, value in (
         (SetSerializer(BIG_INT), set(numbers)),
         (MapSerializer(BIG_INT, BYTE), dict.fromkeys(numbers, 1)),
     ):
         read = serializer.decode(serializer.encode(value))
         assert type(read) is (type(value) if is_hashed else list)
-        assert len(read) == 999
+        assert len(read) == len(numbers)
         assert serializer.decode(serializer.encode(read)) == read
 
 
