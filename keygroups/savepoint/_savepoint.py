@@ -24,6 +24,7 @@ from keygroups.savepoint._comparison.compare import OperatorPair
 from keygroups.savepoint._comparison.report import EntryDifference, SavepointComparison
 from keygroups.savepoint._files.files import Files, check_moved, check_path, check_place
 from keygroups.savepoint._files.found_files import find_files
+from keygroups.savepoint._files.same_bytes import check_apart
 from keygroups.savepoint._metadata.handles import (
     operator_id_of,
 )
@@ -64,6 +65,7 @@ class Savepoint:
     ) -> None:
         metadata = read_metadata(*files.metadata())
         files.elsewhere = find_files(files, metadata)
+        check_apart(files, metadata)
         kryo_version = 5 if metadata.version >= FLINK_2 else 2
         context = ReadingContext(serializers, kryo_version)
         self.files = files

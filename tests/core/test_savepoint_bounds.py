@@ -17,7 +17,6 @@ from typing import Any
 import java_bytes as java
 import pytest
 import savepoint_bytes as sb
-from changelog_bytes import changelog, in_streams
 from growth import count_bytes, count_steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -433,16 +432,16 @@ def test_ranges_that_overlap(pairs: list[tuple[int, int]]) -> None:
     assert set(ranges) == {start + n for start, size in pairs for n in range(size + 1)}
 
 
-def rocksdb(first: int, count: int) -> bytes:
+def rocksdb(first: int, count: int, name: str = "a") -> bytes:
     meta = sb.inline(sb.keyed_header(STRING, []))
-    return sb.rocksdb(first, count, meta, [("1.sst", sb.relative("a", 10**6))])
+    return sb.rocksdb(first, count, meta, [("1.sst", sb.relative(name, 10**6))])
 
 
 def test_key_groups_take_no_room(tmp_path: Path) -> None:
     """Of RocksDB's files `_metadata` has a range: 32,768 key groups in eight bytes."""
     operators = [
         sb.operator(
-            [sb.subtask(managed_keyed=rocksdb(0, 32_768))],
+            [sb.subtask(managed_keyed=rocksdb(0, 32_768, f"{number}"))],
             max_parallelism=32_768,
             operator_id=number.to_bytes(16, "big"),
         )
@@ -535,44 +534,6 @@ TWICE = [
     (
         of_tasks(sb.subtask(managed_operator=sb.operator_state([("s", 0, [])] * 2, b"\x10"))),
         "operator state 's' is there twice",
-    ),
-    (
-        of_tasks(sb.subtask(0, managed_operator=OWN), sb.subtask(1, raw_operator=OWN)),
-        "two handles name the same bytes of the file 'file'",
-    ),
-    (
-        of_tasks(
-            sb.subtask(0, managed_operator=OWN),
-            sb.subtask(1, managed_operator=OWN.replace(b"\0\4file", b"\0\x08././file")),
-        ),
-        "two handles name the same bytes of the file 'file'",
-    ),
-    (
-        [
-            sb.operator([], coordinator=sb.absolute("file:/a%20b", 3)),
-            sb.operator([], coordinator=sb.absolute("file:/a b", 3), operator_id=b"b" * 16),
-        ],
-        "two handles name the same bytes of the file 'file:/a b'",
-    ),
-    (
-        of_tasks(
-            sb.subtask(
-                managed_keyed=sb.rocksdb(
-                    0, 1, sb.EMPTY_SEGMENT, [("1.sst", sb.relative("a", 9))] * 2
-                )
-            )
-        ),
-        "two handles name the same bytes of the file 'a'",
-    ),
-    (  # while many pieces of changes are in one stream
-        of_tasks(
-            sb.subtask(
-                managed_keyed=changelog(
-                    [], [in_streams([(0, sb.relative(name, 9)) for name in ("a", "a", "./a")])]
-                )
-            )
-        ),
-        "two handles name the same bytes of the file 'a'",
     ),
 ]
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from keygroups.savepoint._files.files import METADATA, Files
 from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.savepoint._files.same_bytes import FileIds, Id
 from keygroups.savepoint._metadata.handles import StreamHandle
 
 # Names that no system and no store takes for anything but a file of the folder.
@@ -34,14 +35,17 @@ class CopiedFiles:
 
         That is the same one if it has not changed.
         """
-        copies: dict[StreamHandle, StreamHandle] = {}
+        ids = FileIds(files)
+        copies: dict[tuple[Id, StreamHandle], StreamHandle] = {}
         renamed: dict[str, str] = {}
 
         def copied(stream: StreamHandle) -> StreamHandle:
             if stream.data is None:
-                if stream not in copies:
-                    copies[stream] = self._copy(files, stream)
-                return copies[stream]
+                # The same bytes are copied once, under whatever names they are there.
+                place = ids.of(stream), replace(stream, path="", is_relative=False)
+                if place not in copies:
+                    copies[place] = self._copy(files, stream)
+                return copies[place]
             if not stream.name or self._inline.setdefault(stream.name, renamed) is renamed:
                 return stream
             return replace(stream, name=renamed.setdefault(stream.name, str(uuid4())))

@@ -81,12 +81,13 @@ class ChangesHandle:
     """So many bytes of changes of keyed state.
 
     They are in `streams`, in each from an offset on, or in `_metadata` itself: `changes`, each
-    with its key group.
+    with its key group. In a file that has others, too, they go no further than to their `ends`.
     """
 
     size: int
     streams: tuple[tuple[int, StreamHandle], ...] = ()
     changes: tuple[tuple[int, bytes], ...] = ()
+    ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ this is MetadataV2V3SerializerBase, of org.apache.flink.runtime.checkpoint.metad
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import accumulate, pairwise
-from posixpath import normpath
+from itertools import accumulate, starmap
 from typing import TypeVar
-from urllib.parse import unquote
 
 from keygroups._checks import show
 from keygroups._serializers.data_input import Cursor
@@ -68,8 +67,13 @@ def read_metadata(data: bytes, name: str) -> Metadata:
     for _ in range(cursor.count(8)):
         cursor.expect("mark of a master state", cursor.i32() & 0xFFFFFFFF, MASTER_STATE_MAGIC)
         master_states.append(cursor.take(cursor.i32()))
+    start = cursor.pos
     reader = _MetadataReader(cursor, version)
     operators = tuple(reader.operators())
+    if any(len(starts) > 1 for starts in reader.changes.values()):
+        # Again, now that it is known where the others in a file start.
+        cursor.pos = start
+        operators = tuple(_MetadataReader(cursor, version, reader.changes).operators())
     start = cursor.pos
     kind = _kind(cursor) if version >= 4 else None
     if cursor.left:
@@ -90,11 +94,16 @@ def _kind(cursor: Cursor) -> str | None:
 
 
 class _MetadataReader:
-    def __init__(self, cursor: Cursor, version: int) -> None:
+    """Reads the operators; `known` and `changes` are offsets of changes, by files."""
+
+    def __init__(
+        self, cursor: Cursor, version: int, known: Mapping[str, Iterable[int]] | None = None
+    ) -> None:
         self._cursor = cursor
         self._version = version
+        self._known = {path: sorted(starts) for path, starts in (known or {}).items()}
+        self.changes: dict[str, set[int]] = {}
         self._view = memoryview(cursor.data)
-        self._own: list[StreamHandle] = []
         self._places: list[Place] = []  # of the field that is read
 
     def operators(self) -> Iterator[OperatorMetadata]:
@@ -105,24 +114,6 @@ class _MetadataReader:
                 raise self._cursor.error(f"operator {operator.operator_id} is there twice")
             ids.add(operator.operator_id)
             yield operator
-        self._check_apart(self._own)
-
-    def _check_apart(self, streams: Iterable[StreamHandle]) -> None:
-        """Check that no byte of a file is in two streams, each of which would be read."""
-        spans = sorted(
-            (
-                normpath(stream.path if stream.is_relative else unquote(stream.path)),
-                stream.start,
-                stream.start + stream.size,
-            )
-            for stream in streams
-            if stream.data is None and stream.size
-        )
-        for (path, _, end), (following, start, _) in pairwise(spans):
-            if path == following and start < end:
-                raise self._cursor.error(
-                    f"two handles name the same bytes of the file {show(path)}"
-                )
 
     def _operator(self) -> OperatorMetadata:
         """Read an operator. Flink: MetadataV2Serializer (V3, V5).deserializeOperatorState."""
@@ -141,8 +132,6 @@ class _MetadataReader:
             cursor.i32()  # the length of its chain
         else:
             coordinator = self._field("coordinator", as_read, self._stream)
-            if coordinator is not None:
-                self._own.append(coordinator)
         is_finished = cursor.i32() == FULLY_FINISHED
         subtasks: tuple[SubtaskState, ...] = ()
         if not is_finished:
@@ -305,17 +294,6 @@ class _MetadataReader:
             raise self._cursor.error("a stream handle was to come, and is null")
         return stream
 
-    def _own_stream(self, depth: int = 0) -> StreamHandle:
-        """Read the handle of a stream that no other handle has.
-
-        Within another handle, `depth` deep, it may be that of materialized state, which two
-        subtasks may have after a change of parallelism.
-        """
-        stream = self._some_stream()
-        if not depth:
-            self._own.append(stream)
-        return stream
-
     def _size(self) -> int:
         size = self._cursor.i64()
         if size < 0:
@@ -341,12 +319,12 @@ class _MetadataReader:
             names.add(name)
             states.append((name, MODES[mode], cursor.longs(cursor.count(8))))
         if code == HandleCode.PARTITIONABLE_OPERATOR_STATE_HANDLE:
-            return OperatorStateHandle(tuple(states), self._own_stream())
+            return OperatorStateHandle(tuple(states), self._some_stream())
         for _ in range(2):  # folders, of the task and of all
             at, folder = cursor.pos, cursor.utf()
             self._places.append((at, cursor.pos, folder))
         is_empty = cursor.bool()
-        stream = self._stream() or StreamHandle(0, b"") if is_empty else self._own_stream()
+        stream = self._stream() or StreamHandle(0, b"") if is_empty else self._some_stream()
         handle = OperatorStateHandle(tuple(states), stream)
         self._places.insert(0, (start, cursor.pos, handle))
         return handle
@@ -380,14 +358,14 @@ class _MetadataReader:
             start = cursor.pos
             offsets = cursor.longs(len(key_groups))
             offset_bytes = self._view[start : cursor.pos]
-            stream = self._own_stream(depth)
+            stream = self._some_stream()
             is_canonical = code == HandleCode.SAVEPOINT_KEY_GROUPS_HANDLE
             self._check_offsets(offsets, stream.size, lowest=0 if is_canonical else -1)
             if code == HandleCode.KEY_GROUPS_HANDLE_V2:
                 cursor.utf()
             return KeyGroupsHandle(key_groups, offset_bytes, stream, is_canonical)
         if code in INCREMENTAL_HANDLES:
-            return self._rocksdb(code, max_parallelism, depth)
+            return self._rocksdb(code, max_parallelism)
         if code in CHANGELOG_HANDLES:
             key_groups = self._key_groups(max_parallelism)
             cursor.i64()  # how much was new
@@ -421,8 +399,17 @@ class _MetadataReader:
         cursor.utf()
         if code == HandleCode.CHANGELOG_FILE_INCREMENT_HANDLE_V2:
             cursor.utf()
-        self._check_apart({stream for _, stream in streams})
-        return ChangesHandle(size, streams) if streams else None
+        for offset, stream in streams:
+            if stream.data is None:
+                self.changes.setdefault(stream.path, set()).add(offset)
+        ends = tuple(starmap(self._end_of_changes, streams)) if self._known else ()
+        return ChangesHandle(size, streams, ends=ends) if streams else None
+
+    def _end_of_changes(self, offset: int, stream: StreamHandle) -> int:
+        """Return where other changes start in a file, or where it ends."""
+        starts = self._known[stream.path] if stream.data is None else []
+        following = bisect_right(starts, offset)
+        return starts[following] if following < len(starts) else stream.size
 
     def _changes_stream(self) -> StreamHandle:
         """Read the handle of a stream of changes, of which a file has a byte more in front."""
@@ -448,7 +435,7 @@ class _MetadataReader:
         ]
         raise self._cursor.error(wrong[0])
 
-    def _rocksdb(self, code: int, max_parallelism: int, depth: int) -> RocksDBHandle:
+    def _rocksdb(self, code: int, max_parallelism: int) -> RocksDBHandle:
         """Read a handle of RocksDB's files. Flink: deserializeIncrementalStateHandle."""
         cursor = self._cursor
         is_sized = code == HandleCode.INCREMENTAL_KEY_GROUPS_HANDLE_V2
@@ -457,12 +444,10 @@ class _MetadataReader:
         key_groups = self._key_groups(max_parallelism)
         if is_sized:
             cursor.i64()
-        meta = self._own_stream(depth)
+        meta = self._some_stream()
         shared, private = (
             self._list(3, lambda: (cursor.utf(), self._some_stream())) for _ in range(2)
         )
-        # Another handle may have the same ones, after a change of parallelism.
-        self._check_apart(stream for _, stream in (*shared, *private))
         if is_sized:
             cursor.utf()
         return RocksDBHandle(key_groups, meta, shared, private)

@@ -200,7 +200,9 @@ class Changelog(Format):
         """
         yield from handle.changes
         seen = set()
-        for stream, places in groupby(handle.streams, itemgetter(1)):
+        ends = handle.ends or [stream.size for _, stream in handle.streams]
+        pieces = [(*piece, end) for piece, end in zip(handle.streams, ends)]
+        for stream, places in groupby(pieces, itemgetter(1)):
             if stream in seen:
                 raise self._error("come back to a file")
             seen.add(stream)
@@ -208,10 +210,12 @@ class Changelog(Format):
                 if opened.read(0, 1) != b"\0":
                     raise self._error("are compressed, which is not read here")
                 end = 1
-                for offset, _ in places:
+                for offset, _, following in places:
                     if offset + 1 < end:
                         raise self._error("overlap in their file")
-                    feed = Feed(opened, offset + 1, opened.size, is_compressed=False)
+                    # No further than what another handle has in the file.
+                    past = min(following + 1, opened.size)
+                    feed = Feed(opened, offset + 1, past, is_compressed=False)
                     end = yield from _change_set(feed)
 
     def _error(self, message: str) -> SavepointError:

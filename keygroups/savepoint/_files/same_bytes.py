@@ -1,0 +1,179 @@
+"""Which streams of a savepoint are the same bytes, by what is opened and not by how it is named.
+
+Flink has one handle for nearly every stream. Several subtasks of one operator may have the same
+SST files and what was materialized, after a change of parallelism; several operators may have
+the same files of channels, and of changes. Were it otherwise there would be as many times the
+bytes of a file as `_metadata` has handles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
+from posixpath import normpath
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from keygroups._checks import show
+from keygroups.errors import KeyGroupsError, SavepointError
+from keygroups.savepoint._files.files import (
+    METADATA,
+    Files,
+    errors_of,
+    import_fsspec,
+    local_path,
+)
+from keygroups.savepoint._metadata.handles import (
+    ChangelogHandle,
+    KeyedHandle,
+    Metadata,
+    OperatorMetadata,
+    RocksDBHandle,
+    StreamHandle,
+)
+
+_OWN, _SHARED, _CHANGES, _CHANNEL = "own", "shared", "changes", "channel"
+
+Id = tuple[Hashable, ...]
+_Streams = list[tuple[str, int, StreamHandle]]
+"""Those of a handle: of which kind each is, and from which offset on it is read."""
+
+
+class FileIds:
+    """Tells the files of a savepoint apart; none of them is opened."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._known: dict[tuple[str, bool], Id] = {}
+
+    def of(self, stream: StreamHandle) -> Id:
+        """Return the device and inode of a stream's file, or the key that a store has it by.
+
+        Of a file that is not there, or may not be read, it is the path.
+        """
+        named = stream.path, stream.is_relative
+        known = self._known.get(named)
+        if known is None:
+            known = self._known[named] = self._id(stream)
+        return known
+
+    def _id(self, stream: StreamHandle) -> Id:
+        try:
+            path = self._files.path_of(stream)
+            local = local_path(path)
+            if local is None:
+                return _key_in_store(path)
+            info = local.stat()
+            if info.st_ino:  # else the file system has none
+                return info.st_dev, info.st_ino
+        except (KeyGroupsError, OSError, ValueError):  # as is said when it is opened
+            pass
+        return stream.is_relative, normpath(
+            stream.path if stream.is_relative else unquote(stream.path)
+        )
+
+
+def _key_in_store(url: str) -> Id:
+    """Return what opens a URL, which may have several schemes, and the path that takes."""
+    with errors_of(url):
+        cls = import_fsspec(url).get_filesystem_class(url.partition("://")[0])
+        return cls, cls._strip_protocol(url)
+
+
+class _Use(NamedTuple):
+    """The bytes of a file from `start` to `end`, as the handle of an operator has them."""
+
+    file: Id
+    start: int
+    end: int
+    operator: str
+    handle: int
+    kind: str
+    offset: int
+    stream: StreamHandle
+
+
+_span = attrgetter("start", "end")
+
+
+def check_apart(files: Files, metadata: Metadata) -> None:
+    """Raise SavepointError where two handles name the same bytes, as none of Flink's do."""
+    ids = FileIds(files)
+    by_file: dict[Id, list[_Use]] = {}
+    for operator in metadata.operators:
+        for use in _uses(ids, operator):
+            by_file.setdefault(use.file, []).append(use)
+    for uses in by_file.values():
+        end, last = 0, uses[0]
+        for (start, _), group in groupby(sorted(uses, key=_span), _span):
+            same = [*group]
+            if start < end:
+                raise _error(files, last, same[0])
+            end, last = same[0].end, same[0]
+            _check_same(files, same)
+
+
+def _check_same(files: Files, uses: Sequence[_Use]) -> None:
+    """Check that all may have the same bytes."""
+    first = uses[0]
+    seen: dict[int, str] = {}  # operators, by handles or offsets
+    for use in uses:
+        place = use.handle if use.kind == _SHARED else use.offset
+        if use.kind == _SHARED:
+            is_allowed = use.operator == first.operator and place not in seen
+        elif use.kind == _CHANGES:
+            is_same = seen.get(place, use.operator) == use.operator
+            is_allowed = is_same and use.stream == first.stream
+        else:
+            is_allowed = use is first or use.kind == _CHANNEL
+        if use.kind != first.kind or not is_allowed:
+            raise _error(files, first, use)
+        seen[place] = use.operator
+
+
+def _error(files: Files, use: _Use, other: _Use) -> SavepointError:
+    names = dict.fromkeys((use.stream.path, other.stream.path))
+    return SavepointError(
+        f"{files.base}/{METADATA}: two handles name the same bytes of the file "
+        f"{', which is also '.join(map(show, names))}"
+    )
+
+
+def _uses(ids: FileIds, operator: OperatorMetadata) -> Iterator[_Use]:
+    for number, streams in enumerate(_handles(operator)):
+        for kind, offset, stream in streams:
+            if stream.data is None and stream.size:
+                end = stream.start + stream.file_size
+                place = ids.of(stream), stream.start, end
+                yield _Use(*place, operator.operator_id, number, kind, offset, stream)
+
+
+def _handles(operator: OperatorMetadata) -> Iterator[_Streams]:
+    """Yield the streams of each handle of an operator."""
+    if operator.coordinator is not None:
+        yield [(_OWN, 0, operator.coordinator)]
+    for task in operator.subtasks:
+        for handle in (task.managed_operator, task.raw_operator):
+            if handle is not None:
+                yield [(_OWN, 0, handle.stream)]
+        for keyed in task.keyed:
+            yield from _keyed_handles(keyed, _OWN)
+        channels = task.as_read.get("has_channel_state")
+        if channels is not None:
+            said = [said for _, _, said in channels.places]
+            yield [(_CHANNEL, 0, one) for one in said if isinstance(one, StreamHandle)]
+
+
+def _keyed_handles(handle: KeyedHandle, kind: str) -> Iterator[_Streams]:
+    """Yield the streams of a handle of keyed state, and of those in it."""
+    if isinstance(handle, ChangelogHandle):
+        for base in handle.materialized:
+            yield from _keyed_handles(base, _SHARED)
+        for changes in handle.changes:
+            yield [(_CHANGES, offset, stream) for offset, stream in changes.streams]
+    elif isinstance(handle, RocksDBHandle):
+        yield [(kind, 0, handle.meta)]
+        yield [(_SHARED, 0, stream) for _, stream in (*handle.shared, *handle.private)]
+    else:
+        yield [(kind, 0, handle.stream)]
