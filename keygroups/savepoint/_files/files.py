@@ -195,6 +195,11 @@ class Files:
             raise self._error(stream, "")
         return root, rest
 
+    @property
+    def has_places(self) -> bool:
+        """Whether the caller said of any folder or file where it is, or that it may be read."""
+        return bool(self._allowed)
+
     def is_moved(self, stream: StreamHandle) -> bool:
         """Tell whether the caller said where a file is now."""
         return moved_path(stream.path, self._moved) is not None

@@ -8,6 +8,8 @@ bytes of a file as `_metadata` has handles.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
@@ -33,6 +35,8 @@ from keygroups.savepoint._metadata.handles import (
     StreamHandle,
 )
 
+# Of most files; a path with such a name is read if its folder is.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _OWN, _SHARED, _CHANGES, _CHANNEL = "own", "shared", "changes", "channel"
 
 Id = tuple[Hashable, ...]
@@ -46,6 +50,7 @@ class FileIds:
     def __init__(self, files: Files) -> None:
         self._files = files
         self._known: dict[tuple[str, bool], Id] = {}
+        self._folders: dict[tuple[str, bool], str] = {}  # where they are, of this machine
 
     def of(self, stream: StreamHandle) -> Id:
         """Return the device and inode of a stream's file, or the key that a store has it by.
@@ -60,11 +65,10 @@ class FileIds:
 
     def _id(self, stream: StreamHandle) -> Id:
         try:
-            path = self._files.path_of(stream)
-            local = local_path(path)
-            if local is None:
-                return _key_in_store(path)
-            info = local.stat()
+            path = self._local_path(stream)
+            if path is None:
+                return _key_in_store(self._files.path_of(stream))
+            info = os.stat(path)  # noqa: PTH116  # there are many, and a Path for each takes longer
             if info.st_ino:  # else the file system has none
                 return info.st_dev, info.st_ino
         except (KeyGroupsError, OSError, ValueError):  # as is said when it is opened
@@ -72,6 +76,18 @@ class FileIds:
         return stream.is_relative, normpath(
             stream.path if stream.is_relative else unquote(stream.path)
         )
+
+    def _local_path(self, stream: StreamHandle) -> str | None:
+        """Return the path of a file of this machine; what may be read is asked for each folder."""
+        folder, _, name = stream.path.rpartition("/")
+        is_alike = not self._files.has_places and _NAME.fullmatch(name)
+        place = self._folders.get((folder, stream.is_relative)) if is_alike else None
+        if place is not None:
+            return f"{place}/{name}"
+        local = local_path(self._files.path_of(stream))
+        if local is not None and is_alike:
+            self._folders[folder, stream.is_relative] = str(local.parent)
+        return None if local is None else str(local)
 
 
 def _key_in_store(url: str) -> Id:
