@@ -727,6 +727,41 @@ def test_what_is_no_schema(schema: str) -> None:
             call()
 
 
+E = {"type": "enum", "name": "E"}
+MARKS = {"__fastavro_parsed": True, "__named_schemas": {}}
+NO_SCHEMAS: list[Any] = [
+    *(E | {"symbols": symbols} for symbols in ({"A": 1}, "AB", [["A"]], [None], [7], ["\ud800"])),
+    E | {"symbols": ["A", "A"]},
+    *({**FIXED, "name": name} for name in (1, None, ["X"], {"X": 1})),
+    *(record("R") | {"fields": [{"name": name, "type": "int"}]} for name in (1, None, ["a"])),
+    record("R", a=FIXED, b=FIXED),
+    record("R", a=record("X", a="int"), b=FIXED),
+    record("R", a="Other"),
+    record("R") | {"fields": {"name": "x"}},
+    {"type": {"type": ["null", "int"]}},
+    {"type": "fixed", "name": "F", "size": 10**400, "logicalType": "decimal", "precision": 1},
+]
+
+
+@pytest.mark.parametrize("schema", NO_SCHEMAS, ids=map(str, range(len(NO_SCHEMAS))))
+@pytest.mark.parametrize(
+    "marks", [{}, MARKS, {"__fastavro_parsed": True, "__named_schemas": {"Other": FLAT}}]
+)
+def test_schemas_that_say_they_are_checked(schema: Any, marks: dict[str, Any]) -> None:
+    """The marks that fastavro leaves in a schema count for nothing, wherever they are."""
+    for marked in (schema | marks, record("O", field=schema | marks), [schema | marks]):
+        for call in (avro(marked).decode, avro(marked).encode):
+            with pytest.raises(InvalidValueError, match="no schema of Avro: "):
+                call(sb.i32(0))
+
+
+def test_marks_of_schemas() -> None:
+    named = {"__fastavro_parsed": True, "__named_schemas": {"E": {"type": "int"}}}
+    assert avro(ENUM | named).decode(sb.i32(1)) == "B"
+    in_record = avro(record("R", e=ENUM | MARKS, f="E") | named)
+    assert in_record.decode(sb.i32(1, 0)) == {"e": "B", "f": "A"}
+
+
 AVRO_DAMAGED = [
     (["null", "int"], sb.i32(2), "branch 2 of the 2 of a union"),
     (["null", "int"], sb.i32(-1), "branch -1 of the 2 of a union"),

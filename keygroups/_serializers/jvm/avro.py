@@ -102,7 +102,7 @@ def _codec(schema: str) -> _Codec:
             "schemas of Avro are parsed with fastavro: pip install 'keygroups[savepoint]'"
         ) from None
     try:
-        parsed = json.loads(schema)
+        parsed = json.loads(schema, object_hook=_without_marks)
         _check_depth(parsed)
         return _Schema().codec(parse_schema(parsed))
     except RecursionError:
@@ -112,9 +112,15 @@ def _codec(schema: str) -> _Codec:
     except (
         SchemaParseException,
         UnknownType,
-        *(AttributeError, LookupError, TypeError, ValueError),  # of what is no schema at all
+        # Of what is no schema at all.
+        *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     ) as error:
         raise InvalidValueError(f"no schema of Avro: {show(str(error))}") from None
+
+
+def _without_marks(node: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a schema without what fastavro marks those with that it has checked."""
+    return {name: value for name, value in node.items() if not name.startswith("__")}
 
 
 def _check_depth(parsed: Any) -> None:
@@ -199,7 +205,7 @@ class _Schema:
             return _map(self.codec(schema["values"]))
         if kind not in ("record", "error", "enum", "fixed"):
             return self.codec(kind)
-        name = schema["name"]
+        name = _name(schema)
         self._named[name] = None
         if kind == "enum":
             made = _enum(name, schema["symbols"])
@@ -258,7 +264,7 @@ class _Schema:
         return _Codec("union", read_union, write_union)
 
     def _record(self, name: str, fields: list[Any]) -> _Codec:
-        codecs = {field["name"]: self.codec(field["type"]) for field in fields}
+        codecs = {_name(field): self.codec(field["type"]) for field in fields}
         if len(codecs) < len(fields):
             raise ValueError(f"{name} has a field twice")
         reads = [(field, codec.read) for field, codec in codecs.items()]
@@ -286,7 +292,16 @@ class _Schema:
         return _Codec(name, read_record, write_record, takes_bytes, empty)
 
 
-def _enum(name: str, symbols: list[str]) -> _Codec:
+def _name(node: Any) -> str:
+    name = node["name"]
+    if not isinstance(name, str):
+        raise ValueError(f"the name {show(name)}")
+    return name
+
+
+def _enum(name: str, symbols: Any) -> _Codec:
+    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+        raise ValueError(f"{name} with the symbols {show(symbols)}")
     places = {symbol: place for place, symbol in enumerate(symbols)}
 
     def read_enum(data: bytes, pos: int) -> tuple[str, int]:
