@@ -282,6 +282,45 @@ def test_pieces_that_are_not_in_order(
         assert left.of(operator, -1) == [b"\0"]
 
 
+@pytest.mark.parametrize("kind", [VALUE, DELETION, SINGLE_DELETION, MERGE])
+@pytest.mark.parametrize("at_once", [1, 1 << 18])
+@pytest.mark.parametrize("number", [0, 7, 49])
+def test_two_records_of_one_number(
+    kind: int,
+    at_once: int,
+    number: int,
+    tmp_path: Path,
+    left: Left,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """RocksDB numbers what it writes; which of two counts nobody can tell, so both are refused.
+
+    Also where both have one value, where a newer record hides them, and in any order of files.
+    """
+    monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", at_once)
+    records = [newest(each) for each in range(50)]
+    twice = (
+        records[number][0],
+        3,
+        kind,
+        b"" if kind in (DELETION, SINGLE_DELETION) else sb.i64(1),
+    )
+    same = sst([twice], "s")
+    for value in (twice[3], sb.i64(2)) if kind in (VALUE, MERGE) else (b"",):
+        other = (*twice[:3], value)
+        without = [*records[:number], other, *records[number + 1 :]]
+        hidden = [*records[: number + 1], other, *records[number + 1 :]]
+        for rest in (without, hidden):
+            for tables in (
+                [sst(rest, "s", per_block=1), same],
+                [same, sst(rest, "s", per_block=7)],
+            ):
+                operator = operator_of(tmp_path, tables)
+                assert left.of(operator, -1)
+                with pytest.raises(SavepointError, match=r"two records of key .* have one number"):
+                    operator.key_sizes()
+
+
 def test_no_record_is_wanted(tmp_path: Path, left: Left) -> None:
     table = sst([newest(1)], "s")
     operator = operator_of(tmp_path / "a", [table, sst([], "s")])

@@ -819,7 +819,9 @@ def test_range_deletions_that_overlap(seed: int) -> None:
     rng = random.Random(seed)
     keys = [bytes([number]) for number in range(60)]
     records = sorted(
-        (key, -(rng.randrange(40) << 8 | VALUE), b"") for key in keys for _ in range(2)
+        (key, -(sequence << 8 | VALUE), b"")
+        for key in keys
+        for sequence in rng.sample(range(40), 2)
     )
     deletions = [
         RangeDeletion(rng.choice(keys), rng.choice(keys), rng.randrange(40)) for _ in range(15)

@@ -248,6 +248,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
     ahead = sorted(deletions, reverse=True)  # the next to start is the last
     begun: list[tuple[int, bytes]] = []  # a heap: the newest first, with where it ends
     current: bytes | None = None
+    last = 0  # the order of the last record
     operands: list[bytes] = []
     is_done, deleted = False, 0
     for records in chunks:
@@ -279,8 +280,12 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
                     while begun and begun[0][1] <= key:
                         heappop(begun)
                     deleted = -begun[0][0] if begun else 0
+            elif order == last:  # which of the two counts nobody says
+                raise SavepointError(f"{name}: two records of key {show(key)} have one number")
             elif is_done:
+                last = order
                 continue
+            last = order
             sequence, kind = divmod(-order, 256)
             if sequence < deleted or kind in (DELETION, SINGLE_DELETION):
                 is_done = True

@@ -340,6 +340,9 @@ def _live(name: str, parts: Sequence[_Records], prefix_bytes: int) -> FramedRows
     is_older = np.zeros(len(rows), np.bool_)
     keys = _ordered(rows[:, : width + 1])
     np.equal(keys[1:], keys[:-1], out=is_older[1:])
+    older = np.flatnonzero(is_older)
+    if (rows[older, -_MARK:] == rows[older - 1, -_MARK:]).all(axis=1).any():
+        raise Irregular
     is_merge = kinds == MERGE
     is_live = (kinds == VALUE) | is_merge
     if (
