@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import re
 import shutil
@@ -288,6 +289,28 @@ def test_links_are_no_files(tmp_path: Path) -> None:
     shutil.rmtree(folder / "b")
     (folder / "b").symlink_to(tmp_path / "secrets")
     assert "is not in the savepoint" in refusal(found, f"{OLD}/{NAMES[1]}")
+
+
+@pytest.mark.parametrize("name", ["shared", "taskowned"])
+def test_folders_of_a_job_that_are_links(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not listed, and nobody is told to allow where they lead; whoever does so may."""
+    path, secrets = f"{OLD}/{name}/{NAMES[1]}", tmp_path / "secrets"
+    put(secrets / NAMES[1])
+    folder = tmp_path / "job" / "chk-7"
+    savepoint(folder, path)
+    (tmp_path / "job" / name).symlink_to(secrets)
+    listed, scandir = [], os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(str(path)) or scandir(path))
+    found = read_savepoint(folder)
+    others = {f"{tmp_path}/job/{other}" for other in ("shared", "taskowned") if other != name}
+    assert {*listed} == {str(folder), *others}
+    assert str(secrets) not in refusal(found, path)
+    own = f"{tmp_path}/job/{name}/{NAMES[1]}"
+    message = refusal(savepoint(folder, own), own)
+    assert message.endswith(f"is not in the savepoint: a link leads to '{secrets / NAMES[1]}'")
+    assert values(savepoint(folder, own, allow=[secrets])) == expected(own)
 
 
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
