@@ -1,8 +1,25 @@
 """`python -m keygroups`, which is the command `keygroups`."""
 
+import os
 import sys
+from contextlib import suppress
 
-from keygroups.cli import main
+
+def _leave_out_working_directory() -> None:
+    """Import no more modules from it: Python looks there first, unless it is told -P.
+
+    It may be the folder of a stranger's savepoint. One that has keygroups itself stays.
+    """
+    with suppress(OSError):  # of a directory that is gone
+        here = os.getcwd()  # noqa: PTH109  # pathlib may not be imported yet
+        home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+        is_safe = getattr(sys.flags, "safe_path", False)
+        if sys.path[:1] == [here] != [home] and not is_safe:
+            del sys.path[0]
+
 
 if __name__ == "__main__":
+    _leave_out_working_directory()
+    from keygroups.cli import main
+
     sys.exit(main())

@@ -20,6 +20,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -41,7 +42,13 @@ from keygroups.cli import _ADD_COMMANDS, main
 from keygroups.cli._parser import build_parser
 from keygroups.job import read_job
 from keygroups.reports import RescaleReport
-from keygroups.savepoint import change_max_parallelism, operator_reports, read_savepoint
+from keygroups.savepoint import (
+    SavepointWriter,
+    ValueStateDescriptor,
+    change_max_parallelism,
+    operator_reports,
+    read_savepoint,
+)
 from keygroups.types import LONG, STRING, TUPLE
 
 ROOT = Path(__file__).parents[2]
@@ -67,11 +74,11 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def in_a_process(
-    *arguments: str | bytes, given: bytes = b"", **settings: str
+    *arguments: str | bytes, given: bytes = b"", folder: Path | None = None, **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
     command: Sequence[str | bytes] = [sys.executable, "-m", "keygroups", *arguments]
-    return subprocess.run(command, input=given, capture_output=True, env=environment)
+    return subprocess.run(command, input=given, capture_output=True, env=environment, cwd=folder)
 
 
 def ok(ended: Ended) -> str:
@@ -511,15 +518,56 @@ def test_streams_that_are_no_files(
     assert capsys.readouterr().out.endswith("\ta\n")
 
 
+@pytest.mark.parametrize(
+    ("first", "is_safe", "is_kept"),
+    [
+        ("here", False, False),
+        ("here", True, True),  # with -P the first is of PYTHONPATH
+        ("home", False, True),
+        ("elsewhere", False, True),
+        ("gone", False, True),
+    ],
+)
 def test_module_is_the_command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    first: str,
+    is_safe: bool,
+    is_kept: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """It imports nothing more from the working directory, which Python has put first."""
     module = importlib.import_module("keygroups.__main__")
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(ROOT if first == "home" else here)
+    place = str(tmp_path if first == "elsewhere" else Path.cwd())
+    if first == "gone":
+        here.rmdir()
     monkeypatch.setattr(sys, "argv", ["keygroups", "default", "24"])
+    monkeypatch.setattr(sys, "path", [place, *(others := sys.path)])
+    flags = {name: getattr(sys.flags, name) for name in dir(sys.flags) if name[0] != "_"}
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(**flags | {"safe_path": is_safe}))
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(module.__file__), run_name="__main__")
     assert ended.value.code == 0
     assert capsys.readouterr().out == "128\n"
+    assert sys.path == [place, *others][not is_kept :]
+
+
+def test_modules_of_a_stranger(tmp_path: Path) -> None:
+    """What is imported for an export is not taken from the folder of the savepoint."""
+    pytest.importorskip("pyarrow", reason="the extra savepoint")
+    pytest.importorskip("numpy", reason="the extra savepoint")
+    with SavepointWriter(tmp_path / "point") as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        writer.add_operator("u", STRING, states, 128, parallelism=1).write("count", "a", 1)
+    for name in ("numpy", "pyarrow", "fsspec", "cramjam", "fastavro"):
+        (tmp_path / "point" / f"{name}.py").write_text("raise SystemExit('run')\n")
+    arguments = ("savepoint", ".", "--export", "../x.parquet")
+    ended = in_a_process(*arguments, folder=tmp_path / "point")
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert (tmp_path / "x.parquet").stat().st_size > 0
 
 
 def test_help_lists_the_choices(run: Any) -> None:
