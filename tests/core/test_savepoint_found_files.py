@@ -301,8 +301,14 @@ def test_folders_of_a_job_that_are_links(
     folder = tmp_path / "job" / "chk-7"
     savepoint(folder, path)
     (tmp_path / "job" / name).symlink_to(secrets)
-    listed, scandir = [], os.scandir
-    monkeypatch.setattr(os, "scandir", lambda path: listed.append(str(path)) or scandir(path))
+    listed: list[str] = []
+    scandir = os.scandir
+
+    def noted(path: Any) -> Any:
+        listed.append(str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
     found = read_savepoint(folder)
     others = {f"{tmp_path}/job/{other}" for other in ("shared", "taskowned") if other != name}
     assert {*listed} == {str(folder), *others}

@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import pytest
 import savepoint_bytes as sb
@@ -183,10 +184,13 @@ def test_file_systems_without_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """They give all files the number 0, and are told apart by their paths."""
     folder = put(tmp_path / "sp")
     (folder / "other").write_bytes(bytes(SIZE))
-    stat = Path.stat
-    monkeypatch.setattr(
-        Path, "stat", lambda self, **options: os.stat_result([*stat(self)[:1], 0, *stat(self)[2:]])
-    )
+    stat = os.stat
+
+    def without_inode(*arguments: Any, **options: Any) -> os.stat_result:
+        info = stat(*arguments, **options)
+        return os.stat_result([info[0], 0, *info[2:]])
+
+    monkeypatch.setattr(os, "stat", without_inode)
     for name, is_allowed in (("other", True), ("data", False)):
         streams = sb.relative("data", SIZE), sb.relative(name, SIZE)
         tasks = [PLACES["operator state"](index, stream) for index, stream in enumerate(streams)]
