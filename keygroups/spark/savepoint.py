@@ -37,7 +37,7 @@ from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._savepoint import savepoint_of
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
-from keygroups.spark._columns.key_columns import simple_type
+from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.comparing import compared, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
@@ -418,8 +418,10 @@ def kafka_offsets(df: DataFrame) -> KafkaOffsets:
         if spark_type is None or simple_type(spark_type) not in types:
             raise InvalidTypeError(
                 f"{column.name} must be {' or '.join(types)}, got {show(spark_type)}"
+                + ("" if spark_type is None else cast_advice(spark_type, types[0]))
             )
     topic, partition, offset = (column.column for column in columns)
+    topic = topic.cast("string")  # of a char(n) nothing here tells the collation
     rows = df.groupBy(topic.alias("t"), partition.alias("p")).agg(
         F.max(offset).alias("o"), F.count("*").alias("n")
     )
