@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -45,6 +46,7 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
         return
     modules = {module for names in _EXTRAS.values() for module in names}
     ask = F.udf(_asking(modules), "string", useArrow=False)
+    answer: Mapping[str, Any] = {}
     try:
         [[text]] = spark.range(0, 1, 1, 1).select(ask("id")).collect()
     except Exception as error:
@@ -56,15 +58,31 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
             _answers[place] = answer
     if trouble is None:
         return
-    such_as = ""
-    if not connect and place.master.startswith("local"):
-        such_as = f" such as {sys.executable}"
-    version = ".".join(map(str, sys.version_info[:3]))
+    is_local = not connect and place.master.startswith("local")
+    starts = f"before {'the server' if connect else 'Spark'} starts"
     raise PythonWorkerError(
-        f"Spark's Python workers {trouble}, where the driver runs Python {version}, "
-        f"{sys.executable}, with keygroups {keygroups.__version__}: set the environment variable "
-        "PYSPARK_PYTHON, or spark.pyspark.python for spark-submit, to a Python like the driver's"
-        f"{such_as} before {'the server' if connect else 'Spark'} starts"
+        f"Spark's Python workers {trouble}, where the driver {_remedy(answer, is_local)} {starts}"
+    )
+
+
+def _remedy(answer: Mapping[str, Any], is_local: bool) -> str:
+    """Return what the driver runs, and what to do so that workers which answered so are like it.
+
+    A Python like the driver's looks for modules in other folders than the driver, which has its
+    script's and those that it was told of.
+    """
+    version = ".".join(map(str, sys.version_info[:3]))
+    runs = f"runs Python {version}, {sys.executable}, with keygroups {keygroups.__version__}"
+    if (answer.get("version"), answer.get("prefix")) == (version, sys.prefix):
+        folder = Path(keygroups.__file__).parents[1]
+        return (
+            f"{runs} of {folder}: install that with its extras into the workers' Python, or name "
+            "the folder in the environment variable PYTHONPATH"
+        )
+    such_as = f" such as {sys.executable}" if is_local else ""
+    return (
+        f"{runs}: set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for "
+        f"spark-submit, to a Python like the driver's{such_as}"
     )
 
 
@@ -125,6 +143,7 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
             {
                 "version": ".".join(map(str, sys.version_info[:3])),
                 "executable": sys.executable,
+                "prefix": sys.prefix,
                 "keygroups": version,
                 "error": error,
                 "modules": [*filter(is_there, names)],
