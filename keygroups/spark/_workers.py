@@ -27,7 +27,7 @@ _EXTRAS = {ARRAYS: ("numpy", "pyarrow"), STATE: ("google.protobuf", "pandas", "p
 # How Spark says that no worker answers. In 3.5 the version is "(3, 10)", from 4.0 on "3.10".
 _OTHER_VERSION = re.compile(r"different version:? \(?(\d+)(?:\.|, )(\d+)\)? than that in driver")
 _NOT_THERE = re.compile(
-    r'Cannot run program "([^"\n]*)"(?: \(in directory "[^"\n]*"\))?: ([^\n]*)'
+    r'Cannot run program "([^"\n]*)"(?: \((in directory "[^"\n]*")\))?: ([^\n]*)'
 )
 
 # By the SparkContext, or by the session of Spark Connect: it says what a good worker answered.
@@ -106,7 +106,8 @@ def trouble_of_failure(text: str) -> str | None:
     if match := _OTHER_VERSION.search(text):
         return f"run Python {match[1]}.{match[2]}"
     if match := _NOT_THERE.search(text):
-        return f"cannot be started, as {match[1]} cannot be run ({match[2]})"
+        where = f" {match[2]}" if match[2] else ""  # it may be the folder that is not there
+        return f"cannot be started, as {match[1]} cannot be run{where} ({match[3]})"
     said, ended, _ = text.partition("Error from python worker:")[2].partition("PYTHONPATH was:")
     if ended and said.strip():
         return f"cannot be started ({said.strip().splitlines()[-1].strip()})"

@@ -196,6 +196,13 @@ def register_data_source(spark: SparkSession) -> str:
     if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
     RocksDB's files all but the blocks that may have it.
 
+    A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS
+    (operator 'by-user', state 'count') LOCATION '...', without columns, or
+    `spark.catalog.createTable`. Spark gives a table's options to no data source in Python that
+    reads it, so they are in the metadata of its first column: ALTER TABLE changes none, while
+    `WITH (keyGroups = '0-9')` after the table's name in a query adds one. `location` may not be
+    another place than `path`.
+
     A relative path is one from where Spark runs. Raises KeyGroupsError before Spark 4.0, which has
     no data sources in Python, InvalidTypeError for what is no session, and PythonWorkerError where
     Spark's workers run a Python without keygroups.

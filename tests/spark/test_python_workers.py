@@ -75,6 +75,10 @@ def test_what_is_wrong_with_a_worker(
             "directory)",
         ),
         (
+            'IOException: Cannot run program "python3" (in directory "/gone"): error=2, No',
+            'cannot be started, as python3 cannot be run in directory "/gone" (error=2, No)',
+        ),
+        (
             "org.apache.spark.SparkException: \nError from python worker:\n  Traceback (most "
             "recent call last):\n    File \"/x.py\", line 81\n  SyntaxError: invalid syntax\n"
             "PYTHONPATH was:\n  /pyspark.zip\norg.apache.spark.SparkException: EOFException",

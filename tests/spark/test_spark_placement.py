@@ -445,16 +445,16 @@ def test_what_is_placed_passes(numbered: DataFrame, parallelism: int) -> None:
 
 def test_what_is_not_placed_is_refused(numbered: DataFrame) -> None:
     placed = repartition_by_subtask(numbered, "k", 128, 5)
-    of = Counter(subtasks(300, 5))
+    rows = Counter(subtasks(300, 5))
     says = (
         "df must have each row in the partition of its subtask, got 300 of 600 rows elsewhere: "
-        f"{of[0]} of subtask 0 in partition 5, {of[1]} of subtask 1 in partition 6, {of[2]} of "
-        "subtask 2 in partition 7 and in 2 more"
+        f"{rows[0]} of subtask 0 in partition 5, {rows[1]} of subtask 1 in partition 6, "
+        f"{rows[2]} of subtask 2 in partition 7 and in 2 more"
     )
     with pytest.raises(InvalidValueError) as raised:
         assert_placed(placed.union(placed), "k", 128, 5)
     assert str(raised.value) == says
-    most, rest = max(of[i] for i in range(1, 5)), 300 - of[0]
+    most, rest = max(rows[i] for i in range(1, 5)), 300 - rows[0]
     with pytest.raises(InvalidValueError, match="got") as raised:
         assert_placed(placed.coalesce(1), "k", 128, 5)
     assert f"got {rest} of 300 rows elsewhere: {most} of subtask " in str(raised.value)

@@ -152,10 +152,10 @@ def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) 
 def _unfit(
     role: str, taken: T.DataType, spark_type: T.DataType, why: str = ""
 ) -> InvalidTypeError:
+    advice = cast_advice(spark_type, taken.simpleString()) or ": cast it"
     return InvalidTypeError(
         f"{role} must be {taken.simpleString()}{why}, as read_keyed_state gives it, got "
-        f"{spark_type.simpleString()}"
-        + (cast_advice(spark_type, taken.simpleString()) or ": cast it")
+        f"{spark_type.simpleString()}{advice}"
     )
 
 
