@@ -200,8 +200,7 @@ def register_data_source(spark: SparkSession) -> str:
     (operator 'by-user', state 'count') LOCATION '...', without columns, or
     `spark.catalog.createTable`. Spark gives a table's options to no data source in Python that
     reads it, so they are in the metadata of its first column: ALTER TABLE changes none, while
-    `WITH (keyGroups = '0-9')` after the table's name in a query adds one. `location` may not be
-    another place than `path`.
+    `WITH (keyGroups = '0-9')` after the table's name in a query adds one.
 
     A relative path is one from where Spark runs. Raises KeyGroupsError before Spark 4.0, which has
     no data sources in Python, InvalidTypeError for what is no session, and PythonWorkerError where

@@ -633,14 +633,6 @@ def test_options_are_checked(
     assert len(others) <= 1  # of the SQLSTATE
 
 
-PLACE = "has the option path alone for where the savepoint is, got path '{}' and location '/else'"
-
-
-def test_two_places_are_refused(formatted: SparkSession) -> None:
-    with pytest.raises(PySparkException, match=PLACE.format(HEAP.path)):
-        load(formatted, HEAP.path, operator="by-string", location="/else")
-
-
 TABLE = "flink_state_table"
 MADE: list[Callable[[SparkSession, str], object]] = [
     lambda spark, path: spark.sql(
@@ -721,7 +713,8 @@ def test_a_table_needs_a_place(formatted: SparkSession) -> None:
             {"option.location": "/else", "provider": "flink-state"},
             "got path '{}' and location '/else'",
         ),
-        ({"location": "/else"}, "got path '{}' and location '/else'"),
+        ({"location": "/else", "provider": "flink-state"}, "got path '{}' and location '/else'"),
+        ({"location": "{}"}, "keyGroups, got 'location'"),
         ({"option.path": "file:{}/", "location": "{}/", "provider": "flink-state"}, None),
         ({"option.path": "{}"}, "keyGroups, got 'option.path'"),
         ({"option.stat": "1", "stat": "1", "provider": "flink-state"}, "keyGroups, got 'stat'"),

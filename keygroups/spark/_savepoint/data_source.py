@@ -31,14 +31,8 @@ from keygroups.state_keys import key_group_prefix_bytes
 FORMAT = "flink-state"
 _OPTIONS = ("path", "operator", "state", "moved", "allow", "keyGroups")
 _NAMES = frozenset(name.lower() for name in _OPTIONS)
-# What Spark adds to the options of a table, of which it gives each again behind a prefix.
-_OF_TABLES = frozenset(
-    {
-        *("collation", "comment", "external", "is_managed_location", "location", "owner"),
-        *("provider", "serialization.format"),
-    }
-)
 _PREFIX = "option."
+"""Spark gives the properties of a table, and those that are options again behind this prefix."""
 _KEPT = "flink-state"
 """The name of a table's options in the metadata of its first column."""
 _TESTS: Mapping[str, Callable[[Any, Any], bool]] = {  # by the class of Spark's filter
@@ -64,8 +58,8 @@ class Options:
         if schema is not None and not given.keys() & {"path", "operator"}:
             given = {**_kept_options(schema), **given}
         self.is_of_table = "provider" in given
-        unknown = given.keys() - _NAMES - _OF_TABLES
-        if self.is_of_table:  # its TBLPROPERTIES are there too, but they have no prefix
+        unknown = given.keys() - _NAMES
+        if self.is_of_table:
             unknown = {name for name in unknown if f"{_PREFIX}{name}" in given}
         if unknown:
             raise InvalidValueError(
@@ -227,7 +221,7 @@ def _passes(tests: Iterable[Callable[[Any], bool]], value: Any) -> bool:
 
 
 def _check_place(given: Mapping[str, str]) -> None:
-    """Refuse a table, or a query, that says of two places that the savepoint is there."""
+    """Refuse a table that says of two places that the savepoint is there."""
     names = ("path", "location", f"{_PREFIX}path", f"{_PREFIX}location")
     for name in names[1:]:
         if path_in_metadata(given.get(name, given["path"])) != path_in_metadata(given["path"]):
@@ -239,11 +233,9 @@ def _check_place(given: Mapping[str, str]) -> None:
 
 def _kept_options(schema: T.StructType) -> Mapping[str, str]:
     """Return the options that a table's schema keeps, none of another schema."""
-    for field in schema.fields[:1]:
-        kept = _parse_json((field.metadata or {}).get(_KEPT, ""))
-        if isinstance(kept, dict):
-            return {name: value for name, value in kept.items() if isinstance(value, str)}
-    return {}
+    metadata = schema.fields[0].metadata if schema.fields else None
+    kept = _parse_json(str((metadata or {}).get(_KEPT)))
+    return {**kept} if isinstance(kept, dict) and all(map(_is_text, kept.values())) else {}
 
 
 def _without_metadata(schema: T.StructType) -> T.StructType:
@@ -253,7 +245,7 @@ def _without_metadata(schema: T.StructType) -> T.StructType:
 def _parse_moved(text: str) -> dict[str, str]:
     """Return the paths by path of a JSON object."""
     moved = _parse_json(text)
-    if not isinstance(moved, dict) or not all(isinstance(new, str) for new in moved.values()):
+    if not isinstance(moved, dict) or not all(map(_is_text, moved.values())):
         raise InvalidValueError(f"moved must be a JSON object of paths, got {show(text)}")
     return moved
 
@@ -261,9 +253,13 @@ def _parse_moved(text: str) -> dict[str, str]:
 def _parse_allow(text: str) -> list[str]:
     """Return the paths of a JSON list."""
     allow = _parse_json(text)
-    if not isinstance(allow, list) or not all(isinstance(path, str) for path in allow):
+    if not isinstance(allow, list) or not all(map(_is_text, allow)):
         raise InvalidValueError(f"allow must be a JSON list of paths, got {show(text)}")
     return allow
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def _parse_json(text: str) -> object:
