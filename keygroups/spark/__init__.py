@@ -15,7 +15,7 @@ from keygroups.spark.dataframe import (
     rebalance_keys,
     with_routing,
 )
-from keygroups.spark.placement import pre_aggregate, repartition_by_subtask
+from keygroups.spark.placement import assert_placed, pre_aggregate, repartition_by_subtask
 from keygroups.spark.register import register
 from keygroups.spark.rescale import rescale_report
 from keygroups.spark.savepoint import (
@@ -42,6 +42,7 @@ __all__ = [
     "ReducingState",
     "RescaleReport",
     "ValueState",
+    "assert_placed",
     "change_max_parallelism",
     "compare_savepoints",
     "edit_savepoint",

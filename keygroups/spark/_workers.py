@@ -10,6 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -26,7 +27,7 @@ _EXTRAS = {ARRAYS: ("numpy", "pyarrow"), STATE: ("google.protobuf", "pandas", "p
 # How Spark says that no worker answers. In 3.5 the version is "(3, 10)", from 4.0 on "3.10".
 _OTHER_VERSION = re.compile(r"different version:? \(?(\d+)(?:\.|, )(\d+)\)? than that in driver")
 _NOT_THERE = re.compile(
-    r'Cannot run program "([^"\n]*)"(?: \(in directory "[^"\n]*"\))?: ([^\n]*)'
+    r'Cannot run program "([^"\n]*)"(?: \((in directory "[^"\n]*")\))?: ([^\n]*)'
 )
 
 # By the SparkContext, or by the session of Spark Connect: it says what a good worker answered.
@@ -45,6 +46,7 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
         return
     modules = {module for names in _EXTRAS.values() for module in names}
     ask = F.udf(_asking(modules), "string", useArrow=False)
+    answer: Mapping[str, Any] = {}
     try:
         [[text]] = spark.range(0, 1, 1, 1).select(ask("id")).collect()
     except Exception as error:
@@ -56,15 +58,31 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
             _answers[place] = answer
     if trouble is None:
         return
-    such_as = ""
-    if not connect and place.master.startswith("local"):
-        such_as = f" such as {sys.executable}"
-    version = ".".join(map(str, sys.version_info[:3]))
+    is_local = not connect and place.master.startswith("local")
+    starts = f"before {'the server' if connect else 'Spark'} starts"
     raise PythonWorkerError(
-        f"Spark's Python workers {trouble}, where the driver runs Python {version}, "
-        f"{sys.executable}, with keygroups {keygroups.__version__}: set the environment variable "
-        "PYSPARK_PYTHON, or spark.pyspark.python for spark-submit, to a Python like the driver's"
-        f"{such_as} before {'the server' if connect else 'Spark'} starts"
+        f"Spark's Python workers {trouble}, where the driver {_remedy(answer, is_local)} {starts}"
+    )
+
+
+def _remedy(answer: Mapping[str, Any], is_local: bool) -> str:
+    """Return what the driver runs, and what to do so that workers which answered so are like it.
+
+    A Python like the driver's looks for modules in other folders than the driver, which has its
+    script's and those that it was told of.
+    """
+    version = ".".join(map(str, sys.version_info[:3]))
+    runs = f"runs Python {version}, {sys.executable}, with keygroups {keygroups.__version__}"
+    if (answer.get("version"), answer.get("prefix")) == (version, sys.prefix):
+        folder = Path(keygroups.__file__).parents[1]
+        return (
+            f"{runs} of {folder}: install that with its extras into the workers' Python, or name "
+            "the folder in the environment variable PYTHONPATH"
+        )
+    such_as = f" such as {sys.executable}" if is_local else ""
+    return (
+        f"{runs}: set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for "
+        f"spark-submit, to a Python like the driver's{such_as}"
     )
 
 
@@ -88,7 +106,8 @@ def trouble_of_failure(text: str) -> str | None:
     if match := _OTHER_VERSION.search(text):
         return f"run Python {match[1]}.{match[2]}"
     if match := _NOT_THERE.search(text):
-        return f"cannot be started, as {match[1]} cannot be run ({match[2]})"
+        where = f" {match[2]}" if match[2] else ""  # it may be the folder that is not there
+        return f"cannot be started, as {match[1]} cannot be run{where} ({match[3]})"
     said, ended, _ = text.partition("Error from python worker:")[2].partition("PYTHONPATH was:")
     if ended and said.strip():
         return f"cannot be started ({said.strip().splitlines()[-1].strip()})"
@@ -125,6 +144,7 @@ def _asking(modules: Collection[str]) -> Callable[[Any], str]:
             {
                 "version": ".".join(map(str, sys.version_info[:3])),
                 "executable": sys.executable,
+                "prefix": sys.prefix,
                 "keygroups": version,
                 "error": error,
                 "modules": [*filter(is_there, names)],

@@ -25,7 +25,13 @@ from keygroups.spark._columns.arguments import (
 )
 from keygroups.spark._columns.backend import PORTABLE, build
 from keygroups.spark._columns.binary_row import SQL_TYPES
-from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, simple_type, single
+from keygroups.spark._columns.key_columns import (
+    KeyColumn,
+    KeyTree,
+    cast_advice,
+    simple_type,
+    single,
+)
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
@@ -86,10 +92,12 @@ def _sql_type(name: str, spark_type: T.DataType) -> str:
         return f"DECIMAL({spark_type.precision}, {spark_type.scale})"
     simple = simple_type(spark_type)
     if simple not in SQL_TYPES:
+        advice = cast_advice(spark_type) or (
+            f"; columns of type {', '.join(SQL_TYPES)}, decimal, struct and array have"
+        )
         raise UnsupportedKeyTypeError(
             f"key column {name} of type {spark_type.simpleString()} has no type of Flink SQL that "
-            f"makes a key here; columns of type {', '.join(SQL_TYPES)}, decimal, struct and "
-            "array have"
+            f"makes a key here{advice}"
         )
     return SQL_TYPES[simple]
 
@@ -335,9 +343,12 @@ def _infer(tree: KeyTree) -> KeyType:
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)
     if spark_type not in _INFERRED:
+        advice = cast_advice(tree.spark_type) or (
+            f" by itself: pass key_type, or use a column of type {', '.join(_INFERRED)}"
+        )
         raise UnsupportedKeyTypeError(
-            f"key column {tree.name} of type {tree.spark_type.simpleString()} has no key type by "
-            f"itself: pass key_type, or use a column of type {', '.join(_INFERRED)}"
+            f"key column {tree.name} of type {tree.spark_type.simpleString()} has no key type"
+            f"{advice}"
         )
     return _INFERRED[spark_type]
 

@@ -7,7 +7,9 @@ field. The key type is always stated, because a Column has no type before it mee
 Results are IntegerType columns. A null key gives null, but a PYFLINK one the group that Flink
 has for it; null fields and elements count as in Flink.
 A column whose type does not hold the key type fails when the query is analysed, with a
-message that names both: nothing is cast in silence.
+message that names both: nothing is cast in silence. Text may be a char(n), whose key has the
+blanks that Spark gives the column, or a varchar(n); of a collation other than UTF8_BINARY, by
+which texts are equal that are different keys in Flink, it is refused: `cast("string")` mends it.
 
 The portable backend is made of public Spark functions and runs anywhere, Spark Connect and
 managed platforms included. On a classic session a fast backend uses Catalyst's own expressions,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import mmh3
+from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -17,6 +19,7 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
+from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark.dataframe import (
     infer_key_type,
     key_group_column,
@@ -25,8 +28,11 @@ from keygroups.spark.dataframe import (
 )
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
-__all__ = ["pre_aggregate", "repartition_by_subtask"]
+__all__ = ["assert_placed", "pre_aggregate", "repartition_by_subtask"]
 __dir__ = __all__.copy
+
+_SHOWN = 3  # partitions in a message
+_COUNTS = "partition int, rows bigint, elsewhere bigint, most bigint, subtask int"
 
 
 def repartition_by_subtask(
@@ -45,8 +51,10 @@ def repartition_by_subtask(
 
     Adaptive execution leaves these partitions alone. They last until the next shuffle:
     `select`, `filter`, `sortWithinPartitions` and `mapInPandas` keep them, while a join, a
-    `groupBy` or an `orderBy` may not. The order of the rows within a partition is not that
-    of `df`.
+    `groupBy` or an `orderBy` may not. A union of two such DataFrames is not placed, for it has
+    the partitions of both, one after the other: unite first, then place. Neither is what
+    `coalesce` or `repartition` makes of one. `assert_placed` tells. The order of the rows within a
+    partition is not that of `df`.
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column that
     does not hold its key type; InvalidValueError for another number of columns than fields.
@@ -83,6 +91,85 @@ def repartition_by_subtask(
         return _placed_by(df, backend, subtask, parallelism)
 
     return _move(df, key_group_column(df, key, max_parallelism, key_type, place), parallelism)
+
+
+def assert_placed(
+    df: DataFrame,
+    key: KF.Key,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType | None = None,
+) -> None:
+    """Raise unless every row is in the Spark partition that has the number of its Flink subtask.
+
+    That is how `repartition_by_subtask` lays a DataFrame out, and what a union, a join or a
+    `coalesce` after it may undo. Runs one job over the rows of `df`, which brings a row for each
+    of its partitions to the driver; the partitions are those that `df` has in this run. `key`,
+    `max_parallelism`, `parallelism` and `key_type` are those of `repartition_by_subtask`. It needs
+    the extra `arrays` on the executors.
+
+    Raises InvalidValueError where rows are in other partitions, among them those with a null key,
+    which have no subtask; where there are more or fewer partitions than subtasks, as of what Spark
+    knows to be empty, which has none; and for a stream, of which each batch has its own. Raises
+    what `repartition_by_subtask` raises, and PythonWorkerError where Spark's workers run a Python
+    without keygroups.
+
+    >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
+    >>> placed = repartition_by_subtask(df, "letter", 128, 3)
+    >>> assert_placed(placed, "letter", 128, 3)
+    >>> assert_placed(placed.union(placed), "letter", 128, 3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    keygroups.errors.InvalidValueError: df must have each row ... got 3 of 6 rows elsewhere: ...
+    """
+    max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
+    subtask = key_group_column(
+        *(df, key, max_parallelism, key_type),
+        lambda backend, group: backend.operator_index(group, max_parallelism, parallelism),
+    )
+    if df.isStreaming:
+        raise InvalidValueError("df must not be a stream: look at a batch, as in foreachBatch")
+    subtasks = df.select(subtask.alias("subtask"))
+    partitions = sorted(map_in_arrow(subtasks, _count_subtasks, _COUNTS).collect())
+    elsewhere = sum(partition["elsewhere"] for partition in partitions)
+    if elsewhere:
+        wrong = [partition for partition in partitions if partition["elsewhere"]]
+        rows = ", ".join(map(_misplaced, wrong[:_SHOWN]))
+        more = f" and in {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+        raise InvalidValueError(
+            f"df must have each row in the partition of its subtask, got {elsewhere} of "
+            f"{sum(partition['rows'] for partition in partitions)} rows elsewhere: {rows}{more}"
+        )
+    if len(partitions) != parallelism:
+        raise InvalidValueError(
+            f"df must have a partition for each of {parallelism} subtasks, got {len(partitions)}"
+        )
+
+
+def _misplaced(partition: Any) -> str:
+    """Return which rows of a partition are not its own: how many, and of which subtask most."""
+    most, subtask = partition["most"], partition["subtask"]
+    rows = f"{most} of subtask {subtask}" if subtask is not None else f"{most} with a null key"
+    more = partition["elsewhere"] - most
+    return f"{rows}{f' and {more} others' if more else ''} in partition {partition['partition']}"
+
+
+def _count_subtasks(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield a batch of one row with the counts of a partition; `mapInArrow` calls it for each."""
+    import pyarrow as pa
+
+    counts: Counter[int | None] = Counter()
+    for batch in batches:
+        for counted in batch.column(0).value_counts().to_pylist():
+            counts[counted["values"]] += counted["counts"]
+    context = TaskContext.get()
+    assert context is not None  # in a task
+    partition, rows = context.partitionId(), counts.total()
+    here = counts.pop(partition, 0)
+    [(subtask, most)] = counts.most_common(1) or [(None, 0)]
+    row = (partition, rows, rows - here, most, subtask)
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int32())
+    names = ["partition", "rows", "elsewhere", "most", "subtask"]
+    yield pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(row, types)], names)
 
 
 def repartition_by_key_group(

@@ -37,7 +37,7 @@ from keygroups.savepoint._rewriting.rewriter import SavepointRewriter
 from keygroups.savepoint._savepoint import savepoint_of
 from keygroups.savepoint._tasks.read import ReadTask
 from keygroups.spark._columns.arguments import check_df, check_session, is_connect
-from keygroups.spark._columns.key_columns import simple_type
+from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 from keygroups.spark._savepoint.comparing import compared, weighed
 from keygroups.spark._savepoint.editing import RowsEditor, SparkEditor
@@ -195,6 +195,12 @@ def register_data_source(spark: SparkSession) -> str:
     and `key_group`, and by `key` where it is text or an integer, leave out what need not be read,
     if `spark.sql.python.filterPushdown.enabled` is on: of a key all but its key group is, and of
     RocksDB's files all but the blocks that may have it.
+
+    A table of the catalog reads a savepoint too: CREATE TABLE counts USING `flink-state` OPTIONS
+    (operator 'by-user', state 'count') LOCATION '...', without columns, or
+    `spark.catalog.createTable`. Spark gives a table's options to no data source in Python that
+    reads it, so they are in the metadata of its first column: ALTER TABLE changes none, while
+    `WITH (keyGroups = '0-9')` after the table's name in a query adds one.
 
     A relative path is one from where Spark runs. Raises KeyGroupsError before Spark 4.0, which has
     no data sources in Python, InvalidTypeError for what is no session, and PythonWorkerError where
@@ -418,8 +424,10 @@ def kafka_offsets(df: DataFrame) -> KafkaOffsets:
         if spark_type is None or simple_type(spark_type) not in types:
             raise InvalidTypeError(
                 f"{column.name} must be {' or '.join(types)}, got {show(spark_type)}"
+                + ("" if spark_type is None else cast_advice(spark_type, types[0]))
             )
     topic, partition, offset = (column.column for column in columns)
+    topic = topic.cast("string")  # of a char(n) nothing here tells the collation
     rows = df.groupBy(topic.alias("t"), partition.alias("p")).agg(
         F.max(offset).alias("o"), F.count("*").alias("n")
     )

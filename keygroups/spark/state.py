@@ -50,6 +50,7 @@ from keygroups._checks import check_choice, check_class, check_parallelisms, sho
 from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
+from keygroups.spark._columns.key_columns import plain_text
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
 from keygroups.spark._group_by.landing import lands_on
@@ -113,7 +114,7 @@ def group_aggregate(
     check_class("processor", processor, GroupAggregate, "a GroupAggregate")
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     names = [key] if isinstance(key, str) else list(key)
-    types = {field.name: field.dataType for field in df.schema.fields}
+    types = {field.name: plain_text(field.dataType) for field in df.schema.fields}
     for name in [*names, *processor.columns]:
         type_of("df", name, types)
     columns = list(dict.fromkeys([*names, *processor.columns]))
@@ -137,7 +138,14 @@ def group_aggregate(
     key_group = F.coalesce(
         key_group_column(df, key, max_parallelism, known), F.raise_error(F.lit(null))
     )
-    placed = df.select(*map(_quoted, columns), key_group.alias(_KEY_GROUP))
+    # PySpark's state holds no char(n) or varchar(n).
+    held = (
+        F.col(_quoted(name)).cast(types[name]).alias(name)
+        if types[name] != df.schema[name].dataType
+        else F.col(_quoted(name))
+        for name in columns
+    )
+    placed = df.select(*held, key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
     landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
     rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON))

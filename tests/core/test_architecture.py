@@ -57,7 +57,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._columns.differences": {"DifferenceLayout", "difference_layout"},
     "keygroups.savepoint._comparison.shares": {"ComparisonTask", "comparison_tasks"},
     "keygroups.savepoint._edits.rewriter": {"EditingRewriter"},
-    "keygroups.savepoint._files.files": {"absolute_path"},
+    "keygroups.savepoint._files.files": {"absolute_path", "path_in_metadata"},
     "keygroups.savepoint._rewriting.operator_rewriter": {"merged_header"},
     "keygroups.savepoint._rewriting.rewriter": {"SavepointRewriter", "with_keyed_state"},
     "keygroups.savepoint._operator": {"check_states", "key_sizes_of"},

@@ -75,6 +75,10 @@ def test_what_is_wrong_with_a_worker(
             "directory)",
         ),
         (
+            'IOException: Cannot run program "python3" (in directory "/gone"): error=2, No',
+            'cannot be started, as python3 cannot be run in directory "/gone" (error=2, No)',
+        ),
+        (
             "org.apache.spark.SparkException: \nError from python worker:\n  Traceback (most "
             "recent call last):\n    File \"/x.py\", line 81\n  SyntaxError: invalid syntax\n"
             "PYTHONPATH was:\n  /pyspark.zip\norg.apache.spark.SparkException: EOFException",
@@ -95,7 +99,7 @@ def test_a_worker_without_keygroups_can_answer() -> None:
         said = json.loads(pickle.loads(sent)(0))
     assert said["error"].startswith("ModuleNotFoundError: import of keygroups halted")
     assert (said["keygroups"], said["modules"]) == (None, ["json"])
-    assert said["executable"] == sys.executable
+    assert (said["executable"], said["prefix"]) == (sys.executable, sys.prefix)
     assert said["version"] == ".".join(map(str, sys.version_info[:3]))
 
 
@@ -152,6 +156,49 @@ df = spark.createDataFrame([("ann", 7)], "user string, n bigint")
 state = KeyedState(df, "user", STRING, {"count": ValueState("n", LONG)})
 write_savepoint(None, sys.argv[1], {"by-user": state}, 128, 1)
 """
+
+
+@pytest.mark.slow
+def test_the_same_python_without_the_folder(tmp_path: Path) -> None:
+    """A driver in a checkout finds keygroups there, and its workers do not: no Python is wrong."""
+    folder = Path(keygroups.__file__).parents[1]
+    job = tmp_path / "job.py"
+    job.write_text(f"import sys\nsys.path.insert(0, {str(folder)!r})\n{JOB}")
+    # A venv of the same Python and packages, in which keygroups is not installed.
+    packages = [path for path in sys.path if Path(path).name == "site-packages"]
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True
+    )
+    [site] = (tmp_path / "venv" / "lib").glob("python3*/site-packages")
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("PYTHONPATH", "PYSPARK_PYTHON")
+    }
+    for path in packages:
+        for entry in Path(path).iterdir():
+            if "keygroups" not in entry.name and entry.suffix != ".pth":
+                (site / entry.name).symlink_to(entry)
+    python = str(tmp_path / "venv" / "bin" / "python")
+
+    def run_with(**more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [python, str(job), str(tmp_path / "savepoint")],
+            env=environment | {"PYSPARK_PYTHON": python} | more,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+
+    run = run_with()
+    lines = [line for line in run.stderr.splitlines() if "PythonWorkerError:" in line]
+    assert len(lines) == 1, run.stderr
+    assert "which cannot import keygroups" in lines[0]
+    assert "PYSPARK_PYTHON" not in lines[0]
+    named = re.search(r" of (\S*): install .* name the folder in .* PYTHONPATH before", lines[0])
+    assert named
+    run = run_with(PYTHONPATH=named[1])
+    assert run.returncode == 0, run.stderr
 
 
 @pytest.mark.slow

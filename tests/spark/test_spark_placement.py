@@ -28,7 +28,12 @@ from keygroups import (
     ParallelismError,
     UnsupportedKeyTypeError,
 )
-from keygroups.spark import pre_aggregate, repartition_by_subtask, with_routing
+from keygroups.spark import (
+    assert_placed,
+    pre_aggregate,
+    repartition_by_subtask,
+    with_routing,
+)
 from keygroups.types import (
     BIG_DEC,
     BOOLEAN,
@@ -407,3 +412,92 @@ def test_pre_aggregate_of_null_keys_fails(spark: SparkSession) -> None:
     totals = pre_aggregate(df, "key", [F.sum("n").alias("n")], 128, 3)
     with pytest.raises(QUERY_FAILS, match="key is null, on which Flink fails"):
         totals.collect()
+
+
+# --- assert_placed ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def numbered(spark: SparkSession) -> DataFrame:
+    pytest.importorskip("pyarrow")
+    return spark.range(0, 300, 1, 2).selectExpr("string(id) AS k", "id AS n")
+
+
+def subtasks(count: int, parallelism: int) -> list[int]:
+    """Return the subtask of each of the keys "0", "1" and so on."""
+    keys = map(str, range(count))
+    return [keygroups.assign_key_to_parallel_operator(key, 128, parallelism) for key in keys]
+
+
+@pytest.mark.parametrize("parallelism", [1, 5])
+def test_what_is_placed_passes(numbered: DataFrame, parallelism: int) -> None:
+    placed = repartition_by_subtask(numbered, "k", 128, parallelism)
+    for df in (
+        placed,
+        placed.filter("n % 7 = 1").select("k").sortWithinPartitions("k"),
+        placed.filter("n = 1"),  # the other partitions are empty
+        pre_aggregate(numbered, "k", [F.count("*").alias("rows")], 128, parallelism),
+    ):
+        assert_placed(df, "k", 128, parallelism)
+    tuples = repartition_by_subtask(numbered, ["k", "n"], 128, parallelism)
+    assert_placed(tuples, ["k", F.col("n")], 128, parallelism, TUPLE(STRING, LONG))
+
+
+def test_what_is_not_placed_is_refused(numbered: DataFrame) -> None:
+    placed = repartition_by_subtask(numbered, "k", 128, 5)
+    rows = Counter(subtasks(300, 5))
+    says = (
+        "df must have each row in the partition of its subtask, got 300 of 600 rows elsewhere: "
+        f"{rows[0]} of subtask 0 in partition 5, {rows[1]} of subtask 1 in partition 6, "
+        f"{rows[2]} of subtask 2 in partition 7 and in 2 more"
+    )
+    with pytest.raises(InvalidValueError) as raised:
+        assert_placed(placed.union(placed), "k", 128, 5)
+    assert str(raised.value) == says
+    most, rest = max(rows[i] for i in range(1, 5)), 300 - rows[0]
+    with pytest.raises(InvalidValueError, match="got") as raised:
+        assert_placed(placed.coalesce(1), "k", 128, 5)
+    assert f"got {rest} of 300 rows elsewhere: {most} of subtask " in str(raised.value)
+    assert str(raised.value).endswith(f" and {rest - most} others in partition 0")
+    for df in (numbered, placed.repartition(5, "n"), placed.orderBy("k")):
+        with pytest.raises(InvalidValueError, match="of 300 rows elsewhere"):
+            assert_placed(df, "k", 128, 5)
+
+
+def test_each_subtask_has_a_partition(numbered: DataFrame) -> None:
+    """One more is refused, and one less, though each row is where it should be."""
+    first = repartition_by_subtask(numbered, "k", 128, 5).filter("k = '3'")
+    assert subtasks(4, 5)[3] == subtasks(4, 4)[3] == subtasks(4, 6)[3]
+    for parallelism in (4, 6):
+        with pytest.raises(InvalidValueError, match=f"each of {parallelism} subtasks, got 5$"):
+            assert_placed(first, "k", 128, parallelism)
+
+
+def test_null_keys_are_placed_nowhere(numbered: DataFrame) -> None:
+    df = numbered.limit(10).coalesce(1).selectExpr("if(n < 4, NULL, k) AS k")
+    with pytest.raises(
+        InvalidValueError, match="got 4 of 10 rows elsewhere: 4 with a null key in"
+    ):
+        assert_placed(df, "k", 128, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (("x", 128, 5), InvalidValueError, "key must be of df's columns, got 'x': there are k, n"),
+        (("k", 128, 129), ParallelismError, "parallelism must be from 1 to 128"),
+        (("k", 128, 5, INT), InvalidTypeError, "takes a column of type int, but k is string"),
+        (("k", 128, 5, "int"), InvalidTypeError, "key_type must be a value of keygroups.types"),
+    ],
+)
+def test_bad_arguments_of_assert_placed(
+    numbered: DataFrame, arguments: tuple[Any, ...], error: type[KeyGroupsError], says: str
+) -> None:
+    with pytest.raises(error, match=says):
+        assert_placed(numbered, *arguments)
+
+
+def test_a_stream_has_no_partitions_to_look_at(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    with pytest.raises(InvalidValueError, match="df must not be a stream: look at a batch"):
+        assert_placed(stream, "value", 128, 5)

@@ -163,7 +163,7 @@ EVERYWHERE = [
     ),
     Remedy(
         "spark/dataframe",
-        "has no key type by itself: pass key_type",
+        " by itself: pass key_type",
         of_bytes,
         lambda: of_bytes(SQL_ROW("BYTES")),
         BYTES["key_groups"][2],
@@ -291,12 +291,10 @@ def test_remedy(remedy: Remedy) -> None:
 # What test_spark_write_savepoint, test_spark_round_trip and the tests of state make fail, beside
 # what does not.
 TRIED_ELSEWHERE = [
-    (
-        "spark/_savepoint/rows/entry_rows",
-        "{} must be {}{}, as read_keyed_state gives it, got {}: cast it",
-    ),
+    ("spark/_savepoint/rows/entry_rows", ": cast it"),
     ("spark/savepoint", "{} must be left out {}, got {}"),
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
+    ("spark/_workers", "or name the folder in the environment variable PYTHONPATH"),
     (
         "spark/_savepoint/rows/row_encoder",
         " is null, on which Flink fails: filter such rows out first",

@@ -8,6 +8,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -625,8 +626,115 @@ def test_the_data_source_reads_the_same(formatted: SparkSession) -> None:
 def test_options_are_checked(
     formatted: SparkSession, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(PySparkException, match=message):
+    with pytest.raises(PySparkException, match=message) as raised:
         load(formatted, HEAP.path, **options).collect()
+    first, *others = str(raised.value).partition("JVM stacktrace:")[0].strip().splitlines()
+    assert re.search(message, first)  # where a page of traces has it at its end
+    assert len(others) <= 1  # of the SQLSTATE
+
+
+TABLE = "flink_state_table"
+MADE: list[Callable[[SparkSession, str], object]] = [
+    lambda spark, path: spark.sql(
+        f"CREATE TABLE {TABLE} USING `flink-state` "
+        f"OPTIONS (operator 'by-string', state 'count', keyGroups '0-63', path '{path}')"
+    ),
+    lambda spark, path: spark.sql(
+        f"CREATE TABLE {TABLE} USING `flink-state` OPTIONS (operator 'by-string', state 'count', "
+        f"keyGroups '0-63') LOCATION '{path}' COMMENT 'counts' TBLPROPERTIES (team = 'a')"
+    ),
+    *(
+        partial(
+            lambda method, spark, path: getattr(spark.catalog, method)(
+                *(TABLE, path, "flink-state"),
+                operator="by-string",
+                state="count",
+                keyGroups="0-63",
+            ),
+            method,
+        )
+        for method in ("createTable", "createExternalTable")
+    ),
+]
+
+
+@pytest.fixture
+def no_table(formatted: SparkSession) -> Iterator[None]:
+    yield
+    formatted.sql(f"DROP TABLE IF EXISTS {TABLE}")
+
+
+@pytest.mark.usefixtures("no_table")
+@pytest.mark.filterwarnings("ignore:createExternalTable is deprecated:FutureWarning")
+@pytest.mark.parametrize("make", first_by_default(2, MADE))
+def test_tables(formatted: SparkSession, make: Callable[[SparkSession, str], object]) -> None:
+    """A table of the catalog is read back with the options that it was made with."""
+    make(formatted, str(HEAP.path))
+    operator = HEAP.read().operator("by-string")
+    df = formatted.table(TABLE)
+    assert assert_same(df, operator, operator.entries(["count"], range(64))) > 0
+    few = formatted.sql(f"SELECT key_group FROM {TABLE} WITH (keyGroups = '0-9')").collect()
+    assert {row[0] for row in few} <= {*range(10)}
+    assert few
+    assert HEAP.path.is_dir()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_table")
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        (" USING `flink-state` OPTIONS (operator 'by-string', stat 'x')", "allow, keyGroups, got"),
+        (" USING `flink-state` OPTIONS (state 'count')", "needs the option operator"),
+        (" (key string) USING `flink-state` OPTIONS (operator 'a')", "if CREATE TABLE names col"),
+    ],
+)
+def test_tables_are_checked(formatted: SparkSession, statement: str, message: str) -> None:
+    def read() -> object:
+        formatted.sql(f"CREATE TABLE {TABLE}{statement} LOCATION '{HEAP.path}'")
+        return formatted.table(TABLE).collect()
+
+    with pytest.raises(PySparkException, match=message):
+        read()
+
+
+@pytest.mark.slow
+def test_a_table_needs_a_place(formatted: SparkSession) -> None:
+    statement = "USING `flink-state` OPTIONS (operator 'by-string')"
+    with pytest.raises(PySparkException, match="needs the option path"):
+        formatted.sql(f"CREATE TABLE {TABLE} {statement}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"option.path": "/else", "provider": "flink-state"}, "got path '{}' and path '/else'"),
+        (
+            {"option.location": "/else", "provider": "flink-state"},
+            "got path '{}' and location '/else'",
+        ),
+        ({"location": "/else", "provider": "flink-state"}, "got path '{}' and location '/else'"),
+        ({"location": "{}"}, "keyGroups, got 'location'"),
+        ({"option.path": "file:{}/", "location": "{}/", "provider": "flink-state"}, None),
+        ({"option.path": "{}"}, "keyGroups, got 'option.path'"),
+        ({"option.stat": "1", "stat": "1", "provider": "flink-state"}, "keyGroups, got 'stat'"),
+        ({"stat": "1", "provider": "flink-state"}, None),
+        ({"stat": "1"}, "keyGroups, got 'stat'"),
+    ],
+)
+def test_options_that_spark_adds(options: dict[str, str], message: str | None) -> None:
+    """A place is one, however it is written, and what Spark says of a table no option."""
+    pytest.importorskip("pyspark.sql.datasource")
+    from keygroups.spark._savepoint.data_source import FlinkStateDataSource
+
+    path = str(HEAP.path)
+    added = {name: value.replace("{}", path) for name, value in options.items()}
+    source = FlinkStateDataSource({"operator": "by-string", "path": path, **added})
+    if message is None:
+        assert source.schema().names[0] == "key_group"
+        return
+    with pytest.raises(InvalidValueError, match=message.replace("{}", path)):
+        source.schema()
 
 
 @pytest.mark.slow

@@ -30,10 +30,43 @@ class KeyColumn:
 
 KeyTree: TypeAlias = "KeyColumn | Sequence[KeyTree]"
 
+CHARS = (T.CharType, T.VarcharType)
+"""Types of text whose collation PySpark's types do not tell, while Spark's `typeof` does."""
+# What `typeof` says of text that is equal only where its bytes are, as in Flink.
+_TEXT = r"(string|(var)?char[(][0-9]+[)])( collate UTF8_BINARY)?"
+_CAST = "cast text of another collation to string, which is UTF8_BINARY"
+
 
 def simple_type(spark_type: T.DataType) -> str:
-    """Return a type's name without parameters: "decimal" for decimal(10,2)."""
+    """Return a type's name without parameters: "decimal" for decimal(10,2).
+
+    Text of another collation than UTF8_BINARY is "string collate UTF8_LCASE": values that are
+    equal by it may be different keys in Flink. char(n) and varchar(n) are "string", with the
+    blanks that Spark gives a char(n).
+    """
+    if isinstance(spark_type, CHARS):
+        return "string"
     return spark_type.simpleString().partition("(")[0].partition("<")[0]
+
+
+def plain_text(spark_type: T.DataType) -> T.DataType:
+    """Return a type with string for each char(n) and varchar(n) in it."""
+    if isinstance(spark_type, CHARS):
+        return T.StringType()
+    if isinstance(spark_type, T.ArrayType):
+        return T.ArrayType(plain_text(spark_type.elementType), spark_type.containsNull)
+    if isinstance(spark_type, T.StructType):
+        fields = spark_type.fields
+        return T.StructType(
+            [T.StructField(f.name, plain_text(f.dataType), f.nullable) for f in fields]
+        )
+    return spark_type
+
+
+def cast_advice(spark_type: T.DataType, taken: str = "string") -> str:
+    """Return what mends text of another collation, where text is taken; else nothing."""
+    is_collated = "string" in taken and " collate " in spark_type.simpleString()
+    return f": {_CAST}" if is_collated else ""
 
 
 def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
@@ -81,12 +114,12 @@ def single(key: KeyTree, name: str) -> KeyColumn:
 
 def checked(backend: Portable, key: KeyColumn, spark_type: str, name: str) -> Column:
     """Return a column if it is of a Spark type, given without parameters, else refuse it."""
-    if key.spark_type is None:
+    if key.spark_type is None or isinstance(key.spark_type, CHARS):
         return typed(backend, key.column, spark_type, name)
     if simple_type(key.spark_type) != spark_type:
         raise InvalidTypeError(
             f"{name} takes a column of type {spark_type}, but {key.name} is "
-            f"{key.spark_type.simpleString()}"
+            f"{key.spark_type.simpleString()}{cast_advice(key.spark_type, spark_type)}"
         )
     return key.column
 
@@ -100,7 +133,10 @@ def typed(backend: Portable, column: Column, spark_type: str, name: str) -> Colu
     plan after.
     """
     F = backend.F
-    says = F.concat(F.lit(f"{name} takes a column of type {spark_type} not "), F.typeof(column))
-    right = F.lit(f"^.* not {re.escape(spark_type)}([(<].*)?$")
+    advice = f": {_CAST}" if "string" in spark_type else ""
+    says = F.lit(f"{name} takes a column of type {spark_type} not ")
+    says = F.concat(says, F.typeof(column), F.lit(advice))
+    types = re.escape(spark_type).replace("string", _TEXT)
+    right = F.lit(f"^.* not {types}([(<].*)?{advice}$")
     field = F.regexp_replace(says, right, F.lit(spark_type))
     return F.when(F.named_struct(field, F.lit(1)).getField(spark_type).isNotNull(), column)

@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import show
 from keygroups.errors import InvalidTypeError
+from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._group_by.map_view import MapView
 
 _BITS: dict[type[T.DataType], int] = {
@@ -24,7 +25,6 @@ _BITS: dict[type[T.DataType], int] = {
     T.IntegerType: 32,
     T.LongType: 64,
 }
-_ORDERED = (*_BITS, T.StringType, T.DateType)
 _LONG = T.LongType()
 
 
@@ -122,7 +122,7 @@ class Extreme(Aggregate):
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
         super().__init__(column, value_type)
-        if not isinstance(value_type, _ORDERED):
+        if not _is_ordered(value_type):
             raise _refused(self.name, column, value_type, "an integer type, string or date")
         self.map_key = value_type
         self.result_type = value_type
@@ -193,7 +193,7 @@ class CountDistinct(Aggregate):
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
         super().__init__(column, value_type)
-        if not isinstance(value_type, _ORDERED):
+        if not _is_ordered(value_type):
             raise _refused("count_distinct", column, value_type, "an integer type, string or date")
         self.map_key = value_type
 
@@ -215,7 +215,13 @@ AGGREGATES: dict[str, Callable[[str, T.DataType], Aggregate]] = {
 }
 
 
+def _is_ordered(value_type: T.DataType) -> bool:
+    """Return whether values of a type are counted and compared here as Flink does it."""
+    return type(value_type) in (*_BITS, T.DateType) or simple_type(value_type) == "string"
+
+
 def _refused(name: str, column: str, value_type: T.DataType, takes: str) -> InvalidTypeError:
     return InvalidTypeError(
         f"{name} takes a column of {takes}, got {show(column)} of {value_type.simpleString()}"
+        f"{cast_advice(value_type, takes)}"
     )

@@ -78,9 +78,9 @@ def _codec(spark_type: T.DataType) -> tuple[Encode, Decode]:
         return _array(spark_type.elementType)
     if isinstance(spark_type, T.StructType):
         return _struct(spark_type)
-    for classes, codec in _CODECS.items():
-        if isinstance(spark_type, classes):
-            return codec
+    codec = _CODECS.get(type(spark_type))
+    if codec is not None:
+        return codec
     raise UnsupportedKeyTypeError(
         f"key must be of types that state is kept of, got {show(spark_type.simpleString())}"
     )
@@ -158,25 +158,23 @@ def _instant(epoch: dt.datetime) -> tuple[Encode, Decode]:
     )
 
 
-_CODECS: dict[tuple[type[T.DataType], ...], tuple[Encode, Decode]] = {
-    (T.LongType,): _fixed("<q"),
-    (T.StringType, T.CharType, T.VarcharType): _variable(
-        lambda value: value.encode(), lambda data: data.decode()
-    ),
-    (T.IntegerType,): _fixed("<i"),
-    (T.ShortType,): _fixed("<h"),
-    (T.ByteType,): _fixed("<b"),
-    (T.BooleanType,): _fixed("<?"),
-    (T.DoubleType,): _fixed("<d"),
-    (T.DateType,): _fixed(
+_CODECS: dict[type[T.DataType], tuple[Encode, Decode]] = {
+    T.LongType: _fixed("<q"),
+    T.StringType: _variable(lambda value: value.encode(), lambda data: data.decode()),
+    T.IntegerType: _fixed("<i"),
+    T.ShortType: _fixed("<h"),
+    T.ByteType: _fixed("<b"),
+    T.BooleanType: _fixed("<?"),
+    T.DoubleType: _fixed("<d"),
+    T.DateType: _fixed(
         "<i",
         lambda value: value.toordinal() - _EPOCH_DAY,
         lambda number: dt.date.fromordinal(number + _EPOCH_DAY),
     ),
-    (T.TimestampType,): _instant(_EPOCH),
-    (T.TimestampNTZType,): _instant(_LOCAL_EPOCH),
-    (T.DecimalType,): _variable(
+    T.TimestampType: _instant(_EPOCH),
+    T.TimestampNTZType: _instant(_LOCAL_EPOCH),
+    T.DecimalType: _variable(
         lambda value: str(value).encode(), lambda data: Decimal(data.decode())
     ),
-    (T.BinaryType,): _variable(bytes, bytes),
+    T.BinaryType: _variable(bytes, bytes),
 }

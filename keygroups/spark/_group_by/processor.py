@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import check_choice, check_class, check_str, show
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.spark._columns.key_columns import plain_text, simple_type
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.checks import check_pyspark, type_of
 from keygroups.spark._group_by.fields import Fields
@@ -94,8 +95,8 @@ class GroupAggregate(StatefulProcessor):
     ) -> None:
         check_pyspark()
         check_class("schema", schema, T.StructType, "a StructType, such as df.schema")
-        types = {field.name: field.dataType for field in schema.fields}
-        if not isinstance(type_of("kind", kind, types), T.StringType):
+        types = {field.name: plain_text(field.dataType) for field in schema.fields}
+        if simple_type(type_of("kind", kind, types)) != "string":
             raise InvalidTypeError(f"kind must be a string column, got {show(kind)}")
         listed = [order_by] if isinstance(order_by, str) else list(order_by or [])
         for column in listed:

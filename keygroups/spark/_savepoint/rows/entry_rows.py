@@ -20,6 +20,7 @@ from keygroups.errors import (
 from keygroups.savepoint import Serializer, StateDescriptor
 from keygroups.savepoint._columns.batches import TIMES, TYPED, layout_of, times_of
 from keygroups.savepoint._columns.column_types import is_written
+from keygroups.spark._columns.key_columns import cast_advice, simple_type
 from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark._savepoint.rows.state_columns import sent
 from keygroups.spark.dataframe import named_column
@@ -151,16 +152,17 @@ def _field_of(role: str, state: str, taken: T.DataType, spark_type: T.DataType) 
 def _unfit(
     role: str, taken: T.DataType, spark_type: T.DataType, why: str = ""
 ) -> InvalidTypeError:
+    advice = cast_advice(spark_type, taken.simpleString()) or ": cast it"
     return InvalidTypeError(
         f"{role} must be {taken.simpleString()}{why}, as read_keyed_state gives it, got "
-        f"{spark_type.simpleString()}: cast it"
+        f"{spark_type.simpleString()}{advice}"
     )
 
 
 def _is_same(spark_type: T.DataType, taken: T.DataType) -> bool:
     """Return whether a type is another, names and all, whatever may be null in it."""
     if isinstance(taken, T.StringType):
-        return isinstance(spark_type, (T.StringType, T.CharType, T.VarcharType))
+        return simple_type(spark_type) == "string"
     if isinstance(spark_type, T.StructType) and isinstance(taken, T.StructType):
         return spark_type.names == taken.names and all(
             _is_same(field.dataType, of.dataType) for field, of in zip(spark_type, taken)

@@ -21,6 +21,7 @@ from keygroups.savepoint._columns.columns import ArrowColumn
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
     KeyTree,
+    cast_advice,
     counted,
     renamed,
     simple_type,
@@ -182,7 +183,7 @@ def _check(column: KeyColumn, taken: T.DataType, name: str, is_list: bool = Fals
         text = _text(taken)
         raise InvalidTypeError(
             f"{name} takes a column of type {text}{f' or array<{text}>' if is_list else ''}, but "
-            f"{column.name} is {_type(column).simpleString()}"
+            f"{column.name} is {_type(column).simpleString()}" + cast_advice(_type(column), text)
         )
 
 
@@ -191,8 +192,7 @@ def _holds(spark_type: T.DataType, taken: T.DataType) -> bool:
 
     Those of decimals, whose digits are counted when they are written, may be too long.
     """
-    if type(spark_type) is not type(taken):
-        # char(n) and varchar(n) are texts too.
+    if isinstance(taken, T.StringType) or type(spark_type) is not type(taken):
         return simple_type(spark_type) == simple_type(taken) == "string"
     if isinstance(spark_type, T.ArrayType) and isinstance(taken, T.ArrayType):
         return _holds(spark_type.elementType, taken.elementType)
