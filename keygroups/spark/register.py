@@ -68,9 +68,10 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     range fail the query, but a fraction is cut off. Casts of times are in the session's time zone
     when `register` was called. Once the session has another one, functions of dates and times
     fail the query, as do those of strings for text with a date and time in it: call it again.
-    Spark refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES, persistent
-    views and functions, and with a lambda's variable as an argument: name that column in a
-    subquery first.
+
+    Spark refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES,
+    persistent views and functions, and with a lambda's variable as an argument: name that column
+    in a subquery first.
 
     Raises KeyGroupsError before Spark 4.0, which has no SQL functions, InvalidTypeError for
     what is no session or no iterable of key types, UnsupportedKeyTypeError for a key type
