@@ -33,6 +33,7 @@ __dir__ = __all__.copy
 _KEY_TYPES = {
     key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type is not BIG_DEC
 }
+_KEY_TYPES[INSTANT] = "timestamp_ltz"  # a setting makes a mere "timestamp" one without a zone
 _PORTABLE = Portable(SqlFunctions())
 _LAMBDA_FREE = LambdaFree(SqlFunctions())
 _KEY: Any = SqlText("key")
