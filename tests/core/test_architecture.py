@@ -148,6 +148,7 @@ def test_no_type_of_spark_is_read_from_text() -> None:
         "c.cast('timestamp')",
         "c.cast(f'array<{name}>')",
         "c.cast(kind.simpleString())",
+        "c.cast(text_of(kind))",
         "c.cast(name)",
         "c.cast('decimal(' + digits + ')')",
         "spark.createDataFrame(rows, 't timestamp')",
@@ -173,6 +174,19 @@ def types_as_text(module: ast.Module) -> Iterator[str]:
             yield ast.unparse(call)
 
 
+@cache
+def makers_of_types() -> set[str]:
+    """Return the names of the adapter's functions that return a type and not its text."""
+    return {
+        node.name
+        for module in SPARK
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef)
+        and node.returns is not None
+        and ast.unparse(node.returns).startswith("T.")
+    }
+
+
 def is_text(node: ast.expr) -> bool:
     is_str = isinstance(node, ast.Constant) and isinstance(node.value, str)
     return is_str or isinstance(node, (ast.JoinedStr, ast.BinOp))
@@ -182,7 +196,8 @@ def is_type(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value in SAFE_TYPES
     if isinstance(node, ast.Call):
-        return getattr(node.func, "attr", "") not in {"simpleString", "format", "join"}
+        called = ast.unparse(node.func)
+        return called.startswith(("T.", "pa.")) or called in makers_of_types()
     return isinstance(node, ast.Name) and (node.id in TYPE_VARIABLES or node.id.isupper())
 
 
