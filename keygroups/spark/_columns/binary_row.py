@@ -159,15 +159,17 @@ def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value
         column = backend.accept(length <= limit, column, length, message)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
-    marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
-    mark = F.call_function("substring", marks, size + 1, F.lit(1))
+    # What is behind the text of a short value by its size: zeros, and the byte with the size.
+    ends = b"".join(
+        (bytes(most - count) + bytes([0x80 | count])).ljust(most + 1) for count in range(most + 1)
+    )
+    place = F.shiftleft(size, 3) + 1
+    end = F.call_function("substring", F.lit(ends), place, F.lit(most + 1) - size)
     return Value(
         word=size.cast("bigint"),
         tail=F.when(size > most, backend.joined(data, _zeros(backend, padded - size))),
         size=F.when(size > most, padded.cast("bigint")),
-        inline=F.when(
-            size <= most, backend.joined(data, _zeros(backend, F.lit(most) - size), mark)
-        ),
+        inline=F.when(size <= most, backend.joined(data, end)),
         text=data,
     )
 
