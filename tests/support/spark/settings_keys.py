@@ -164,7 +164,7 @@ def wrong_key_groups(df: DataFrame) -> list[str]:
 
 def _key_group(values: tuple[Any, ...], key: str | list[str], key_type: KeyType) -> int | None:
     columns = dict(zip(SCHEMA.names, values))
-    value = columns[key] if isinstance(key, str) else tuple(columns[name] for name in key)
+    value: Any = columns[key] if isinstance(key, str) else tuple(columns[name] for name in key)
     if isinstance(key_type, SQL_ROW) and len(key_type.fields) == 1:
         value = (value,)  # it takes the only field
     elif value is None and not isinstance(key_type, PYFLINK):
