@@ -75,7 +75,16 @@ def other_values(spark: SparkSession, name: str) -> list[str]:
         now = str(spark.conf.get(name)).lower()
     except (PySparkException, Py4JError):  # it has no default
         now = ""
-    return [value for value in values if value.lower() != now]
+    return [value for value in values if value.lower() != now and _is_taken(spark, name, value)]
+
+
+def _is_taken(spark: SparkSession, name: str, value: str) -> bool:
+    """Return whether a setting may have a value here: some go with others alone."""
+    try:
+        with changed(spark, {name: value}):
+            return True
+    except (PySparkException, Py4JError):
+        return False
 
 
 @contextmanager
