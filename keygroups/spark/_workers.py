@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 import keygroups
 from keygroups.errors import PythonWorkerError
@@ -45,7 +46,7 @@ def check_workers(spark: SparkSession, extra: str | None = ARRAYS) -> None:
     if place in _answers and trouble_of(_answers[place], extra) is None:
         return
     modules = {module for names in _EXTRAS.values() for module in names}
-    ask = F.udf(_asking(modules), "string", useArrow=False)
+    ask = F.udf(_asking(modules), T.StringType(), useArrow=False)
     answer: Mapping[str, Any] = {}
     try:
         [[text]] = spark.range(0, 1, 1, 1).select(ask("id")).collect()

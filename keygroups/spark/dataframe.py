@@ -359,7 +359,7 @@ def _weight(df: DataFrame, weight: KF.ColumnOrName) -> Column:
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)
     if spark_type in ("tinyint", "smallint", "int", "bigint"):
-        return tree.column.cast("decimal(20,0)")  # its sum cannot overflow
+        return tree.column.cast(T.DecimalType(20, 0))  # its sum cannot overflow
     if spark_type in ("float", "double", "decimal"):
         return tree.column.cast("double")
     raise InvalidTypeError(f"weight must be a numeric column, but {tree.name} is {spark_type}")

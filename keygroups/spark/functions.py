@@ -36,6 +36,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from pyspark.sql import Column
+from pyspark.sql import types as T
 
 from keygroups._checks import check_max_parallelism, check_parallelism, check_parallelisms, show
 from keygroups.errors import UnsupportedKeyTypeError
@@ -45,7 +46,7 @@ from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.subtask_keys import keys_for_subtasks
-from keygroups.types import INT, KeyType
+from keygroups.types import BOOLEAN, BYTE, INT, LONG, SHORT, STRING, KeyType
 
 __all__ = [
     "ColumnOrName",
@@ -62,6 +63,15 @@ __dir__ = __all__.copy
 
 ColumnOrName = Column | str
 Key: TypeAlias = "ColumnOrName | Sequence[Key]"
+_SEARCHED: dict[KeyType, T.DataType] = {
+    BOOLEAN: T.BooleanType(),
+    BYTE: T.ByteType(),
+    SHORT: T.ShortType(),
+    INT: T.IntegerType(),
+    LONG: T.LongType(),
+    STRING: T.StringType(),
+}
+"""The Spark type of the keys that `keygroups.keys_for_subtasks` finds."""
 
 
 def murmur_hash(code: ColumnOrName) -> Column:
@@ -243,7 +253,7 @@ def look_up_key(
     numbers = [str(key).removeprefix(prefix) for key in keys]  # a prefix may hold commas
 
     def key_of(backend: Portable, subtask: Column) -> Column:
-        key = backend.nth(numbers, SPARK_TYPES[key_type], subtask)
+        key = backend.nth(numbers, _SEARCHED[key_type], subtask)
         if prefix:
             key = backend.F.concat(backend.F.lit(prefix), key)
         return key

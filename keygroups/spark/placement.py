@@ -10,6 +10,7 @@ import mmh3
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from keygroups._checks import check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
@@ -295,4 +296,4 @@ def _lands_on(backend: Portable, partition: Column, partitions: int) -> Column:
         landing = mmh3.hash(candidate.to_bytes(4, "little"), 42) % partitions
         ints.setdefault(landing, candidate)
         candidate += 1
-    return backend.nth((ints[i] for i in range(partitions)), "int", partition)
+    return backend.nth((ints[i] for i in range(partitions)), T.IntegerType(), partition)

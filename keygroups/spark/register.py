@@ -17,7 +17,14 @@ from keygroups.spark._columns.key_hash import SPARK_TYPES
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
-from keygroups.types import BIG_DEC, STRING, KeyType
+from keygroups.types import (
+    BIG_DEC,
+    INSTANT,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    STRING,
+    KeyType,
+)
 
 __all__ = ["register"]
 __dir__ = __all__.copy
@@ -26,11 +33,16 @@ __dir__ = __all__.copy
 _KEY_TYPES = {
     key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type is not BIG_DEC
 }
+_KEY_TYPES[INSTANT] = "timestamp_ltz"  # a setting makes a mere "timestamp" one without a zone
 _PORTABLE = Portable(SqlFunctions())
 _LAMBDA_FREE = LambdaFree(SqlFunctions())
 _KEY: Any = SqlText("key")
 _MAX_PARALLELISM: Any = SqlText("max_parallelism")
 _PARALLELISM: Any = SqlText("parallelism")
+_ANSI, _ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
+_OF_TIME = (LOCAL_DATE, LOCAL_DATE_TIME, INSTANT)
+_TIME_TEXT = "[0-9]-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}"
+"""A date and time somewhere in a text, as Spark writes a timestamp in the session's zone."""
 # Known keys, to try the hash of strings on: of each length of UTF-8, and every byte's top bit.
 _PROBES = ["", "hello", "h\u00e9llo", "\u9020 \uff0f", "\U0001f600"]
 
@@ -51,11 +63,16 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     - `flink_operator_index(max_parallelism, parallelism, key_group)`: the subtask
 
     They are SQL functions, so they work over Spark Connect too, and take one another's results.
-    A null gives null; an argument out of bounds fails the query. Spark casts arguments to the
-    type that a function takes, as it does for any: name the type that the Flink job has. Spark
-    refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES, persistent
-    views and functions, and with a lambda's variable as an argument: name that column in a
-    subquery first.
+    A null gives null; an argument out of bounds fails the query. Name the type that the Flink
+    job has: Spark casts an argument of another to it, as it does for any function. These casts
+    are of ANSI mode whatever the session's is, so that text that is no number and a number out of
+    range fail the query, but a fraction is cut off. Casts of times are in the session's time zone
+    when `register` was called. Once the session has another one, functions of dates and times
+    fail the query, as do those of strings for text with a date and time in it: call it again.
+
+    Spark refuses SQL functions in ORDER BY, DISTRIBUTE BY, CLUSTER BY, `explode`, VALUES,
+    persistent views and functions, and with a lambda's variable as an argument: name that column
+    in a subquery first.
 
     Raises KeyGroupsError before Spark 4.0, which has no SQL functions, InvalidTypeError for
     what is no session or no iterable of key types, UnsupportedKeyTypeError for a key type
@@ -72,12 +89,13 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
             f"register needs SQL functions, which Spark has from 4.0 and {spark.version} has not: "
             "use keygroups.spark.functions, or with_routing and a temporary view"
         )
+    zone = str(spark.conf.get(_ZONE))
     functions = _functions_of_numbers()
     for key_type in chosen:
-        functions |= _functions_of_keys(key_type)
+        functions |= _functions_of_keys(key_type, zone)
     _create(spark, functions)
     if STRING in chosen and not _is_right(spark):
-        _create(spark, _functions_with_lambda(STRING))
+        _create(spark, _functions_with_lambda(STRING, zone))
     return list(functions)
 
 
@@ -98,8 +116,20 @@ def _checked(key_types: Iterable[KeyType]) -> list[KeyType]:
 
 
 def _create(spark: SparkSession, functions: dict[str, str]) -> None:
-    for name, definition in functions.items():
-        spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}{definition}")
+    """Create functions that cast their arguments in ANSI mode, whatever the session has later.
+
+    Spark keeps the settings with a function at the moment when it is made.
+    """
+    before = spark.conf.get(_ANSI, None)
+    spark.conf.set(_ANSI, "true")
+    try:
+        for name, definition in functions.items():
+            spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {name}{definition}")
+    finally:
+        if before is None:
+            spark.conf.unset(_ANSI)
+        else:
+            spark.conf.set(_ANSI, before)
 
 
 def _is_right(spark: SparkSession) -> bool:
@@ -112,24 +142,43 @@ def _is_right(spark: SparkSession) -> bool:
         return False
 
 
-def _functions_of_keys(key_type: KeyType) -> dict[str, str]:
+def _functions_of_keys(key_type: KeyType, zone: str) -> dict[str, str]:
     """Return parameters and body of the functions of a key type, by name.
 
     They pass the hash code to the functions of numbers: Spark computes the argument of a SQL
     function before its body, so once.
     """
-    code: Any = _LAMBDA_FREE.hashers[key_type](_KEY)
+    code = _in_zone(key_type, _LAMBDA_FREE.hashers[key_type](_KEY), zone)
     group = f"flink_key_group_for_key_hash({code.text}, max_parallelism)"
     index = f"flink_operator_index(max_parallelism, parallelism, {group})"
     return _defined(key_type, code.text, group, index)
 
 
-def _functions_with_lambda(key_type: KeyType) -> dict[str, str]:
+def _functions_with_lambda(key_type: KeyType, zone: str) -> dict[str, str]:
     """Return functions whose bodies call no other ones, which would take no lambda function."""
-    code: Any = _PORTABLE.hashers[key_type](_KEY)
+    code = _in_zone(key_type, _PORTABLE.hashers[key_type](_KEY), zone)
     group: Any = _PORTABLE.key_group(code, _MAX_PARALLELISM, _KEY)
     index = _PORTABLE.operator_index(group, _MAX_PARALLELISM, _PARALLELISM)
     return _defined(key_type, code.text, _in_bounds(group), _in_bounds(index, parallelism=True))
+
+
+def _in_zone(key_type: KeyType, code: Any, zone: str) -> Any:
+    """Wrap a hash code so that the query fails where the argument was cast in another time zone.
+
+    Spark casts it in the zone when the function was made; that of the query is a constant of it.
+    A function does not know which type its argument had before.
+    """
+    F = _PORTABLE.F
+    is_right = F.current_timezone() == zone
+    if key_type is STRING:
+        is_right = is_right | ~_KEY.rlike(_TIME_TEXT)
+    elif key_type not in _OF_TIME:
+        return code
+    message = (
+        f"flink functions of {key_type} are of the time zone {zone}, in which register was "
+        f"called, and {_ZONE} is another one now: call register again"
+    )
+    return F.when(is_right, code).when(_KEY.isNotNull(), F.raise_error(F.lit(message)))
 
 
 def _defined(key_type: KeyType, code: str, group: str, index: str) -> dict[str, str]:

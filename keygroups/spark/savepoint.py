@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from keygroups._checks import (
     check_bounds,
@@ -228,7 +229,8 @@ def _read_classic(
     # Serializers may be of the user's script.
     rows = [(cloudpickle.dumps(tasks),) for tasks in groups]  # type: ignore[no-untyped-call]
     pickled = spark.sparkContext.parallelize(rows, max(len(rows), 1))
-    sent = spark.createDataFrame(pickled, "tasks binary", verifySchema=False)
+    schema = T.StructType([T.StructField("tasks", T.BinaryType())])
+    sent = spark.createDataFrame(pickled, schema, verifySchema=False)
     return map_in_arrow(sent, KeyedStateReader(layout), spark_schema(layout.schema))
 
 

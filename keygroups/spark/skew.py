@@ -167,7 +167,7 @@ def _top_keys(per_key: DataFrame, wanted: list[bool], max_parallelism: int, top:
     """Return the keys of each wanted subtask that have the most records, the first on top."""
     subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, len(wanted))
     # One literal, where isin() would need one for each wanted subtask.
-    is_wanted = PORTABLE.nth(map(int, wanted), "int", F.col("subtask")) == 1
+    is_wanted = PORTABLE.nth(map(int, wanted), T.IntegerType(), F.col("subtask")) == 1
     order = (F.desc("records"), F.asc("key_group"), F.asc("key"))
     place = F.row_number().over(Window.partitionBy("subtask").orderBy(*order))
     return (
@@ -212,7 +212,10 @@ def _same(key: KeyTree, key_type: KeyType) -> Column:
             column.column,
             lambda element: _same(KeyColumn(element, name, element_type), key_type.element),
         )
-    return F.lower(column.column) if key_type is UUID else column.column.cast("string")
+    if key_type is UUID:
+        return F.lower(column.column)
+    # The text of an instant depends on the time zone, and may be that of another one too.
+    return column.column.cast("string") if key_type in (FLOAT, DOUBLE) else column.column
 
 
 def _value(key: KeyTree) -> Column:

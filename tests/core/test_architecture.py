@@ -72,6 +72,15 @@ REACH_OF_THE_ADAPTER = {
     "keygroups.savepoint._tasks.rewrite": {"RewriteTask"},
     "keygroups.savepoint._tasks.write": {"OperatorFiles", "WriteTask"},
 }
+# The names of Spark's types that mean the same whatever a session sets; "timestamp" does not.
+SAFE_TYPES = {"bigint", "binary", "date", "double", "float", "int", "string"}
+# Variables that hold a DataType or a type of Arrow where they are cast to.
+TYPE_VARIABLES = {"of", "spark_type", "value_type"}
+TAKE_TYPES = {
+    *("applyInArrow", "applyInPandas", "arrow_udf", "createDataFrame", "mapInArrow", "udf"),
+    *("mapInPandas", "map_in_arrow", "nth", "pandas_udf", "schema"),
+}
+READ_DDL = {"_parse_datatype_string", "from_csv", "from_json", "from_xml", "fromDDL"}
 FILLED = {"PlanNode", "Plan", "JavaObject", "_ClassDescription"}  # while a text or stream is read
 
 
@@ -128,6 +137,68 @@ def test_the_adapter_reaches_for_what_is_listed() -> None:
     }
     listed = {f"{home}.{name}" for home, names in REACH_OF_THE_ADAPTER.items() for name in names}
     assert private == listed
+
+
+def test_no_type_of_spark_is_read_from_text() -> None:
+    """A setting may change what the name of a type means."""
+    texts = [text for module in SPARK for text in types_as_text(tree(module))]
+    assert texts == []
+    assert [*types_as_text(ast.parse("c.cast('int').cast(T.LongType()).cast(spark_type)"))] == []
+    for line in (
+        "c.cast('timestamp')",
+        "c.cast(f'array<{name}>')",
+        "c.cast(kind.simpleString())",
+        "c.cast(text_of(kind))",
+        "c.cast(name)",
+        "c.cast('decimal(' + digits + ')')",
+        "spark.createDataFrame(rows, 't timestamp')",
+        "F.udf(call, returnType='timestamp')",
+        "F.from_json(c, kind)",
+    ):
+        assert [*types_as_text(ast.parse(line))] == [line]
+
+
+def types_as_text(module: ast.Module) -> Iterator[str]:
+    """Yield the calls that get a type of Spark as text which may mean another."""
+    for call in ast.walk(module):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        if name in READ_DDL:
+            yield ast.unparse(call)
+        elif name == "cast" and isinstance(call.func, ast.Attribute):
+            if not all(map(is_type, arguments)):
+                yield ast.unparse(call)
+        elif name in TAKE_TYPES and any(map(is_text, arguments)):
+            yield ast.unparse(call)
+
+
+@cache
+def makers_of_types() -> set[str]:
+    """Return the names of the adapter's functions that return a type and not its text."""
+    return {
+        node.name
+        for module in SPARK
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.FunctionDef)
+        and node.returns is not None
+        and ast.unparse(node.returns).startswith("T.")
+    }
+
+
+def is_text(node: ast.expr) -> bool:
+    is_str = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return is_str or isinstance(node, (ast.JoinedStr, ast.BinOp))
+
+
+def is_type(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value in SAFE_TYPES
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func)
+        return called.startswith(("T.", "pa.")) or called in makers_of_types()
+    return isinstance(node, ast.Name) and (node.id in TYPE_VARIABLES or node.id.isupper())
 
 
 def test_no_circle() -> None:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
+from session_settings import changed
 
 from keygroups import (
     InvalidTypeError,
@@ -30,6 +31,7 @@ from keygroups.spark import skew_report
 from keygroups.types import (
     DOUBLE,
     FLOAT,
+    INSTANT,
     INT,
     LIST,
     LONG,
@@ -535,3 +537,12 @@ def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: Key
         on_spark = skew_report(flights, key, 128, parallelism, key_type, top=5, subtask=1)
         assert arrays.skew_report(table, key, 128, parallelism, key_type, 5, subtask=1) == on_spark
         assert on_spark.records > 100_000
+
+
+def test_two_instants_of_one_local_time(spark: SparkSession) -> None:
+    """In New York it is 1:30 twice in the night when its clocks go back."""
+    with changed(spark, {"spark.sql.session.timeZone": "America/New_York"}):
+        df = spark.sql(
+            "SELECT 1.5D AS x, timestamp_seconds(1793511000 + 3600 * id) AS t FROM range(2)"
+        )
+        assert skew_report(df, ["x", "t"], 1, 1, TUPLE(DOUBLE, INSTANT)).distinct_keys == 2

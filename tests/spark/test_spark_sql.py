@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterator
 from importlib import import_module
@@ -14,6 +15,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from selections import first_by_default
+from session_settings import changed
 from spark_columns import COLUMNS
 
 import keygroups
@@ -26,9 +28,22 @@ from keygroups import (
 from keygroups.spark import register
 from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.spark._columns.sql_text import SqlText
-from keygroups.types import BIG_DEC, CHAR, INT, LONG, STRING, TUPLE, UUID, KeyType
+from keygroups.types import (
+    BIG_DEC,
+    CHAR,
+    INSTANT,
+    INT,
+    LOCAL_DATE,
+    LOCAL_DATE_TIME,
+    LONG,
+    STRING,
+    TUPLE,
+    UUID,
+    KeyType,
+)
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
+ANSI, ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
 
 
 @pytest.fixture(scope="module")
@@ -339,6 +354,46 @@ def test_key_types_that_are_none(
 def test_bounds(spark: SparkSession, functions: list[str], call: str, says: str) -> None:
     with pytest.raises(QUERY_FAILS, match=says):
         spark.sql(f"SELECT {call}").collect()
+
+
+MIDNIGHT_IN_UTC = "timestamp_seconds(1767225600)"  # 2026-01-01; in New York still 2025
+DAY_BEFORE = dt.date(2025, 12, 31)
+
+
+def test_casts_of_another_time_zone(spark: SparkSession, functions: list[str]) -> None:
+    """An argument is cast in the zone when the function was made, which no query can change."""
+    key_types = [LOCAL_DATE, LOCAL_DATE_TIME, INSTANT, STRING, INT]
+    register(spark, key_types)
+    query = f"SELECT flink_key_group_local_date({MIDNIGHT_IN_UTC}, 128)"
+    with changed(spark, {ZONE: "America/New_York"}):
+        for call in (
+            f"local_date({MIDNIGHT_IN_UTC}, 128)",
+            f"local_date_time({MIDNIGHT_IN_UTC}, 128)",
+            "instant(timestamp_ntz'2026-01-01 00:00:00', 128)",
+            f"string({MIDNIGHT_IN_UTC}, 128)",
+            f"string(array({MIDNIGHT_IN_UTC}), 128)",
+        ):
+            with pytest.raises(QUERY_FAILS, match=r"are of the time zone UTC, .* call register"):
+                spark.sql(f"SELECT flink_key_group_{call}").collect()
+        row = spark.sql("SELECT flink_key_group_string('A', 128), flink_key_group_int(7, 128)")
+        assert row.first() == (104, 113)  # Flink's
+        assert spark.sql("SELECT flink_key_group_local_date(NULL, 128)").first() == (None,)
+        register(spark, key_types)
+        assert spark.sql(query).first() == (keygroups.assign_to_key_group(DAY_BEFORE, 128),)
+    register(spark, key_types)
+
+
+@pytest.mark.parametrize(("first", "then"), [("false", "true"), ("true", "false")])
+def test_casts_are_of_ansi_mode(
+    spark: SparkSession, functions: list[str], first: str, then: str
+) -> None:
+    with changed(spark, {ANSI: first}):
+        register(spark, [INT, LOCAL_DATE])
+        assert spark.conf.get(ANSI) == first
+    with changed(spark, {ANSI: then}):
+        for call in ("int(4294967301L)", "int('abc')", "local_date('2026-02-30')"):
+            with pytest.raises(QUERY_FAILS, match=r"CAST_OVERFLOW|CAST_INVALID_INPUT"):
+                spark.sql(f"SELECT flink_hash_code_{call}").collect()
 
 
 def test_before_4(spark: SparkSession) -> None:

@@ -159,19 +159,29 @@ def _text(backend: Portable, column: Column, logical_type: LogicalType) -> Value
         column = backend.accept(length <= limit, column, length, message)
     size, data, most = F.octet_length(column), column.cast("binary"), logical_type.MAX_INLINE
     padded = (size + 7).bitwiseAND(F.lit(-8))
-    marks = F.lit(bytes(0x80 | count for count in range(most + 1)))
-    mark = F.call_function("substring", marks, size + 1, F.lit(1))
+    # What is behind the text of a short value by its size: zeros, and the byte with the size.
+    ends = b"".join(
+        (bytes(most - count) + bytes([0x80 | count])).ljust(most + 1) for count in range(most + 1)
+    )
+    place = F.shiftleft(size, 3) + 1
+    end = F.call_function("substring", F.lit(ends), place, F.lit(most + 1) - size)
     return Value(
         word=size.cast("bigint"),
-        tail=F.when(size > most, _pad(backend, data, padded)),
+        tail=F.when(size > most, backend.joined(data, _zeros(backend, padded - size))),
         size=F.when(size > most, padded.cast("bigint")),
-        inline=F.when(size <= most, F.concat(_pad(backend, data, F.lit(most)), mark)),
+        inline=F.when(size <= most, backend.joined(data, end)),
         text=data,
     )
 
 
-def _pad(backend: Portable, data: Column, size: Column) -> Column:
-    return backend.F.call_function("rpad", data, size, backend.F.lit(b"\0"))
+def _zeros(backend: Portable, count: Column) -> Column:
+    """Return so many zero bytes, at most 16, and none of a negative number.
+
+    rpad() would be shorter, but gives text where a legacy setting says so, and counts characters.
+    """
+    F = backend.F
+    zeros: Column = F.call_function("substring", F.lit(bytes(16)), F.lit(1), count)
+    return zeros
 
 
 def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_key: bool) -> Value:
@@ -188,14 +198,15 @@ def _decimal(backend: Portable, key: KeyColumn, logical_type: LogicalType, is_ke
                 f"{name} does not hold every number of {key.name}, which is "
                 f"{key.spark_type.simpleString()}: cast it to {spark_type} first"
             )
-        column = column.cast(spark_type)
+        column = column.cast(T.DecimalType(precision, scale))
     column = _required(backend, column, logical_type)
     size = logical_type.reserved
     if not size:
         return Value(backend.unscaled_long(column, scale))
     data = backend.unscaled_bytes(column)
-    word, tail = F.octet_length(data).cast("bigint"), _pad(backend, data, F.lit(size))
-    return _long_form(backend, column, word, tail, size, is_key)
+    count = F.octet_length(data)
+    tail = backend.joined(data, _zeros(backend, F.lit(size) - count))
+    return _long_form(backend, column, count.cast("bigint"), tail, size, is_key)
 
 
 def _long_form(
@@ -288,13 +299,15 @@ def _array(backend: Portable, key: KeyColumn, element: LogicalType, array: Colum
         slot = slot if value.inline is None else F.coalesce(value.inline, slot)
         more = [] if value.tail is None else [F.coalesce(value.tail, F.lit(b""))]
         return F.struct(
-            F.concat(fixed, slot).alias("fixed"), F.concat(tails, *more).alias("tails")
+            backend.joined(fixed, slot).alias("fixed"),
+            backend.joined(tails, *more).alias("tails"),
         )
 
     def finish(bytes_: Column) -> Column:
-        slots = _pad(backend, bytes_.getField("fixed"), fixed_size - header_size)
+        fixed, tails = bytes_.getField("fixed"), bytes_.getField("tails")
+        gap = _zeros(backend, fixed_size - header_size - F.octet_length(fixed))
         size = _low_bytes(backend, backend.words([count.cast("bigint")]), 4)
-        return F.concat(size, _null_bits(backend, array, count), slots, bytes_.getField("tails"))
+        return backend.joined(size, _null_bits(backend, array, count), fixed, gap, tails)
 
     elements = array
     if element.name in _NESTED:
@@ -324,7 +337,8 @@ def _null_bits(backend: Portable, array: Column, count: Column) -> Column:
             F.lit(0).cast("bigint"),
             lambda bits, index: add_bit(bits, index, word),
         )
-        return F.concat(bytes_, _low_bytes(backend, backend.words([backend.low32(bits)]), 4))
+        word_bytes = _low_bytes(backend, backend.words([backend.low32(bits)]), 4)
+        return backend.joined(bytes_, word_bytes)
 
     last = F.shiftright(count + 31, 5) - 1
     words = F.aggregate(F.sequence(F.lit(0), last), F.lit(b""), add_word)

@@ -18,20 +18,21 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from keygroups.hashing import hash_code, murmur_hash
 from keygroups.spark._columns.portable import Portable
 from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, LONG, SQL_ROW, STRING, KeyType
 
 # Known keys and the Spark type of their column, to try each expression on.
-_PROBES: list[tuple[KeyType, str, list[Any]]] = [
-    (LONG, "bigint", [-1, 5 << 40, None]),
-    (STRING, "string", ["hello", "h\u00e9llo", "\U0001f600", "", None]),
-    (DOUBLE, "double", [1.5, 0.0, -0.0, float("nan"), None]),
-    (FLOAT, "float", [1.5, 0.0, -0.0, float("nan"), None]),
+_PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
+    (LONG, T.LongType(), [-1, 5 << 40, None]),
+    (STRING, T.StringType(), ["hello", "h\u00e9llo", "\U0001f600", "", None]),
+    (DOUBLE, T.DoubleType(), [1.5, 0.0, -0.0, float("nan"), None]),
+    (FLOAT, T.FloatType(), [1.5, 0.0, -0.0, float("nan"), None]),
     (
         BIG_DEC,
-        "decimal(38,2)",
+        T.DecimalType(38, 2),
         [Decimal("-1.50"), Decimal("12345678901234567890123456789.01"), None],
     ),
 ]
@@ -164,7 +165,7 @@ class Catalyst(Portable):
                 converter, "toBinary", data_types.BinaryType, self._reversed(number)
             )
             made.append(self._column(binary))
-        return made[0] if len(made) == 1 else F.concat(*made)
+        return made[0] if len(made) == 1 else self.joined(*made)
 
     def double_bits(self, column: Column, raw: bool) -> Column:
         """Call Double.doubleToLongBits, or the raw one, which tells NaNs apart."""
@@ -273,10 +274,10 @@ def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
         yield catalyst.double_bits(F.lit(-1.5), raw), double
         yield catalyst.float_bits(F.lit(-1.5).cast("float"), raw), single
     decimal = F.lit(Decimal(_LONG_PROBE).scaleb(-2))
-    yield catalyst.unscaled_long(decimal.cast("decimal(18,2)"), 2), _LONG_PROBE
+    yield catalyst.unscaled_long(decimal.cast(T.DecimalType(18, 2)), 2), _LONG_PROBE
     unscaled = _LONG_PROBE.to_bytes(6, "big", signed=True)
-    yield catalyst.unscaled_bytes(decimal.cast("decimal(38,2)")), unscaled
-    just_before = F.lit("1969-12-31 23:59:59.999999").cast("timestamp_ntz")
+    yield catalyst.unscaled_bytes(decimal.cast(T.DecimalType(38, 2))), unscaled
+    just_before = F.lit("1969-12-31 23:59:59.999999").cast(T.TimestampNTZType())
     yield from zip(catalyst.day_and_micros(just_before), (-1, 86_399_999_999))
 
 

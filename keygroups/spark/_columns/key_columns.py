@@ -85,16 +85,16 @@ def struct_fields(key: KeyColumn) -> list[KeyColumn] | None:
     ]
 
 
-def renamed(spark_type: T.DataType) -> str:
-    """Return a type as SQL writes it, with the fields of structs named by their places."""
+def renamed(spark_type: T.DataType) -> T.DataType:
+    """Return a type with the fields of structs named by their places."""
     if isinstance(spark_type, T.StructType):
-        fields = (f"f{i}:{renamed(field.dataType)}" for i, field in enumerate(spark_type.fields))
-        return f"struct<{','.join(fields)}>"
+        types = [renamed(field.dataType) for field in spark_type.fields]
+        return T.StructType([T.StructField(f"f{i}", named) for i, named in enumerate(types)])
     if isinstance(spark_type, T.ArrayType):
-        return f"array<{renamed(spark_type.elementType)}>"
+        return T.ArrayType(renamed(spark_type.elementType))
     if isinstance(spark_type, T.MapType):
-        return f"map<{renamed(spark_type.keyType)},{renamed(spark_type.valueType)}>"
-    return spark_type.simpleString()
+        return T.MapType(renamed(spark_type.keyType), renamed(spark_type.valueType))
+    return spark_type
 
 
 def counted(key: KeyTree, count: int, key_type: object) -> Sequence[KeyTree]:

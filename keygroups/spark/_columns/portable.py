@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column
+from pyspark.sql import types as T
 
 from keygroups import types
 from keygroups.spark._columns import murmur
@@ -94,6 +95,14 @@ class Portable:
         """
         return None
 
+    def joined(self, *pieces: Column) -> Column:
+        """Return binaries one after another.
+
+        `spark.sql.function.concatBinaryAsString` makes text of the same bytes, hence the cast.
+        """
+        joined: Column = self.F.concat(*pieces).cast("binary")
+        return joined
+
     def key_group(self, code: Column, max_parallelism: Column | int, key: Column | None) -> Column:
         """Return the key group of a hash code; null where `key`, which may be null, is.
 
@@ -126,14 +135,14 @@ class Portable:
         message = f"{name} must be from 0 to {last}, got "
         return self.accept(column.between(0, last), value, column, message)
 
-    def nth(self, values: Iterable[object], spark_type: str, index: Column) -> Column:
+    def nth(self, values: Iterable[object], spark_type: T.DataType, index: Column) -> Column:
         """Return the value of an index, null out of bounds; their texts must have no commas.
 
         All are one literal, which Spark parses once, when it optimises: thousands take seconds.
         """
         F = self.F
         texts = F.split(F.lit(",".join(map(str, values))), ",")
-        return F.get(texts.cast(f"array<{spark_type}>"), index)
+        return F.get(texts.cast(T.ArrayType(spark_type)), index)
 
     def operator_index(
         self, key_group: Column, max_parallelism: Column | int, parallelism: Column | int
@@ -289,7 +298,7 @@ class Portable:
         zeros = F.regexp_replace(F.typeof(column), "^.*-([0-9]+)[)]$", "(?<=[0-9])0{$1}")
         beside = F.concat(F.lit("[.]|E.*|"), zeros, F.lit("$"))
         digits = F.regexp_replace(column.cast("string"), beside, F.lit(""))
-        unscaled = digits.cast("decimal(38,0)")
+        unscaled = digits.cast(T.DecimalType(38, 0))
         two32, two64 = (F.lit(Decimal(2**bits)) for bits in (32, 64))
         word0 = (unscaled % two32).cast("bigint")
         word1 = F.call_function("div", unscaled % two64, two32)
@@ -351,7 +360,8 @@ class Portable:
 
     def unscaled_long(self, column: Column, scale: int) -> Column:
         """Return the unscaled value of a decimal of at most 18 digits, as a bigint."""
-        return (column * self.F.lit(10**scale).cast(f"decimal({scale + 1},0)")).cast("bigint")
+        power = self.F.lit(10**scale).cast(T.DecimalType(scale + 1, 0))
+        return (column * power).cast("bigint")
 
     def unscaled_bytes(self, column: Column) -> Column:
         """BigInteger.toByteArray of the unscaled value of a decimal: big endian, no spare byte."""

@@ -81,8 +81,7 @@ def _concat(backend: Portable, words: list[Column], located: list[tuple[Value, C
         if value.tail is not None:
             tails.append(F.coalesce(value.tail, F.lit(b"")))
     pieces += [backend.words(words)] if words else []
-    joined: Column = F.concat(*pieces, *tails)
-    return joined
+    return backend.joined(*pieces, *tails)
 
 
 def slot_of(backend: Portable, value: Value, offset: Column | None) -> Column:

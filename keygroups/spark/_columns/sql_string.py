@@ -34,7 +34,7 @@ class LambdaFree(Portable):
         for digit in range(1, _DIGITS + 1):
             bytes_ = F.unhex(F.regexp_replace(units, F.lit("(.)(.)(.)(.)"), F.lit(f"0${digit}")))
             plain = column.cast("binary") if digit == _DIGITS else F.lit(b"")
-            binaries.append(F.concat(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
+            binaries.append(self.joined(F.lit(_START), F.when(is_ascii, plain).otherwise(bytes_)))
         folds = [self.array_hash([binary]) - _ARRAY_BASE**2 for binary in binaries]
         code = self.as_code(self._weighted(folds, 16))
         together = self._weighted(folds, _ARRAY_BASE) + _ARRAY_BASE ** (_DIGITS + 1)

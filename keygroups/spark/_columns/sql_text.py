@@ -19,10 +19,12 @@ from decimal import Decimal
 from itertools import count
 from typing import Any
 
+from pyspark.sql import types as T
+
 # The Spark types whose names are functions too.
 _CASTS = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
-    *("string", "binary", "date", "timestamp"),
+    *("string", "binary", "date"),
 }
 
 
@@ -68,11 +70,12 @@ class SqlText:
     def __ne__(self, other: object) -> SqlText:  # type: ignore[override]  # as Column's
         return ~(self == other)
 
-    def cast(self, spark_type: str) -> SqlText:
-        """Write a cast."""
-        if spark_type in _CASTS:
-            return SqlText(f"`{spark_type}`({self.text})")
-        return SqlText(f"CAST({self.text} AS {spark_type})")
+    def cast(self, spark_type: str | T.DataType) -> SqlText:
+        """Write a cast; a name must be one that means the same under all settings."""
+        name = spark_type if isinstance(spark_type, str) else _type_text(spark_type)
+        if name in _CASTS:
+            return SqlText(f"`{name}`({self.text})")
+        return SqlText(f"CAST({self.text} AS {name})")
 
     def between(self, low: object, high: object) -> SqlText:
         """Write a test for a range."""
@@ -138,6 +141,20 @@ class SqlFunctions:
         body: Any = argument(*map(SqlText, names))
         parameters = names[0] if len(names) == 1 else f"({', '.join(names)})"
         return f"{parameters} -> {_text(body)}"
+
+
+def _type_text(spark_type: T.DataType) -> str:
+    """Return a type as SQL writes it, whatever `spark.sql.timestampType` is."""
+    if isinstance(spark_type, T.StructType):
+        fields = (f"`{field.name}`: {_type_text(field.dataType)}" for field in spark_type.fields)
+        return f"STRUCT<{', '.join(fields)}>"
+    if isinstance(spark_type, T.ArrayType):
+        return f"ARRAY<{_type_text(spark_type.elementType)}>"
+    if isinstance(spark_type, T.MapType):
+        return f"MAP<{_type_text(spark_type.keyType)}, {_type_text(spark_type.valueType)}>"
+    return (
+        "timestamp_ltz" if isinstance(spark_type, T.TimestampType) else spark_type.simpleString()
+    )
 
 
 def _text(value: object) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyspark.sql import Column
+from pyspark.sql import types as T
 
 from keygroups.spark._columns import murmur
 from keygroups.spark._columns.portable import Portable
@@ -28,7 +29,7 @@ def lands_on(
     """Return the int for which `hash(*key, int)` is the subtask's number."""
     F = backend.F
     blocks = [_block_xor_seed(target) for target in range(parallelism)]
-    scrambled = backend.nth(blocks, "int", subtask).bitwiseXOR(F.hash(*key))
+    scrambled = backend.nth(blocks, T.IntegerType(), subtask).bitwiseXOR(F.hash(*key))
     return backend.as_code(murmur.word_of(F, scrambled.cast("bigint")))
 
 

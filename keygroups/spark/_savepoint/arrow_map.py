@@ -15,7 +15,7 @@ from keygroups.spark._workers import check_workers
 
 
 def map_in_arrow(
-    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: T.StructType | str
+    df: DataFrame, function: Callable[[Iterable[Any]], Iterator[Any]], schema: T.StructType
 ) -> DataFrame:
     """Return `df.mapInArrow(function, schema)`, of which PySpark 3.5 to 4.3 needs no pandas.
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 
 from keygroups import errors
 from keygroups.spark._columns.arguments import is_connect
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
 
 _DESCRIPTION = "spark.job.description"
-RESULT = "result binary"
+RESULT = T.StructType([T.StructField("result", T.BinaryType())])
 """The schema of results, each of which is pickled."""
 # The last line of a Python traceback, in whatever Spark makes of it.
 _RAISED = re.compile(r"^keygroups\.errors\.(\w+): (.*)$", re.MULTILINE)

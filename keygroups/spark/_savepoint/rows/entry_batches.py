@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pyspark.sql import types as T
+
 from keygroups.savepoint._state.writing.entry_encoder import EncodedEntry
 
-ENTRIES = "key_group int, state int, key binary, value binary"
+_TYPES = (T.IntegerType(), T.IntegerType(), T.BinaryType(), T.BinaryType())
+ENTRIES = T.StructType(list(map(T.StructField, EncodedEntry._fields, _TYPES)))
 """The schema of entries, whose fields are those of an EncodedEntry."""
 
 
