@@ -52,7 +52,9 @@ from keygroups.spark._columns.arguments import check_df
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
-from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.group import Routing
+from keygroups.spark._group_by.key_group import QUERY, state_name
+from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import packed
 from keygroups.spark._group_by.processor import GroupAggregate
 from keygroups.spark._group_by.stored import (
@@ -140,10 +142,11 @@ def group_aggregate(
     placed = df.select(*map(_quoted, columns), key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
     landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
-    rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON))
+    heads = [(QUERY, landing_of(QUERY, subtask)) for subtask in range(parallelism)]
+    rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON), heads)
     key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
     changes: DataFrame = rows.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
-        processor._with_key(key_schema),
+        processor._with_key(key_schema, Routing(max_parallelism, parallelism, str(known))),
         T.StructType([*key_schema.fields, *processor.result_schema.fields]),
         "Update",
         "ProcessingTime",
@@ -172,15 +175,15 @@ def read_state(
     """
     check_pyspark()
     folder = os.fspath(checkpoint)
-    kept, (key_names, result_names) = load_table(spark, folder)
+    kept, result_names = load_table(spark, folder)
     stored = stored_layout(kept)
-    keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
+    ttl = stored.layout.retention.ttl
     aggregates = dict(zip(result_names, stored.layout.aggregates))
-    fields = [T.StructField("key", T.StructType(keys))]
+    fields = [T.StructField("key", stored.key_schema)]
     # Spark puts the time of a TTL beside the value of the state.
-    of_state = "user_map_value" if stored.layout.retention.ttl is None else "user_map_value.value"
+    of_state = "user_map_value" if ttl is None else "user_map_value.value"
     page = F.col(f"{of_state}.page").alias("page")
-    pages = load_state(spark, folder, "keys").select(
+    pages = load_state(spark, folder, state_name("keys", ttl)).select(
         "partition_id",
         F.col(f"key.{_KEY_GROUP}").alias("key_group"),
         F.lit(None).cast("binary").alias("key"),
@@ -199,7 +202,7 @@ def read_state(
         index = list(aggregates).index(result)
         of_result = F.col("user_map_key.aggregate") == index
         of_values = (
-            load_state(spark, folder, "values")
+            load_state(spark, folder, state_name("values", ttl))
             .where(of_result)
             .select(
                 "partition_id",

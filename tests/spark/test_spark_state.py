@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from group_histories import (
+    ROUTING,
     InMemoryHandle,
     pack_of,
     random_history,
@@ -44,7 +45,7 @@ except ImportError:  # before Spark 4.0
 
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._group_by import checks
-from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.retention import Retention
 from keygroups.spark.dataframe import key_group_column
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
@@ -147,7 +148,7 @@ def test_kind_and_order_of_rows() -> None:
 
     def run(rows: list[tuple[Any, ...]], **options: Any) -> list[Any]:
         key = T.StructType([SCHEMA["app"]])
-        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key)
+        processor = GroupAggregate(SCHEMA, USERS, **options)._with_key(key, ROUTING)
         processor.init(cast(Any, InMemoryHandle()))
         made = [T.Row(*SCHEMA.names)(*row, 0.0) for row in rows]
         return list(processor.handleInputRows((17, 1), iter([pack_of(made)]), Clock()))
@@ -192,6 +193,13 @@ def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
             wrong.append(F.count_if(~right).alias(f"wrong_{len(wrong)}"))
     (counts,) = df.select(*wrong).collect()
     assert list(counts) == [0] * 6
+
+
+def test_landing_of_two_ints(spark: SparkSession) -> None:
+    pairs = [(n, s) for n in (-1, 0, 7, -(2**31), 2**31 - 1) for s in (0, 1, 5, 127, 32767)]
+    rows = [(number, landing_of(number, subtask), subtask) for number, subtask in pairs]
+    df = spark.createDataFrame(rows, "number int, landing int, subtask int")
+    assert df.where(F.hash("number", "landing") == F.col("subtask")).count() == len(pairs)
 
 
 def test_a_batch_reads_and_writes_the_state_of_a_key_once() -> None:

@@ -18,8 +18,8 @@ from keygroups.errors import InvalidTypeError, InvalidValueError
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.checks import check_pyspark, type_of
 from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout
-from keygroups.spark._group_by.key_group import KeyGroup, layout_text
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout, Routing
+from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
 from keygroups.spark._group_by.retention import check_retention
 
 if TYPE_CHECKING:
@@ -128,14 +128,14 @@ class GroupAggregate(StatefulProcessor):
         """The columns that it reads."""
 
     _key: T.StructType  # set with the key's columns
+    _routing: Routing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
         layout = Layout(self._aggregates, self._retention)
-        key_types = [field.dataType for field in self._key.fields]
-        self._fields = Fields(key_types)
-        kept = layout_text(key_types, layout)
-        names = json.dumps([self._key.names, self.result_schema.names[1:]])
+        self._fields = Fields([field.dataType for field in self._key.fields])
+        kept = layout_text(self._key, layout, self._routing)
+        names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
         self._names = (*self._key.names, *self.result_schema.names)
         held = [*self._key.names, *self.columns]  # of a row
@@ -147,6 +147,9 @@ class GroupAggregate(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """Aggregate the rows of a key group in a batch, as `packed` has them; Spark calls this."""
+        if key[0] == QUERY:
+            self._key_group.check()
+            return
         now = timerValues.getCurrentProcessingTimeInMs()
         held = self._hold(key[0], rows)
         changes = {encoded: self._changes(of_key) for encoded, of_key in held.items()}
@@ -165,10 +168,10 @@ class GroupAggregate(StatefulProcessor):
     def close(self) -> None:
         """End; Spark calls this."""
 
-    def _with_key(self, key: T.StructType) -> GroupAggregate:
+    def _with_key(self, key: T.StructType, routing: Routing) -> GroupAggregate:
         """Return the processor of a query with this key."""
         made = copy(self)
-        made._key = key
+        made._key, made._routing = key, routing
         return made
 
     def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
