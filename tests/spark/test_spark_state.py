@@ -65,6 +65,7 @@ SCHEMA = T.StructType(
     ]
 )
 USERS = {"views": ("count", "*"), "users": ("count_distinct", "user")}
+USERS_OF_V = {"n": ("count", "*"), "users": ("count_distinct", "v")}
 FOREVER = Retention(None, None, False)
 MINUTE = timedelta(minutes=1)
 
@@ -503,39 +504,79 @@ def test_state_is_read(stream: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.extras
 @needs_api
-def test_other_state_is_refused(stream: SparkSession, tmp_path: Path) -> None:
-    class KeptByKey(StatefulProcessor):  # here, so that workers get it by value
-        """Keeps an accumulator for each key, as keygroups did once."""
+def test_state_of_an_older_keygroups_is_refused(stream: SparkSession, tmp_path: Path) -> None:
+    class ValueStates(StatefulProcessor):  # here, so that workers get it by value
+        """Keeps the states of a key, or of a key group in version 1, by their names and kinds."""
 
         def init(self, handle: Any) -> None:
-            self._state = handle.getValueState("accState", "rows bigint")
+            self._state = handle.getValueState("accState", "layout string, names string, n int")
+            handle.getMapState("keys", "number int", "page binary")
 
         def handleInputRows(
             self, key: Any, rows: Iterator[Any], timerValues: Any
         ) -> Iterator[Any]:
-            self._state.update((len(list(rows)),))
-            yield T.Row(app=key[0])
+            self._state.update(("", "", len(list(rows))))
+            yield T.Row(app="maps")
 
     put(tmp_path / "in", 0, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
     source = read(stream, tmp_path / "in")
-    (tmp_path / "old").mkdir()
-    old = source.select("app", "kind", F.lit(1).alias("_lands_on")).groupBy("app", "_lands_on")
-    run(
-        old.transformWithState(KeptByKey(), "app string", "Update", "ProcessingTime"),
-        tmp_path / "old",
-    )
-    changes = [
-        group_aggregate(source, "app", GroupAggregate(source.schema, {"n": made}), 128, 3)
-        for made in (("count", "*"), ("sum", "v"))
-    ]
-    run(changes[0], tmp_path / "new")
+    names = {"app": ["app", "_lands_on"], "group": ["_key_group", "_lands_on"]}
+    old = source.withColumn("_key_group", F.lit(1)).withColumn("_lands_on", F.lit(1))
+    for name, columns in names.items():
+        (tmp_path / name).mkdir()
+        grouped = old.groupBy(*columns)
+        run(
+            grouped.transformWithState(ValueStates(), "app string", "Update", "ProcessingTime"),
+            tmp_path / name,
+        )
     put(tmp_path / "in", 1, [{"kind": "+I", "app": "maps", "seq": 1, "v": 7}])
-    with pytest.raises(StreamingQueryException, match="SCHEMA_NOT_COMPATIBLE"):
-        run(changes[0], tmp_path / "old")
-    with pytest.raises(StreamingQueryException, match=r"not that of this query.*new checkpoint"):
-        run(changes[1], tmp_path / "new")
-    with pytest.raises(KeyGroupsError, match=r"state of group_aggregate as this.*it has accState"):
-        read_state(stream, tmp_path / "old" / "checkpoint")
+    new = group_aggregate(source, "app", GroupAggregate(source.schema, USERS_OF_V), 128, 3)
+    for name in names:
+        with pytest.raises(StreamingQueryException, match=r"NOT_COMPATIBLE|TYPE_CHANGE"):
+            run(new, tmp_path / name)
+        with pytest.raises(KeyGroupsError, match=r"it has accState.*an older keygroups is read"):
+            read_state(stream, tmp_path / name / "checkpoint")
+    stream.conf.set("spark.sql.streaming.stateStore.stateSchemaCheck", "false")
+    try:
+        with pytest.raises(StreamingQueryException, match=r"accState .*new checkpoint"):
+            run(new, tmp_path / "group")
+    finally:
+        stream.conf.unset("spark.sql.streaming.stateStore.stateSchemaCheck")
+
+
+@pytest.mark.extras
+@needs_api
+def test_another_query_is_refused(stream: SparkSession, tmp_path: Path) -> None:
+    """By name, before a row of it is there; the query goes on as if it had not been."""
+    put(tmp_path / "in", 0, [{"kind": "+I", "app": f"a{n}", "seq": 1, "v": 7} for n in range(9)])
+    source = read(stream, tmp_path / "in")
+
+    def query(
+        made_of: tuple[str, str] = ("count", "*"), max_parallelism: int = 128,
+        parallelism: int = 3, name: str = "n", **options: Any,
+    ) -> DataFrame:  # fmt: skip
+        processor = GroupAggregate(source.schema, {name: made_of}, **options)
+        return group_aggregate(source, "app", processor, max_parallelism, parallelism)
+
+    run(query(), tmp_path)
+    put(tmp_path / "in", 1, [{"kind": "+I", "app": "a0", "seq": 2, "v": 7}])
+    for other, says in (
+        (query(max_parallelism=256), "max_parallelism was 128 in the checkpoint, got 256: "),
+        (query(max_parallelism=3), "max_parallelism was 128 in the checkpoint, got 3: "),
+        (query(parallelism=2), "parallelism was 3 in the checkpoint, got 2: "),
+        (query(("count", "v")), r"aggregates\[0\] was \['count', '\*', '\*'\] in the checkpoint"),
+        (query(state_ttl=MINUTE), r"state_ttl \(in ms\) was None in the checkpoint, got 60000: "),
+    ):
+        with pytest.raises(StreamingQueryException, match=says):
+            run(other, tmp_path)
+        assert not [row for row in read_changes(stream, tmp_path) if row.batch == 1]
+    run(query(name="m", mini_batch=True, order_by="seq"), tmp_path)
+    (last,) = (row for row in read_changes(stream, tmp_path) if row.kind == "+U")
+    assert (last.app, last.m) == ("a0", 2)
+    kept = read_state(stream, tmp_path / "checkpoint").collect()
+    assert sorted((row.key.app, row.results.m) for row in kept) == [
+        (f"a{n}", 1 + (n == 0)) for n in range(9)
+    ]
 
 
 @needs_api
