@@ -21,8 +21,14 @@ What is otherwise than in Flink:
   setting changes (PySpark 4.3). On a machine so busy that it takes longer, the query ends with
   "Python worker failed to connect back", whatever its processor is; started again, it goes on
   from its checkpoint.
-- The checkpoint fixes `spark.sql.shuffle.partitions`, and with it the parallelism. Flink
-  rescales; here a new parallelism takes a new checkpoint.
+- State stays in the partition, and under the key group, where it was put. Flink rescales; here a
+  checkpoint keeps its max parallelism and its parallelism, as it keeps
+  `spark.sql.shuffle.partitions`, and another one is refused before a row of a batch is looked at.
+  So are another key, key type, aggregate, order of aggregates, or TTL (Flink measures the old
+  values by a new TTL; Spark's store has only when they end), and a TTL or an idle retention where
+  there was none, or none where there was. What may change from run to run: the names of the
+  results, `kind`, `order_by`, `mini_batch`, `update_type`, and the times of an idle retention,
+  which hold for the rows that come then, as in Flink.
 - A -U comes with each +U; Flink leaves it out where no later operator needs it.
 - min and max compare strings by their bytes. So does Flink those that came over the network; two
   that are still Java strings it compares by UTF-16, where U+FFFF is behind U+1F600.
@@ -92,8 +98,12 @@ def group_aggregate(
     Write the result in output mode "update".
 
     In the state store the key is the key group, `_key_group`, and `_lands_on`, a number computed
-    from it that makes Spark's hash of both the number of the subtask. A checkpoint with a
-    group for each key, as an older keygroups made it, is refused, as is one of other aggregates.
+    from it that makes Spark's hash of both the number of the subtask. With the first batch of a
+    run, what the state depends on is compared in each partition with what the checkpoint has: a
+    query that is not that one fails with both values, such as "max_parallelism was 128 in the
+    checkpoint, got 256", and the checkpoint stays as it was. A checkpoint of an older keygroups
+    does not have that, so it is refused by Spark, whose error names the state `accState`: finish
+    it with that keygroups, or take a new checkpoint.
 
     Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, as Spark
     Connect's before 4.1, where pandas, PyArrow or protobuf is missing, and where Spark's
@@ -167,9 +177,10 @@ def read_state(
     With the name of a `result` that is "count_distinct", "min" or "max" there is a row for each
     `value` in its map state, with its `count`, and `expires` with a TTL.
 
-    Raises KeyGroupsError for a checkpoint without such state, as of an older keygroups, and for
-    state of a newer one; InvalidValueError for a `result` without a map state; PythonWorkerError
-    where Spark's workers run a Python without keygroups. A damaged page makes the query fail.
+    Raises KeyGroupsError for a checkpoint without such state, for that of an older keygroups,
+    where a key may be twice, and of a newer one; InvalidValueError for a `result` without a map
+    state; PythonWorkerError where Spark's workers run a Python without keygroups. A damaged page
+    makes the query fail.
 
     >>> read_state(spark, "checkpoints/views", "users")  # doctest: +SKIP
     """

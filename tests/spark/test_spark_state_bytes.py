@@ -8,6 +8,7 @@ import random
 import struct
 import zlib
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import mmh3
@@ -28,7 +29,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql import types as T
 
-from keygroups.spark._group_by import processor
+from keygroups.spark._group_by import packing, processor
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Layout
@@ -393,6 +394,37 @@ def test_rows_of_a_key_group_travel_together() -> None:
         {"g": 5, "at": 1, "k": ["a", "b", "a"], "v": [[1, None], [], [2]]},
         {"g": 3, "at": 2, "k": [None], "v": [None]},
     ]
+
+
+def test_heads_come_with_the_first_batch_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each worker, be the task tried again; not with a later batch, nor without rows."""
+    pa = pytest.importorskip("pyarrow")
+    batch = pa.record_batch({"g": pa.array([5, 3], pa.int32()), "k": ["a", "b"]})
+    names = ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId")
+    monkeypatch.setattr(packing, "_first_batches", {})
+
+    def heads(query: str, *task: str | None, rows: Any = batch) -> int:
+        context = SimpleNamespace(getLocalProperty=dict(zip(names, task)).get)
+        monkeypatch.setattr(packing.TaskContext, "get", lambda: context)
+        made = _pack(("g",), ((-1,), (-1,)), query, iter([rows[:0], rows, rows]))
+        groups = [row["g"] for table in made for row in table.to_pylist()]
+        assert [group for group in groups if group != -1] == 2 * sorted(rows["g"].to_pylist())
+        return groups.index(3) if groups else 0  # they are before all rows
+
+    assert heads("a", "checkpoint", "run", "7", rows=batch[:0]) == 0
+    assert heads("a", "checkpoint", "run", "8") == 2
+    assert heads("a", "checkpoint", "run", "8") == 2
+    assert heads("a", "checkpoint", "run", "9") == 0
+    assert heads("b", "checkpoint", "run", "9") == 2
+    assert heads("a", "another", "run", "9") == 2
+    assert heads("a", "checkpoint", "run again", "9") == 2
+    assert [heads("c", "checkpoint", "run", None) for _ in "ab"] == [2, 2]
+    assert [heads("c", None, "run", number) for number in "12"] == [2, 2]
+    for number in range(packing._MOST_RUNS + 5):
+        assert heads("a", "checkpoint", f"run {number}", "1") == 2
+    assert len(packing._first_batches) == packing._MOST_RUNS
+    monkeypatch.setattr(packing.TaskContext, "get", lambda: None)
+    assert packing._is_first_batch("a")
 
 
 def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,9 @@ else:
     except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
         StatefulProcessor = object
 
-_MOST_ROWS = 500_000  # of a key group in a batch, which are held
+# Of a key group in a batch. They are held, and so are their results, by PySpark, which makes dicts
+# of all that a group yields before it sends any: to spill the rows alone would bound nothing.
+_MOST_ROWS = 500_000
 
 
 class GroupAggregate(StatefulProcessor):
@@ -62,8 +64,8 @@ class GroupAggregate(StatefulProcessor):
     `mini_batch=True` folds the rows of a key in a batch and emits changes once (Flink's
     MiniBatchGroupAggFunction). State is read and written once a batch either way.
 
-    The rows of a key group in a batch are held in memory, for Spark gives them key by key in no
-    order: more than 500,000 fail the query.
+    The rows of a key group in a batch are held in memory, for Spark gives them in no order, and
+    PySpark holds all results of a key group besides: more than 500,000 rows fail the query.
 
     Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
     that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
@@ -190,8 +192,8 @@ class GroupAggregate(StatefulProcessor):
             if count > _MOST_ROWS:
                 raise InvalidValueError(
                     f"a batch must have at most {_MOST_ROWS:,} rows of a key group, got more of "
-                    f"key group {key_group}: let the source give fewer a batch, such as by "
-                    "maxFilesPerTrigger or maxOffsetsPerTrigger"
+                    f"key group {key_group}: let the source give fewer a batch, by "
+                    "maxFilesPerTrigger, of smaller files, or by maxOffsetsPerTrigger"
                 )
             for values in zip(*columns):
                 held[encode(values[:width])].append(values)
