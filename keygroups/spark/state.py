@@ -23,9 +23,9 @@ What is otherwise than in Flink:
   from its checkpoint.
 - State stays in the partition, and under the key group, where it was put. Flink rescales; here a
   checkpoint keeps its max parallelism and its parallelism, as it keeps
-  `spark.sql.shuffle.partitions`, and another one is refused before a row of a batch is looked at.
-  So are another key, key type, aggregate, order of aggregates, or TTL (Flink measures the old
-  values by a new TTL; Spark's store has only when they end), and a TTL or an idle retention where
+  `spark.sql.shuffle.partitions`: with another one the first batch that has rows fails. So it does
+  with another key, key type, aggregate, order of aggregates or TTL (Flink measures old values by
+  the new TTL; Spark's store has only when they end), and with a TTL or an idle retention where
   there was none, or none where there was. What may change from run to run: the names of the
   results, `kind`, `order_by`, `mini_batch`, `update_type`, and the times of an idle retention,
   which hold for the rows that come then, as in Flink.

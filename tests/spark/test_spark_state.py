@@ -271,14 +271,21 @@ def run(changes: DataFrame, place: Path) -> Any:
         numbered = numbered.withColumn("at", F.monotonically_increasing_id())
         numbered.write.mode("overwrite").parquet(f"{out}/batch={number}")
 
-    query = (
+    writer = (
         changes.writeStream.foreachBatch(write)
         .outputMode("update")
         .option("checkpointLocation", str(place / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    for tries_left in reversed(range(10)):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+            break
+        except StreamingQueryException as error:
+            # Spark waits ten seconds for a Python process, which a busy machine may exceed.
+            if "Python worker failed to connect back" not in str(error) or not tries_left:
+                raise
     return query
 
 
@@ -552,19 +559,16 @@ def test_another_query_is_refused(stream: SparkSession, tmp_path: Path) -> None:
     source = read(stream, tmp_path / "in")
 
     def query(
-        made_of: tuple[str, str] = ("count", "*"), max_parallelism: int = 128,
-        parallelism: int = 3, name: str = "n", **options: Any,
-    ) -> DataFrame:  # fmt: skip
-        processor = GroupAggregate(source.schema, {name: made_of}, **options)
+        max_parallelism: int = 128, parallelism: int = 3, name: str = "n", **options: Any
+    ) -> DataFrame:
+        processor = GroupAggregate(source.schema, {name: ("count", "*")}, **options)
         return group_aggregate(source, "app", processor, max_parallelism, parallelism)
 
     run(query(), tmp_path)
     put(tmp_path / "in", 1, [{"kind": "+I", "app": "a0", "seq": 2, "v": 7}])
     for other, says in (
         (query(max_parallelism=256), "max_parallelism was 128 in the checkpoint, got 256: "),
-        (query(max_parallelism=3), "max_parallelism was 128 in the checkpoint, got 3: "),
         (query(parallelism=2), "parallelism was 3 in the checkpoint, got 2: "),
-        (query(("count", "v")), r"aggregates\[0\] was \['count', '\*', '\*'\] in the checkpoint"),
         (query(state_ttl=MINUTE), r"state_ttl \(in ms\) was None in the checkpoint, got 60000: "),
     ):
         with pytest.raises(StreamingQueryException, match=says):
