@@ -27,6 +27,7 @@ from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
 pytest.importorskip("pyspark")
 
+from pyspark import TaskContext
 from pyspark.sql import types as T
 
 from keygroups.spark._group_by import packing, processor
@@ -405,7 +406,7 @@ def test_heads_come_with_the_first_batch_of_a_run(monkeypatch: pytest.MonkeyPatc
 
     def heads(query: str, *task: str | None, rows: Any = batch) -> int:
         context = SimpleNamespace(getLocalProperty=dict(zip(names, task)).get)
-        monkeypatch.setattr(packing.TaskContext, "get", lambda: context)
+        monkeypatch.setattr(TaskContext, "get", lambda: context)
         made = _pack(("g",), ((-1,), (-1,)), query, iter([rows[:0], rows, rows]))
         groups = [row["g"] for table in made for row in table.to_pylist()]
         assert [group for group in groups if group != -1] == 2 * sorted(rows["g"].to_pylist())
@@ -423,7 +424,7 @@ def test_heads_come_with_the_first_batch_of_a_run(monkeypatch: pytest.MonkeyPatc
     for number in range(packing._MOST_RUNS + 5):
         assert heads("a", "checkpoint", f"run {number}", "1") == 2
     assert len(packing._first_batches) == packing._MOST_RUNS
-    monkeypatch.setattr(packing.TaskContext, "get", lambda: None)
+    monkeypatch.setattr(TaskContext, "get", lambda: None)
     assert packing._is_first_batch("a")
 
 
