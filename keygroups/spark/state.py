@@ -21,8 +21,14 @@ What is otherwise than in Flink:
   setting changes (PySpark 4.3). On a machine so busy that it takes longer, the query ends with
   "Python worker failed to connect back", whatever its processor is; started again, it goes on
   from its checkpoint.
-- The checkpoint fixes `spark.sql.shuffle.partitions`, and with it the parallelism. Flink
-  rescales; here a new parallelism takes a new checkpoint.
+- State stays in the partition, and under the key group, where it was put. Flink rescales; here a
+  checkpoint keeps its max parallelism and its parallelism, as it keeps
+  `spark.sql.shuffle.partitions`: with another one the first batch that has rows fails. So it does
+  with another key, key type, aggregate, order of aggregates or TTL (Flink measures old values by
+  the new TTL; Spark's store has only when they end), and with a TTL or an idle retention where
+  there was none, or none where there was. What may change from run to run: the names of the
+  results, `kind`, `order_by`, `mini_batch`, `update_type`, and the times of an idle retention,
+  which hold for the rows that come then, as in Flink.
 - A -U comes with each +U; Flink leaves it out where no later operator needs it.
 - min and max compare strings by their bytes. So does Flink those that came over the network; two
   that are still Java strings it compares by UTF-16, where U+FFFF is behind U+1F600.
@@ -53,7 +59,9 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import plain_text
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._group_by.checks import check_pyspark, check_session, type_of
-from keygroups.spark._group_by.landing import lands_on
+from keygroups.spark._group_by.group import Routing
+from keygroups.spark._group_by.key_group import QUERY, state_name
+from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.packing import packed
 from keygroups.spark._group_by.processor import GroupAggregate
 from keygroups.spark._group_by.stored import (
@@ -91,8 +99,12 @@ def group_aggregate(
     Write the result in output mode "update".
 
     In the state store the key is the key group, `_key_group`, and `_lands_on`, a number computed
-    from it that makes Spark's hash of both the number of the subtask. A checkpoint with a
-    group for each key, as an older keygroups made it, is refused, as is one of other aggregates.
+    from it that makes Spark's hash of both the number of the subtask. With the first batch of a
+    run, what the state depends on is compared in each partition with what the checkpoint has: a
+    query that is not that one fails with both values, such as "max_parallelism was 128 in the
+    checkpoint, got 256", and the checkpoint stays as it was. A checkpoint of an older keygroups
+    does not have that, so it is refused by Spark, whose error names the state `accState`: finish
+    it with that keygroups, or take a new checkpoint.
 
     Raises KeyGroupsError before PySpark 4.1, in a session without `transformWithState`, as Spark
     Connect's before 4.1, where pandas, PyArrow or protobuf is missing, and where Spark's
@@ -148,10 +160,11 @@ def group_aggregate(
     placed = df.select(*held, key_group.alias(_KEY_GROUP))
     subtask = PORTABLE.operator_index(F.col(_KEY_GROUP), max_parallelism, parallelism)
     landing = lands_on(PORTABLE, [F.col(_KEY_GROUP)], subtask, parallelism)
-    rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON))
+    heads = [(QUERY, landing_of(QUERY, subtask)) for subtask in range(parallelism)]
+    rows = packed(placed.withColumn(_LANDS_ON, landing), (_KEY_GROUP, _LANDS_ON), heads)
     key_schema = T.StructType([T.StructField(name, types[name]) for name in names])
     changes: DataFrame = rows.groupBy(_KEY_GROUP, _LANDS_ON).transformWithState(
-        processor._with_key(key_schema),
+        processor._with_key(key_schema, Routing(max_parallelism, parallelism, str(known))),
         T.StructType([*key_schema.fields, *processor.result_schema.fields]),
         "Update",
         "ProcessingTime",
@@ -172,23 +185,24 @@ def read_state(
     With the name of a `result` that is "count_distinct", "min" or "max" there is a row for each
     `value` in its map state, with its `count`, and `expires` with a TTL.
 
-    Raises KeyGroupsError for a checkpoint without such state, as of an older keygroups, and for
-    state of a newer one; InvalidValueError for a `result` without a map state; PythonWorkerError
-    where Spark's workers run a Python without keygroups. A damaged page makes the query fail.
+    Raises KeyGroupsError for a checkpoint without such state, for that of an older keygroups,
+    where a key may be twice, and of a newer one; InvalidValueError for a `result` without a map
+    state; PythonWorkerError where Spark's workers run a Python without keygroups. A damaged page
+    makes the query fail.
 
     >>> read_state(spark, "checkpoints/views", "users")  # doctest: +SKIP
     """
     check_pyspark()
     folder = os.fspath(checkpoint)
-    kept, (key_names, result_names) = load_table(spark, folder)
+    kept, result_names = load_table(spark, folder)
     stored = stored_layout(kept)
-    keys = [T.StructField(name, of) for name, of in zip(key_names, stored.key_types)]
+    ttl = stored.layout.retention.ttl
     aggregates = dict(zip(result_names, stored.layout.aggregates))
-    fields = [T.StructField("key", T.StructType(keys))]
+    fields = [T.StructField("key", stored.key_schema)]
     # Spark puts the time of a TTL beside the value of the state.
-    of_state = "user_map_value" if stored.layout.retention.ttl is None else "user_map_value.value"
+    of_state = "user_map_value" if ttl is None else "user_map_value.value"
     page = F.col(f"{of_state}.page").alias("page")
-    pages = load_state(spark, folder, "keys").select(
+    pages = load_state(spark, folder, state_name("keys", ttl)).select(
         "partition_id",
         F.col(f"key.{_KEY_GROUP}").alias("key_group"),
         F.lit(None).cast("binary").alias("key"),
@@ -207,7 +221,7 @@ def read_state(
         index = list(aggregates).index(result)
         of_result = F.col("user_map_key.aggregate") == index
         of_values = (
-            load_state(spark, folder, "values")
+            load_state(spark, folder, state_name("values", ttl))
             .where(of_result)
             .select(
                 "partition_id",

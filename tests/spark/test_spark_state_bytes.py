@@ -8,11 +8,13 @@ import random
 import struct
 import zlib
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import mmh3
 import pytest
 from group_histories import (
+    ROUTING,
     InMemoryHandle,
     pack_of,
     random_history,
@@ -25,13 +27,14 @@ from keygroups import InvalidValueError, KeyGroupsError, UnsupportedKeyTypeError
 
 pytest.importorskip("pyspark")
 
+from pyspark import TaskContext
 from pyspark.sql import types as T
 
-from keygroups.spark._group_by import processor
+from keygroups.spark._group_by import packing, processor
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Layout
-from keygroups.spark._group_by.key_group import KeyGroup, layout_text
+from keygroups.spark._group_by.key_group import KeyGroup, layout_text, other_layout, state_name
 from keygroups.spark._group_by.packing import _pack
 from keygroups.spark._group_by.pages import Pages, decode_page, encode_page, page_of
 from keygroups.spark._group_by.retention import Retention
@@ -237,10 +240,14 @@ def made_layout(retention: Retention) -> Layout:
     )
 
 
+def kept_of(layout: Layout) -> str:
+    return layout_text(T.StructType([T.StructField("id", T.LongType())]), layout, ROUTING)
+
+
 def apply(handle: InMemoryHandle, layout: Layout, key: bytes, rows: list[Any], now: int) -> Any:
     handle.now = now
-    kept = layout_text([T.LongType()], layout)
-    key_group = KeyGroup(handle, layout, kept, '[["id"], ["n", "users", "most"]]')
+    kept = kept_of(layout)
+    key_group = KeyGroup(handle, layout, kept, '["n", "users", "most"]')
     return [change for _, change in key_group.apply({key: rows}, now, True)]
 
 
@@ -258,9 +265,9 @@ def test_a_record() -> None:
     record += b"\0\1\0\0\0a" + struct.pack("<q", 2) + until
     record += b"\0\0\0\0\0" + struct.pack("<q", 1) + until
     record += struct.pack("<I", 2) + b"\0" + struct.pack("<iq", 5, 2) + until
-    (page,) = handle.getMapState("keys", None, None).getValue((0,))
+    (page,) = handle.getMapState("keys_ttl", None, None).getValue((0,))
     assert decode_page(page) == {key: record}
-    kept = layout_text([T.LongType()], layout)
+    kept = kept_of(layout)
     end = 1000 + 10 * MINUTE
     assert keys_of(kept, page) == [((7,), 3, (3, 2, 5), end)]
     assert values_of(kept, 1, None, page) == [((7,), "a", 2, end), ((7,), "", 1, end)]
@@ -276,8 +283,9 @@ def test_more_than_16_values_are_in_pages() -> None:
     for retention in (FOREVER, TTL):
         handle, layout = InMemoryHandle(), made_layout(retention)
         key = Fields([T.LongType()]).encode([7])
-        pages = handle.getMapState("values", None, None)
-        kept = layout_text([T.LongType()], layout)
+        ttl = retention.ttl
+        pages = handle.getMapState(state_name("values", ttl), None, None)
+        kept = kept_of(layout)
         (sixteen,) = apply(
             handle, layout, key, [("+I", [None, f"user-{n}", n]) for n in range(16)], 0
         )
@@ -295,7 +303,7 @@ def test_more_than_16_values_are_in_pages() -> None:
             number += 1
         assert number > 2
         assert counted == {f"user-{n}": 1 + (n < 16) for n in range(400)}
-        (page,) = handle.getMapState("keys", None, None).getValue((0,))
+        (page,) = handle.getMapState(state_name("keys", ttl), None, None).getValue((0,))
         assert values_of(kept, 1, None, page) == []
         rows = [("-D", [None, f"user-{n}", 3]) for n in range(400)]
         rows += [("-D", [None, f"user-{n}", n]) for n in range(16)]
@@ -311,7 +319,7 @@ def test_long_values_are_in_pages() -> None:
 
 def test_a_key_that_was_idle_leaves_nothing() -> None:
     handle, layout = InMemoryHandle(), made_layout(IDLE)
-    kept = layout_text([T.LongType()], layout)
+    kept = kept_of(layout)
     rows = [("+I", [None, f"user-{n}", n]) for n in range(100)]
     apply(handle, layout, b"a", rows, 0)
     apply(handle, layout, b"b", rows[:1], MINUTE)
@@ -329,20 +337,26 @@ def test_a_key_that_was_idle_leaves_nothing() -> None:
 def test_state_of_another_query_or_version_is_refused() -> None:
     handle = InMemoryHandle()
     apply(handle, made_layout(TTL), b"a", [("+I", [None, "u", 1])], 0)
-    with pytest.raises(KeyGroupsError, match=r'"ttl"}, not that of this query, .*null}'):
+    ttl = (
+        r"^state_ttl \(in ms\) was 600000 in the checkpoint, got None: the state of a query stays"
+    )
+    with pytest.raises(KeyGroupsError, match=f"{ttl}.*or take a new checkpoint$"):
         apply(handle, made_layout(FOREVER), b"a", [("+I", [None, "u", 1])], 0)
-    kept = layout_text([T.LongType()], made_layout(TTL))
-    newer = kept.replace('"version": 1', '"version": 2')
+    kept = kept_of(made_layout(TTL))
+    newer = kept.replace('"version": 2', '"version": 3')
     assert newer != kept
-    with pytest.raises(KeyGroupsError, match=r"of version 1, which this keygroups reads, got 2"):
+    assert str(other_layout(newer, kept)).startswith("version was 3 in the checkpoint, got 2: ")
+    with pytest.raises(KeyGroupsError, match=r"of version 2, which this keygroups reads, got 3"):
         stored_layout(newer)
     for damaged in (kept[:-1], "[]", "{}", kept.replace('"max"', '"avg"'), "[" * 100_000):
         with pytest.raises(KeyGroupsError, match="must have a layout that can be read"):
             stored_layout(damaged)
+    for damaged in (kept[:-1], "7", "[" * 100_000):
+        assert "must have a layout that can be read" in str(other_layout(damaged, kept))
     pytest.importorskip("pyspark.sql.streaming.stateful_processor")  # 3.5 cannot word its error
     for of_type in ("strin", {"type": "no"}, 7):
         with pytest.raises(KeyGroupsError, match="must have a layout that can be read"):
-            stored_layout(json.dumps(json.loads(kept) | {"key": [of_type]}))
+            stored_layout(json.dumps(json.loads(kept) | {"key": [["id", of_type]]}))
 
 
 @pytest.mark.parametrize("retention", [FOREVER, IDLE, TTL, TOUCH])
@@ -368,15 +382,50 @@ def test_rows_of_a_key_group_travel_together() -> None:
     )
     found = [
         row
-        for made in _pack(("g", "at"), iter([batch, batch[:0], batch[1:2]]))
+        for made in _pack(
+            ("g", "at"), ((-1, 7), (-1, 8)), "a query", iter([batch, batch[:0], batch[1:2]])
+        )
         for row in made.to_pylist()
     ]
     assert found == [
+        {"g": -1, "at": 7, "k": None, "v": None},
+        {"g": -1, "at": 8, "k": None, "v": None},
         {"g": 0, "at": 0, "k": ["c"], "v": [[3]]},
         {"g": 3, "at": 2, "k": [None], "v": [None]},
         {"g": 5, "at": 1, "k": ["a", "b", "a"], "v": [[1, None], [], [2]]},
         {"g": 3, "at": 2, "k": [None], "v": [None]},
     ]
+
+
+def test_heads_come_with_the_first_batch_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each worker, be the task tried again; not with a later batch, nor without rows."""
+    pa = pytest.importorskip("pyarrow")
+    batch = pa.record_batch({"g": pa.array([5, 3], pa.int32()), "k": ["a", "b"]})
+    names = ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId")
+    monkeypatch.setattr(packing, "_first_batches", {})
+
+    def heads(query: str, *task: str | None, rows: Any = batch) -> int:
+        context = SimpleNamespace(getLocalProperty=dict(zip(names, task)).get)
+        monkeypatch.setattr(TaskContext, "get", lambda: context)
+        made = _pack(("g",), ((-1,), (-1,)), query, iter([rows[:0], rows, rows]))
+        groups = [row["g"] for table in made for row in table.to_pylist()]
+        assert [group for group in groups if group != -1] == 2 * sorted(rows["g"].to_pylist())
+        return groups.index(3) if groups else 0  # they are before all rows
+
+    assert heads("a", "checkpoint", "run", "7", rows=batch[:0]) == 0
+    assert heads("a", "checkpoint", "run", "8") == 2
+    assert heads("a", "checkpoint", "run", "8") == 2
+    assert heads("a", "checkpoint", "run", "9") == 0
+    assert heads("b", "checkpoint", "run", "9") == 2
+    assert heads("a", "another", "run", "9") == 2
+    assert heads("a", "checkpoint", "run again", "9") == 2
+    assert [heads("c", "checkpoint", "run", None) for _ in "ab"] == [2, 2]
+    assert [heads("c", None, "run", number) for number in "12"] == [2, 2]
+    for number in range(packing._MOST_RUNS + 5):
+        assert heads("a", "checkpoint", f"run {number}", "1") == 2
+    assert len(packing._first_batches) == packing._MOST_RUNS
+    monkeypatch.setattr(TaskContext, "get", lambda: None)
+    assert packing._is_first_batch("a")
 
 
 def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,7 +434,7 @@ def test_rows_of_a_key_group_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
         [T.StructField("kind", T.StringType()), T.StructField("k", T.LongType())]
     )
     made = processor.GroupAggregate(schema, {"n": ("count", "*")})
-    made = made._with_key(T.StructType([schema["k"]]))
+    made = made._with_key(T.StructType([schema["k"]]), ROUTING)
     made.init(InMemoryHandle())  # type: ignore[arg-type]
     rows = [T.Row("kind", "k")("+I", n % 2) for n in range(11)]
     monkeypatch.setattr(processor, "_MOST_ROWS", 10)
@@ -429,7 +478,7 @@ def test_key_groups_in_the_tester_of_pyspark(
         schema, {name: (name, "v") for name in names}, order_by="seq", **options
     )
     tester = tws_tester.TwsTester(
-        made._with_key(T.StructType([schema["k"]])), timeMode="ProcessingTime"
+        made._with_key(T.StructType([schema["k"]]), ROUTING), timeMode="ProcessingTime"
     )
     times = [0, 1, 10 * MINUTE, 26 * MINUTE - 1, 26 * MINUTE, 50 * MINUTE, 67 * MINUTE]
     histories = {}
@@ -492,7 +541,7 @@ def test_clean_up_timers() -> None:
     apply(handle, layout, b"other", row, 0)  # of a batch at the same millisecond
     apply(handle, layout, b"k", row, 6 * MINUTE)
     assert handle.timers == {16 * MINUTE}
-    kept = layout_text([T.LongType()], layout)
+    kept = kept_of(layout)
     KeyGroup(handle, layout, kept, "").fire(16 * MINUTE, 16 * MINUTE)
     assert len(handle.getMapState("keys", None, None)) == 0
     apply(handle, layout, b"k", row, 20 * MINUTE)
@@ -503,7 +552,7 @@ def test_clean_up_timers() -> None:
 def test_results_can_be_renamed() -> None:
     handle, layout = InMemoryHandle(), made_layout(FOREVER)
     apply(handle, layout, b"k", [("+I", [None, "a", 5])], 0)
-    kept = layout_text([T.LongType()], layout)
+    kept = kept_of(layout)
     key_group = KeyGroup(handle, layout, kept, "other names")
     list(key_group.apply({b"k": [("+I", [None, "a", 5])]}, 1, True))
-    assert handle.getValueState("accState", None).get() == (kept, "other names", 1)
+    assert handle.getMapState("accState", None, None).getValue((2,)) == (kept, "other names", 1)

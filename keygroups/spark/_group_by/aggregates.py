@@ -32,8 +32,9 @@ class Aggregate(ABC):
     """One of the aggregates of a group.
 
     `fields` names and types the accumulator, which starts as `first`; `map_key` is the type of
-    the values in its map state, or None where it needs none. `name` is that of the function, and
-    `takes` the type of its column as Spark's JSON has it, or "*".
+    the values in its map state, or None where it needs none. `name` is that of the function,
+    `column` the name of its column or "*", and `takes` the type of that as Spark's JSON has it,
+    or "*".
     """
 
     name: str
@@ -43,6 +44,7 @@ class Aggregate(ABC):
     map_key: T.DataType | None = None
 
     def __init__(self, column: str, value_type: T.DataType) -> None:
+        self.column = column
         self.takes = column if column == "*" else value_type.jsonValue()
 
     @abstractmethod

@@ -18,7 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, dropwhile
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from pyspark.sql import types as T
 
@@ -33,6 +33,14 @@ RETRACTS = (UPDATE_BEFORE, DELETE)
 _UNTIL = struct.Struct("<q")
 
 Change = tuple[str, Sequence[Any]]  # a row's kind, and a value for each aggregate
+
+
+class Routing(NamedTuple):
+    """What the key group of a key depends on, and the partition that its state is in."""
+
+    max_parallelism: int
+    parallelism: int
+    key_type: str
 
 
 class Layout:

@@ -2,14 +2,19 @@
 
 | state | key | value |
 |---|---|---|
-| `accState` | | the layout and the names of all that is here, in JSON, and the number of pages of `keys` |
+| `accState` | the version of all that is here | its layout and the names of the results, in JSON, and the number of pages of `keys` |
 | `keys` | the number of a page | a page of the records of keys, as `group` has them |
 | `values` | a key, the index of an aggregate, the number of a page | a page of values, as `group` has them |
 | `due` | a time | four bytes of the hash of each key whose clean-up timer was set for it |
 
 A TTL is that of Spark on `keys` and `values`: a page is dropped when all in it is past its time,
 and what is past its time in a page that is not is dropped when the page is written. Clean-up
-timers are those of Spark, one a key group and time.
+timers are those of Spark, one a key group and time. With a TTL the states are `keys_ttl` and
+`values_ttl`: Spark would refuse the same names without saying why.
+
+The key group `QUERY` has `accState` alone, once in each partition: the layout and the names of the
+whole query. Another max parallelism or parallelism would look for keys where they are not, in key
+groups without any state; there is always state of `QUERY`, which tells.
 """  # noqa: E501 (a table)
 
 from __future__ import annotations
@@ -17,20 +22,25 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from pyspark.sql import types as T
 
-from keygroups.errors import KeyGroupsError, printable
-from keygroups.spark._group_by.group import Change, Group, Layout
+from keygroups._checks import show
+from keygroups.errors import KeyGroupsError
+from keygroups.spark._group_by.group import Change, Group, Layout, Routing
 from keygroups.spark._group_by.pages import Pages, hash_of, page_of
 
-VERSION = 1
-# Named as the accumulators were when Spark's groups were the keys: so Spark refuses a checkpoint
-# of then, for it compares states of one name only, and would begin with others that are empty.
+VERSION = 2
+QUERY = -1
+# Named as the accumulators were when Spark's groups were the keys, and a value state in version 1:
+# so Spark refuses a checkpoint of then, for it compares the kinds of states of one name only, and
+# would begin with others that are empty.
 TABLE = "accState"
 _HASH = struct.Struct("<I")
 _PAGE = T.StructType([T.StructField("page", T.BinaryType())])
+_VERSION = T.StructType([T.StructField("version", T.IntegerType())])
 _TABLE = T.StructType(
     [
         T.StructField("layout", T.StringType()),
@@ -54,7 +64,7 @@ class KeyGroup:
     """State of the key group that `handle` is at.
 
     `handle` is Spark's StatefulProcessorHandle, or has its `getValueState`, `getMapState` and
-    `registerTimer`. `kept` is the layout in JSON, `names` those of the key and the results.
+    `registerTimer`. `kept` is the layout in JSON, `names` those of the results.
     """
 
     def __init__(self, handle: Any, layout: Layout, kept: str, names: str) -> None:
@@ -62,14 +72,19 @@ class KeyGroup:
         self._layout = layout
         self._kept, self._names = kept, names
         ttl = layout.retention.ttl
-        self._table = handle.getValueState(TABLE, _TABLE)
-        self._keys = handle.getMapState("keys", _KEYS, _PAGE, ttl)
+        self._table = handle.getMapState(TABLE, _VERSION, _TABLE)
+        self._keys = handle.getMapState(state_name("keys", ttl), _KEYS, _PAGE, ttl)
         self._values: Any = None
         self._due: Any = None
         if any(layout.values):
-            self._values = handle.getMapState("values", _VALUES, _PAGE, ttl)
+            self._values = handle.getMapState(state_name("values", ttl), _VALUES, _PAGE, ttl)
         if layout.retention.idle is not None:
             self._due = handle.getMapState("due", _DUE, _HASHES)
+
+    def check(self) -> None:
+        """Compare the layout of the whole query, which is here, with that of the checkpoint."""
+        if self._size() is None or self._renamed:
+            self._note(0)
 
     def apply(
         self, changes: Mapping[bytes, Iterable[Change]], now: int, mini_batch: bool
@@ -87,7 +102,7 @@ class KeyGroup:
             pages.put(key, group.record())
         pages.flush()
         if pages.size != size or self._renamed:
-            self._table.update((self._kept, self._names, pages.size))
+            self._note(pages.size)
         if moved and self._layout.retention.idle is not None:
             self._set_timer(now + self._layout.retention.idle[1], moved)
 
@@ -112,9 +127,12 @@ class KeyGroup:
         self._due.updateValue((time,), (known + b"".join(map(_HASH.pack, moved)),))
         self._handle.registerTimer(time)
 
+    def _note(self, size: int) -> None:
+        self._table.updateValue((VERSION,), (self._kept, self._names, size))
+
     def _size(self) -> int | None:
         """Return the number of pages of keys, None where none of the key group was ever here."""
-        row = self._table.get()
+        row = self._table.getValue((VERSION,))
         self._renamed = False
         if row is None:
             return None
@@ -134,22 +152,57 @@ class KeyGroup:
         return Group(self._layout, for_pages, now, record)
 
 
-def layout_text(key_types: Sequence[T.DataType], layout: Layout) -> str:
-    """Return what the bytes of a query's state depend on, in JSON."""
-    retention = layout.retention
+def state_name(name: str, ttl: int | None) -> str:
+    """Return the name of a state of pages."""
+    return name if ttl is None else f"{name}_ttl"
+
+
+def layout_text(key: T.StructType, layout: Layout, routing: Routing) -> str:
+    """Return what the state of a query depends on, its bytes and where it is put, in JSON.
+
+    What may change is not here. That are `kind`, `order_by`, `mini_batch` and the names of the
+    results, of which state has nothing; and idle retention, which state has as the time to which a
+    clean-up timer was set, and OnReadAndWrite: as in Flink, both are looked at when a row comes.
+    """
     return json.dumps(
         {
             "version": VERSION,
-            "key": [key_type.jsonValue() for key_type in key_types],
-            "aggregates": [[a.name, a.takes] for a in layout.aggregates],
-            "retention": "idle" if retention.idle else "ttl" if retention.ttl else None,
+            **routing._asdict(),
+            "key": [[field.name, field.dataType.jsonValue()] for field in key.fields],
+            "aggregates": [[a.name, a.column, a.takes] for a in layout.aggregates],
+            "idle_retention": layout.retention.idle is not None,
+            "state_ttl": layout.retention.ttl,
         }
     )
 
 
 def other_layout(kept: str, ours: str) -> KeyGroupsError:
     """Return the error of a checkpoint with state that is not of this query."""
+    try:
+        was, got = dict(json.loads(kept)), json.loads(ours)
+    except (ValueError, TypeError, RecursionError):
+        return unreadable_layout(kept)
+    names = sorted({*was, *got}) if was.get("version") == VERSION else ["version"]
+    changes = [change for n in names for change in _changes(n, was.get(n), got.get(n))]
     return KeyGroupsError(
-        f"the checkpoint has state of {printable(kept)}, not that of this query, {ours}: "
-        "take a new checkpoint"
+        f"{'; '.join(changes)}: the state of a query stays where and as it was put, so give what "
+        "the checkpoint has, or take a new checkpoint"
     )
+
+
+def unreadable_layout(kept: str) -> KeyGroupsError:
+    """Return the error of a layout that is none."""
+    return KeyGroupsError(
+        f"the state of a checkpoint must have a layout that can be read, got {show(kept)}"
+    )
+
+
+def _changes(name: str, was: Any, got: Any) -> Iterator[str]:
+    """Yield what differs in a value of the layout, in each place of a list by itself."""
+    if isinstance(was, list) and isinstance(got, list):
+        for index, (old, new) in enumerate(zip_longest(was, got)):
+            if old != new:
+                yield f"{name}[{index}] was {show(old)} in the checkpoint, got {show(new)}"
+    elif was != got:
+        unit = " (in ms)" if name == "state_ttl" else ""
+        yield f"{name}{unit} was {show(was)} in the checkpoint, got {show(got)}"

@@ -8,8 +8,10 @@ column, an int computed from the others, can give the hash any value: here the s
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
+import mmh3
 from pyspark.sql import Column
 from pyspark.sql import types as T
 
@@ -17,6 +19,10 @@ from keygroups.spark._columns import murmur
 from keygroups.spark._columns.portable import Portable
 
 _MASK, _SIGN = 0xFFFFFFFF, 1 << 31
+_INT = struct.Struct("<i")
+_SEED = 42  # of Spark's hash
+# Of murmur3_x86_32: the factors of a block before and behind its rotation by 15.
+_BLOCK_1, _BLOCK_2 = 0xCC9E2D51, 0x1B873593
 # Of murmur3_x86_32: the factor and summand of a round behind a rotation by 13, the factors of the
 # finaliser.
 _FACTOR, _SUMMAND = 5, 0xE6546B64
@@ -31,6 +37,14 @@ def lands_on(
     blocks = [_block_xor_seed(target) for target in range(parallelism)]
     scrambled = backend.nth(blocks, T.IntegerType(), subtask).bitwiseXOR(F.hash(*key))
     return backend.as_code(murmur.word_of(F, scrambled.cast("bigint")))
+
+
+def landing_of(number: int, subtask: int) -> int:
+    """Return the int for which Spark's `hash(number, int)` of two ints is the subtask's number."""
+    seed = mmh3.hash(_INT.pack(number), _SEED)
+    word = (_block_xor_seed(subtask) ^ seed) * _inverse(_BLOCK_2) & _MASK
+    word = (word >> 15 | word << 17) * _inverse(_BLOCK_1) & _MASK
+    return (word ^ _SIGN) - _SIGN
 
 
 def _block_xor_seed(target: int) -> int:

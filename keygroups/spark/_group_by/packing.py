@@ -3,6 +3,11 @@
 It makes a Python value of each cell by itself, which takes longer than what is done with the
 values. So the rows of an Arrow batch that are of one key group become a single row, with an array
 for each column, of which Arrow makes a list at once.
+
+Before them comes a row without values for each of the `heads`, groups that are not of rows. One
+is in every partition of the state, where the state of the query itself is: so nothing of a
+checkpoint is used, and nothing left out, before that is compared with the query. It is enough that
+they come with the first batch of a query's run, and each costs as much as a key group.
 """
 
 from __future__ import annotations
@@ -10,27 +15,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
+from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# Properties of Spark's tasks that together change with each run of a query, and with each batch.
+_RUN, _BATCH = ("sql.streaming.queryId", "spark.jobGroup.id"), "streaming.sql.batchId"
+_MOST_RUNS = 100
+_first_batches: dict[tuple[str | None, ...], str] = {}  # with heads, of each run
 
-def packed(df: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the rows packed by the columns `keys`; the first, of ints from 0 on, tells all."""
+
+def packed(df: DataFrame, keys: Sequence[str], heads: Sequence[tuple[int, ...]]) -> DataFrame:
+    """Return the rows packed by the columns `keys`; the first, of ints from 0 on, tells all.
+
+    Each of `heads` has the values of `keys` in a row that comes before those of a run.
+    """
     fields = [
         field if field.name in keys else T.StructField(field.name, T.ArrayType(field.dataType))
         for field in df.schema.fields
     ]
-    return df.mapInArrow(partial(_pack, tuple(keys)), T.StructType(fields))
+    query = uuid4().hex  # a run of it has the same heads as each other one
+    return df.mapInArrow(partial(_pack, tuple(keys), tuple(heads), query), T.StructType(fields))
 
 
-def _pack(keys: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pack(
+    keys: tuple[str, ...],
+    heads: tuple[tuple[int, ...], ...],
+    query: str,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     import numpy as np
     import pyarrow as pa
 
+    is_before_rows = True
     for batch in batches:
         key = batch.column(keys[0]).to_numpy()
         order = np.argsort(key, kind="stable")
@@ -42,4 +64,37 @@ def _pack(keys: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[
             else pa.ListArray.from_arrays(bounds, column)
             for name, column in zip(batch.schema.names, batch.take(pa.array(order)).columns)
         ]
-        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
+        made = pa.RecordBatch.from_arrays(columns, batch.schema.names)
+        if is_before_rows and len(key):
+            is_before_rows = False
+            if _is_first_batch(query):
+                yield _rows_of(keys, heads, made.schema)
+        yield made
+
+
+def _rows_of(
+    keys: tuple[str, ...], heads: tuple[tuple[int, ...], ...], schema: pa.Schema
+) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    values = dict(zip(keys, zip(*heads)))
+    columns = [pa.array(values.get(f.name, [None] * len(heads)), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema.names)
+
+
+def _is_first_batch(query: str) -> bool:
+    """Whether this process has sent the heads with no other batch of the query's run before.
+
+    A task that Spark tries again is of the same batch. Where Spark does not say which batch or
+    which run it is, each counts as the first.
+    """
+    context = TaskContext.get()
+    if context is None:
+        return True
+    batch = context.getLocalProperty(_BATCH)
+    run = (query, *(context.getLocalProperty(name) for name in _RUN))
+    if batch is None or None in run:
+        return True
+    while len(_first_batches) >= _MOST_RUNS and run not in _first_batches:
+        del _first_batches[next(iter(_first_batches))]
+    return _first_batches.setdefault(run, batch) == batch

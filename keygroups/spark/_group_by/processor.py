@@ -19,8 +19,8 @@ from keygroups.spark._columns.key_columns import plain_text, simple_type
 from keygroups.spark._group_by.aggregates import AGGREGATES
 from keygroups.spark._group_by.checks import check_pyspark, type_of
 from keygroups.spark._group_by.fields import Fields
-from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout
-from keygroups.spark._group_by.key_group import KeyGroup, layout_text
+from keygroups.spark._group_by.group import RETRACTS, ROW_KINDS, Change, Layout, Routing
+from keygroups.spark._group_by.key_group import QUERY, KeyGroup, layout_text
 from keygroups.spark._group_by.retention import check_retention
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ else:
     except ImportError:  # before Spark 4.0; GroupAggregate itself refuses 4.0 too
         StatefulProcessor = object
 
-_MOST_ROWS = 500_000  # of a key group in a batch, which are held
+# Of a key group in a batch. They are held, and so are their results, by PySpark, which makes dicts
+# of all that a group yields before it sends any: to spill the rows alone would bound nothing.
+_MOST_ROWS = 500_000
 
 
 class GroupAggregate(StatefulProcessor):
@@ -63,8 +65,8 @@ class GroupAggregate(StatefulProcessor):
     `mini_batch=True` folds the rows of a key in a batch and emits changes once (Flink's
     MiniBatchGroupAggFunction). State is read and written once a batch either way.
 
-    The rows of a key group in a batch are held in memory, for Spark gives them key by key in no
-    order: more than 500,000 fail the query.
+    The rows of a key group in a batch are held in memory, for Spark gives them in no order, and
+    PySpark holds all results of a key group besides: more than 500,000 rows fail the query.
 
     Raises KeyGroupsError before PySpark 4.1; InvalidTypeError and InvalidValueError for a column
     that is not in the schema or of another type, an unknown function, a TTL of 0, and, as in
@@ -129,14 +131,14 @@ class GroupAggregate(StatefulProcessor):
         """The columns that it reads."""
 
     _key: T.StructType  # set with the key's columns
+    _routing: Routing
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the states; Spark calls this."""
         layout = Layout(self._aggregates, self._retention)
-        key_types = [field.dataType for field in self._key.fields]
-        self._fields = Fields(key_types)
-        kept = layout_text(key_types, layout)
-        names = json.dumps([self._key.names, self.result_schema.names[1:]])
+        self._fields = Fields([field.dataType for field in self._key.fields])
+        kept = layout_text(self._key, layout, self._routing)
+        names = json.dumps(self.result_schema.names[1:])
         self._key_group = KeyGroup(handle, layout, kept, names)
         self._names = (*self._key.names, *self.result_schema.names)
         held = [*self._key.names, *self.columns]  # of a row
@@ -148,6 +150,9 @@ class GroupAggregate(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Row]:
         """Aggregate the rows of a key group in a batch, as `packed` has them; Spark calls this."""
+        if key[0] == QUERY:
+            self._key_group.check()
+            return
         now = timerValues.getCurrentProcessingTimeInMs()
         held = self._hold(key[0], rows)
         changes = {encoded: self._changes(of_key) for encoded, of_key in held.items()}
@@ -166,10 +171,10 @@ class GroupAggregate(StatefulProcessor):
     def close(self) -> None:
         """End; Spark calls this."""
 
-    def _with_key(self, key: T.StructType) -> GroupAggregate:
+    def _with_key(self, key: T.StructType, routing: Routing) -> GroupAggregate:
         """Return the processor of a query with this key."""
         made = copy(self)
-        made._key = key
+        made._key, made._routing = key, routing
         return made
 
     def _hold(self, key_group: int, packs: Iterator[Any]) -> dict[bytes, list[tuple[Any, ...]]]:
@@ -188,8 +193,8 @@ class GroupAggregate(StatefulProcessor):
             if count > _MOST_ROWS:
                 raise InvalidValueError(
                     f"a batch must have at most {_MOST_ROWS:,} rows of a key group, got more of "
-                    f"key group {key_group}: let the source give fewer a batch, such as by "
-                    "maxFilesPerTrigger or maxOffsetsPerTrigger"
+                    f"key group {key_group}: let the source give fewer a batch, by "
+                    "maxFilesPerTrigger, of smaller files, or by maxOffsetsPerTrigger"
                 )
             for values in zip(*columns):
                 held[encode(values[:width])].append(values)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import show
@@ -16,16 +17,17 @@ from keygroups.errors import KeyGroupsError
 from keygroups.spark._group_by.aggregates import AGGREGATES, Aggregate
 from keygroups.spark._group_by.fields import Fields
 from keygroups.spark._group_by.group import Group, Layout
-from keygroups.spark._group_by.key_group import TABLE, VERSION
+from keygroups.spark._group_by.key_group import (
+    QUERY,
+    TABLE,
+    VERSION,
+    unreadable_layout,
+)
 from keygroups.spark._group_by.map_view import MapView, entry_bytes, read_values
 from keygroups.spark._group_by.pages import Pages, decode_page
 from keygroups.spark._group_by.retention import Retention
 
-_RETENTIONS = {
-    "idle": Retention((0, 0), None, False),
-    "ttl": Retention(None, 0, False),
-    None: Retention(None, None, False),
-}
+_KEY_GROUP = "_key_group"
 _ALWAYS = -(1 << 63)  # before whatever is forgotten
 
 
@@ -33,7 +35,7 @@ class Stored(NamedTuple):
     """What the bytes of a checkpoint are."""
 
     key: Fields
-    key_types: list[T.DataType]
+    key_schema: T.StructType
     layout: Layout
 
 
@@ -44,31 +46,30 @@ def stored_layout(kept: str) -> Stored:
         described = json.loads(kept)
         version = described["version"]
         if version == VERSION:
-            key_types = [_type(json_type) for json_type in described["key"]]
+            key = T.StructType([_field(*field) for field in described["key"]])
+            ttl = described["state_ttl"]
+            idle = (0, 0) if described["idle_retention"] else None
             layout = Layout(
-                [_aggregate(name, takes) for name, takes in described["aggregates"]],
-                _RETENTIONS[described["retention"]],
+                [_aggregate(*aggregate) for aggregate in described["aggregates"]],
+                Retention(idle, None if ttl is None else int(ttl), False),
             )
-            return Stored(Fields(key_types), key_types, layout)
+            return Stored(Fields([field.dataType for field in key.fields]), key, layout)
     except (ValueError, KeyError, TypeError, RecursionError, PySparkException) as error:
-        raise KeyGroupsError(
-            f"the state of a checkpoint must have a layout that can be read, got {show(kept)}"
-        ) from error
+        raise unreadable_layout(kept) from error
     raise KeyGroupsError(
         f"the state of a checkpoint must be of version {VERSION}, which this keygroups reads, "
         f"got {show(version)}"
     )
 
 
-def _aggregate(name: str, takes: Any) -> Aggregate:
-    if takes == "*":
-        return AGGREGATES[name](takes, T.LongType())
-    return AGGREGATES[name]("v", _type(takes))
+def _aggregate(name: str, column: str, takes: Any) -> Aggregate:
+    value_type = T.LongType() if takes == "*" else _field(column, takes).dataType
+    return AGGREGATES[name](column, value_type)
 
 
-def _type(json_type: Any) -> T.DataType:
-    field = {"name": "v", "type": json_type, "nullable": True, "metadata": {}}
-    return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType
+def _field(name: str, json_type: Any) -> T.StructField:
+    field = {"name": name, "type": json_type, "nullable": True, "metadata": {}}
+    return T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0]
 
 
 def keys_of(kept: str, page: bytes) -> list[tuple[Any, ...]]:
@@ -114,26 +115,30 @@ def _no_pages(index: int, size: int) -> Pages:
     return Pages(None, lambda number: (), 0)
 
 
-def load_table(spark: SparkSession, checkpoint: str) -> tuple[str, list[list[str]]]:
-    """Return the layout and the names of the state in a checkpoint."""
+def load_table(spark: SparkSession, checkpoint: str) -> tuple[str, list[str]]:
+    """Return the layout of the state in a checkpoint, and the names of its results."""
     operators = spark.read.format("state-metadata").load(checkpoint).collect()
-    variables = [name for row in operators for name in _variables(row)]
-    if "keys" not in variables:
-        there = f"has {', '.join(variables)}" if variables else "has none of transformWithState"
+    kinds = {name: kind for row in operators for name, kind in _variables(row)}
+    if kinds.get(TABLE) != "MapState":
+        there = f"has {', '.join(kinds)}" if kinds else "has none of transformWithState"
         raise KeyGroupsError(
             f"the checkpoint {checkpoint} must have the state of group_aggregate as this "
-            f"keygroups keeps it: it {there}"
+            f"keygroups keeps it, of version {VERSION}: it {there}; one of an older keygroups is "
+            "read by that"
         )
-    table = load_state(spark, checkpoint, TABLE).select("value.layout", "value.names")
-    rows = sorted(table.distinct().collect())
+    table = load_state(spark, checkpoint, TABLE)
+    # Partition 0 is compared with every query, so no other has newer names.
+    table = table.where((F.col(f"key.{_KEY_GROUP}") == QUERY) & (F.col("partition_id") == 0))
+    rows = table.select("user_map_value.layout", "user_map_value.names").collect()
     if not rows:
         raise KeyGroupsError(f"the checkpoint {checkpoint} must have state, which it has not yet")
     return rows[0].layout, json.loads(rows[0].names)
 
 
-def _variables(operator: Any) -> list[str]:
+def _variables(operator: Any) -> list[tuple[str, str]]:
     properties = json.loads(operator.operatorProperties or "{}")
-    return [variable["stateName"] for variable in properties.get("stateVariables", [])]
+    variables = properties.get("stateVariables", [])
+    return [(variable["stateName"], variable["stateVariableType"]) for variable in variables]
 
 
 def load_state(spark: SparkSession, checkpoint: str, name: str) -> DataFrame:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import types as T
 
 from keygroups.spark._group_by.aggregates import AGGREGATES
-from keygroups.spark._group_by.group import Layout
+from keygroups.spark._group_by.group import Layout, Routing
 from keygroups.spark._group_by.key_group import KeyGroup
 from keygroups.spark._group_by.retention import Retention
 
@@ -37,6 +37,7 @@ SQL = {
     "count_distinct": "COUNT(DISTINCT v)",
 }
 EPOCH = dt.date(1970, 1, 1)
+ROUTING = Routing(128, 4, "LONG")
 
 
 def values(flink_type: str) -> list[Any]:
