@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, show
 from keygroups.errors import InvalidTypeError
 
 
@@ -156,7 +156,7 @@ class Pojo:
         return hash((self.java_class, frozenset(self.__values.items())))
 
     def __repr__(self) -> str:
-        return f"Pojo({self.java_class!r}, {self.__values!r})"
+        return f"Pojo({self.java_class!r}, {exact_repr(self.__values)})"
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name."""

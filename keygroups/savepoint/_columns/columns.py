@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, show
 from keygroups._serializers import big_numbers, collections
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
@@ -104,7 +104,7 @@ def _in_order(elements: list[Any]) -> list[Any]:
     try:
         return sorted(elements)
     except TypeError:  # null, or a struct with a null
-        return sorted(elements, key=repr)
+        return sorted(elements, key=exact_repr)
 
 
 def option_of(value: ArrowColumn) -> ArrowColumn:
@@ -436,13 +436,6 @@ def _big_int(text: str) -> int:
     return int(number)
 
 
-def _printed(value: object) -> str:
-    try:
-        return repr(value)
-    except ValueError:  # of a number with more digits than Python prints
-        raise unfit(value) from None
-
-
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     if isinstance(value, TimestampData):
         return value.millisecond, value.nano_of_millisecond
@@ -457,7 +450,7 @@ INT = ArrowColumn(pa.int32(), checked(int))
 STRING = ArrowColumn(pa.string(), _check_text)
 TEXT = ArrowColumn(
     pa.string(),
-    lambda values: [None if value is None else _printed(value) for value in values],
+    lambda values: [None if value is None else exact_repr(value) for value in values],
 )
 BINARY = ArrowColumn(pa.binary(), checked(bytes))
 """What takes the job's classes to read."""
