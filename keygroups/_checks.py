@@ -55,11 +55,8 @@ def _nested_repr(value: Any) -> str:
     if cls is dict:
         items = (f"{exact_repr(key)}: {exact_repr(held)}" for key, held in value.items())
         return f"{{{', '.join(items)}}}"
-    if is_dataclass(value):
-        names = [field.name for field in fields(value)]
-        return _record_repr(cls, names, [getattr(value, name) for name in names])
-    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-        return _record_repr(cls, cls._fields, value)
+    if is_dataclass(cls) or hasattr(cls, "_fields"):
+        return record_repr(value)
     if cls not in _BRACKETS:
         return object.__repr__(value)
     start, end = _BRACKETS[cls]
@@ -70,9 +67,16 @@ def _nested_repr(value: Any) -> str:
 _BRACKETS = {tuple: "()", list: "[]", set: "{}", frozenset: ("frozenset({", "})")}
 
 
-def _record_repr(cls: type, names: Iterable[str], values: Iterable[object]) -> str:
-    members = (f"{name}={exact_repr(value)}" for name, value in zip(names, values))
-    return f"{cls.__qualname__}({', '.join(members)})"
+def record_repr(record: Any) -> str:
+    """Return the repr of a dataclass or a NamedTuple as Python writes it, with `exact_repr`.
+
+    It is the `__repr__` of whatever public class has a key or a value that was read.
+    """
+    names = getattr(record, "_fields", None)
+    if names is None:
+        names = [field.name for field in fields(record) if field.repr]
+    members = (f"{name}={exact_repr(getattr(record, name))}" for name in names)
+    return f"{type(record).__qualname__}({', '.join(members)})"
 
 
 def has_digits(number: int) -> bool:

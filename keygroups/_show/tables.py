@@ -12,8 +12,8 @@ from keygroups.errors import KeyGroupsError, printable
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# A notebook typesets the TeX in a name or a key but below these: the ignoreClass of MathJax 2's
-# tex2jax, and the ignoreHtmlClass of MathJax 3 and 4. The backslash and the dollar stay as they are.
+# A notebook would typeset the TeX in a name or a key, but not below what is of these classes: the
+# ignoreClass of MathJax 2's tex2jax, and the ignoreHtmlClass of MathJax 3 and 4.
 NO_TEX = 'class="tex2jax_ignore mathjax_ignore"'
 _TINTED = ' style="background:rgba(214,90,49,.2)"'
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, NamedTuple
 
-from keygroups._checks import exact_repr, show
+from keygroups._checks import exact_repr, record_repr, show
 from keygroups.errors import InvalidTypeError
 
 
@@ -52,12 +52,16 @@ class Left:
 
     value: Any
 
+    __repr__ = record_repr
+
 
 @dataclass(frozen=True)
 class Right:
     """The right one of an Either."""
 
     value: Any
+
+    __repr__ = record_repr
 
 
 @dataclass(frozen=True)
@@ -66,12 +70,16 @@ class Some:
 
     value: Any
 
+    __repr__ = record_repr
+
 
 @dataclass(frozen=True)
 class Success:
     """The value of a Try of Scala."""
 
     value: Any
+
+    __repr__ = record_repr
 
 
 @dataclass(frozen=True)

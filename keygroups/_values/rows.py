@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_choice, exact_repr, show
+from keygroups._checks import check_choice, exact_repr, record_repr, show
 from keygroups.errors import (
     InvalidTypeError,
 )
@@ -27,6 +27,8 @@ class TtlValue(NamedTuple):
 
     last_access: int
     value: Any
+
+    __repr__ = record_repr
 
 
 ROW_KINDS = ("+I", "-U", "+U", "-D")

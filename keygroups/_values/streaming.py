@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
+
 
 class TaggedUnion(NamedTuple):
     """An element of a join or a coGroup of windows: of input 1 or 2."""
 
     input: int
     value: Any
+
+    __repr__ = record_repr
 
 
 class BufferEntry(NamedTuple):
@@ -19,6 +23,8 @@ class BufferEntry(NamedTuple):
     element: Any
     has_been_joined: bool
 
+    __repr__ = record_repr
+
 
 @dataclass(frozen=True)
 class StreamRecord:
@@ -26,6 +32,8 @@ class StreamRecord:
 
     value: Any
     timestamp: int | None = None
+
+    __repr__ = record_repr
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,8 @@ class TransactionHolder(NamedTuple):
     handle: Any
     transaction_start_time: int
 
+    __repr__ = record_repr
+
 
 class TwoPhaseCommitState(NamedTuple):
     """State of a two-phase commit sink; `context` is None or `Some`."""
@@ -71,3 +81,5 @@ class TwoPhaseCommitState(NamedTuple):
     pending_transaction: TransactionHolder | None
     pending_commit_transactions: list[TransactionHolder]
     context: Any
+
+    __repr__ = record_repr

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keygroups._checks import check_int, check_str, exact_repr, iterate, show
+from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
 from keygroups._serializers.base import exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
@@ -68,6 +68,8 @@ class KeySize(NamedTuple):
     subtask: int
     entries: int
     bytes: int
+
+    __repr__ = record_repr
 
 
 class UnknownKeysError(SavepointError):
