@@ -7,6 +7,7 @@ functions, the processor time and the memory of each are bounded by a multiple o
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
 import time
@@ -20,13 +21,15 @@ from hostile_savepoints import watched
 from random_savepoints import Files, Maker
 from savepoint_calls import CALLS, MORE_CALLS, Call, removed
 
-from keygroups.errors import KeyGroupsError
+from keygroups.cli import main
+from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._tasks.read import ReadTask
 
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 300
+CASES = 1_500
 ASKED = 2  # of the calls on an operator, which take turns; when all: slow
 MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
 STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
@@ -164,3 +167,59 @@ def test_extremes(calls: dict[str, Call], asked: int, tmp_path: Path) -> None:
         assert time.process_time() - start < SECONDS, (name, size)
     print(f"{len(EXTREMES)} savepoints: {dict(counts)}")
     assert counts["answers"] > asked * len(EXTREMES) / 2
+
+
+HALF = "half of a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("state: half of a pair", HALF),
+        ("state: other half", HALF),
+        ("state: NUL", "a NUL"),
+        ("field of a POJO: half of a pair", HALF),
+        ("field of a POJO: other half", HALF),
+        ("field of a POJO: NUL", "a NUL"),
+        ("fields but for NUL", "a NUL"),
+    ],
+)
+def test_names_that_no_column_has(
+    name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are refused before anything is read; the entries are there for who reads them."""
+    write(tmp_path, {"_metadata": EXTREMES[name]()})
+    (operator,) = read_savepoint(tmp_path).operators
+    (entry,) = operator.entries()
+    (state,) = operator.states
+    assert entry.state == state.name
+    monkeypatch.setattr(ReadTask, "columns", None)
+    for read in (
+        operator.to_arrow_batch_reader,
+        operator.to_arrow,
+        operator.to_pandas,
+        operator.to_polars,
+    ):
+        with pytest.raises(InvalidValueError, match=rf"{problem}, which no column has: read it"):
+            read()
+
+
+def test_an_integer_of_5001_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is shown in hexadecimal, and as text in JSON; two of them are two keys."""
+    folder = tmp_path / "savepoint"
+    folder.mkdir()
+    write(folder, {"_metadata": EXTREMES["key: BIG_INT of 5,001 digits"]()})
+    assert main(["savepoint", str(folder)]) == 0
+    assert f"  {hex(10**5_000)[:40]}" in capsys.readouterr().out
+    assert main(["savepoint", str(folder), "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert [key["key"] for key in report["heaviest_keys"]] == [hex(10**5_000)]
+    for case, shown in (
+        ("value", hex(10**5_000)),
+        ("element", [hex(10**5_000)]),
+        ("user key", f"{{{hex(10**5_000)}: 1}}"),
+        ("field of a tuple", f"({hex(10**5_000)}, {hex(10**5_000)})"),
+    ):
+        write(folder, {"_metadata": EXTREMES[f"{case}: BIG_INT of 5,001 digits"]()})
+        assert main(["savepoint", str(folder), "--key", "a", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["states"] == {"s": shown}
