@@ -64,7 +64,12 @@ def _nested_repr(value: Any) -> str:
     return f"{start}{', '.join(map(exact_repr, value))}{comma}{end}"
 
 
-_BRACKETS = {tuple: "()", list: "[]", set: "{}", frozenset: ("frozenset({", "})")}
+_BRACKETS: dict[type, Sequence[str]] = {
+    tuple: "()",
+    list: "[]",
+    set: "{}",
+    frozenset: ("frozenset({", "})"),
+}
 
 
 def record_repr(record: Any) -> str:

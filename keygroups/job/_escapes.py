@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from html import unescape
 from urllib.parse import unquote
 
@@ -24,18 +24,21 @@ _HEX = re.compile("[0-9A-Fa-f]{8,}")
 _URL_SAFE = str.maketrans("+/", "-_")
 
 
-def repeats(text: str, secrets: Iterable[str]) -> bool:
+def repeats(text: str, secrets: Collection[str]) -> bool:
     """Return whether a text has a secret of four characters or more, or eight of a longer one.
 
-    Upper and lower case are the same, and what is no letter and no digit does not count: a server
-    may put anything between two characters.
+    Upper and lower case are the same, and what is no letter and no digit does not count, in a
+    secret that has four of these: a server may put anything between two characters.
     """
+    sought = [secret.casefold() for secret in secrets]
     wanted = {_letters(reading) for secret in secrets for reading in _readings(secret)}
     short = [secret for secret in wanted if SHORTEST <= len(secret) < _PART]
+    short += [secret for secret in sought if len(_letters(secret)) < SHORTEST <= len(secret)]
     parts = set().union(*map(_parts, wanted))
     return any(
         not parts.isdisjoint(_parts(shown)) or any(secret in shown for secret in short)
-        for shown in map(_letters, _readings(text))
+        for reading in _readings(text)
+        for shown in (reading.casefold(), _letters(reading))
     )
 
 

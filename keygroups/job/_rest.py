@@ -114,7 +114,7 @@ class Rest:
         if isinstance(error, _NoAnswerError):  # whose message has but a start and an end of texts
             said += ShortRepr(_QUOTED).repr(error.got)[:_QUOTED_IN_ALL]
             error = JobError(str(error))
-        if not self._repeats_secret and not repeats(said, self._sign_in.secrets()):
+        if not self._repeats_secret and not repeats(said, [*self._sign_in.secrets()]):
             return error
         return JobError(
             f"{self.url}: this is no answer of Flink's REST API: it repeats what signs in, and is "
@@ -182,7 +182,7 @@ class Rest:
 
     def _look_for_secrets_quoted(self, text: str) -> None:
         """See whether what is quoted repeats what was sent, of which it may show but a start."""
-        self._repeats_secret |= repeats(text[:_QUOTED], self._sign_in.secrets())
+        self._repeats_secret |= repeats(text[:_QUOTED], [*self._sign_in.secrets()])
 
     def _look_for_secrets(self, data: bytes | bytearray) -> None:
         """See whether an answer has what was sent, as it is or in JSON's shortest escapes."""
