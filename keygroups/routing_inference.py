@@ -82,7 +82,8 @@ class RoutingInference:
     nearest: RoutingCandidate | None
     unexplained: tuple[tuple[object, int], ...]
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __str__(self) -> str:
         if not self.candidates:

@@ -69,7 +69,8 @@ class StateKey(NamedTuple):
     namespace: Any
     user_key: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 def key_group_prefix_bytes(max_parallelism: int) -> int:

@@ -111,7 +111,8 @@ class SubtaskKeySelector:
     template: tuple[object, ...] | None = field(default=None, kw_only=True)
     keys: tuple[Any, ...] = field(init=False, repr=False, compare=False)
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __post_init__(self) -> None:
         groups, parallelism = check_parallelisms(self.max_parallelism, self.parallelism)

@@ -40,7 +40,8 @@ class Lockable(NamedTuple):
     reference_count: int
     element: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class SharedBufferNode(NamedTuple):

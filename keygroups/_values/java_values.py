@@ -52,7 +52,8 @@ class Left:
 
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Right:
 
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class Some:
 
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ class Success:
 
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)

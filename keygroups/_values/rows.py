@@ -28,7 +28,8 @@ class TtlValue(NamedTuple):
     last_access: int
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 ROW_KINDS = ("+I", "-U", "+U", "-D")

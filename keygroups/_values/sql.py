@@ -26,7 +26,8 @@ class WindowKey(NamedTuple):
     window: int
     key: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class MetaSqnInfo(NamedTuple):
@@ -53,4 +54,5 @@ class Node(NamedTuple):
     next_sqn_for_record: int | None
     timestamp: int
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)

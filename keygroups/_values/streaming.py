@@ -14,7 +14,8 @@ class TaggedUnion(NamedTuple):
     input: int
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class BufferEntry(NamedTuple):
@@ -23,7 +24,8 @@ class BufferEntry(NamedTuple):
     element: Any
     has_been_joined: bool
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,8 @@ class StreamRecord:
     value: Any
     timestamp: int | None = None
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class TransactionHolder(NamedTuple):
     handle: Any
     transaction_start_time: int
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class TwoPhaseCommitState(NamedTuple):
@@ -82,4 +86,5 @@ class TwoPhaseCommitState(NamedTuple):
     pending_commit_transactions: list[TransactionHolder]
     context: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)

@@ -44,7 +44,8 @@ class HotKey(NamedTuple):
     records: int
     share: float
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class HotSubtask(NamedTuple):

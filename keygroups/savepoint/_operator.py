@@ -69,7 +69,8 @@ class KeySize(NamedTuple):
     entries: int
     bytes: int
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class UnknownKeysError(SavepointError):

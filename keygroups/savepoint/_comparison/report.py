@@ -29,7 +29,8 @@ class Change(NamedTuple):
     here: Any
     there: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __str__(self) -> str:
         here, there = map(_property_text, (self.here, self.there))

@@ -25,7 +25,8 @@ class DeletedKeys:
     without_entries: tuple[Any, ...]
     may_be_in: tuple[UnsearchedPlace, ...]
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ class StateEntry(NamedTuple):
     bytes: int
     key_bytes: _Bytes | None = None
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class FramedEntry(NamedTuple):

@@ -34,7 +34,8 @@ class OperatorStateEntry(NamedTuple):
     subtask: int
     elements: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class OperatorStateElement(NamedTuple):
@@ -50,7 +51,8 @@ class OperatorStateElement(NamedTuple):
     key: Any
     value: Any
 
-    __repr__ = record_repr
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 def read_operator_state(

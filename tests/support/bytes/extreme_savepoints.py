@@ -5,7 +5,8 @@ Their bytes are as Flink would write them, or as it would refuse them: nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 
 import savepoint_bytes as sb
@@ -198,14 +199,14 @@ OTHERS: dict[str, Callable[[], bytes]] = {
 }
 
 
-def _made() -> Mapping[str, Callable[[], bytes]]:
-    cases: dict[str, Callable[[], bytes]] = dict(OTHERS)
-    for place, name in product(NAME_PLACES, NAMES):
-        cases[f"{place}: {name}"] = lambda place=place, name=name: NAME_PLACES[place](NAMES[name])
-    for place, value in product(VALUE_PLACES, VALUES):
-        cases[f"{place}: {value}"] = lambda place=place, value=value: VALUE_PLACES[place](
-            *(sb.simple(VALUES[value][0]), VALUES[value][1])
-        )
+def _made() -> dict[str, Callable[[], bytes]]:
+    cases = dict(OTHERS)
+    for (place, named), (name, text) in product(NAME_PLACES.items(), NAMES.items()):
+        cases[f"{place}: {name}"] = partial(named, text)
+    for (place, valued), (value, (serializer, data)) in product(
+        VALUE_PLACES.items(), VALUES.items()
+    ):
+        cases[f"{place}: {value}"] = partial(valued, sb.simple(serializer), data)
     return cases
 
 
