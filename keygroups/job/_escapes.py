@@ -69,11 +69,13 @@ def _character(match: re.Match[str]) -> str:
 
 def _encoded_in(text: str) -> Iterator[str]:
     """Yield what runs of a text are, if they are of base64 or of hexadecimal digits."""
-    for run in _BASE64.findall(text.translate(_URL_SAFE)):
+    for match in _BASE64.finditer(text.translate(_URL_SAFE)):
+        run = match[0]
         for start in range(4):
             length = (len(run) - start) // 4 * 4
             yield urlsafe_b64decode(run[start : start + length]).decode("latin-1")
-    for run in _HEX.findall(text):
+    for match in _HEX.finditer(text):
+        run = match[0]
         for start in range(2):
             length = (len(run) - start) // 2 * 2
             yield bytes.fromhex(run[start : start + length]).decode("latin-1")

@@ -154,7 +154,7 @@ def public_classes() -> Iterator[type]:
 
 
 HUGE = 10**5_000  # more digits than Python prints
-NESTED = [
+NESTED: list[Any] = [
     HUGE,
     -HUGE,
     (HUGE,),

@@ -31,10 +31,11 @@ class CommandError(KeyGroupsError):
     """The command has refused something, in one line."""
 
 
-def _shown(value: object) -> None:
-    """Show a value as text, in a notebook and in UTF-8."""
-    assert (str(value) + repr(value)).replace("\n", "").isprintable()
-    value._repr_html_().encode()  # type: ignore[attr-defined]  # what IPython asks for
+def _shown(*values: object) -> None:
+    """Show values as text, in a notebook and in UTF-8."""
+    for value in values:
+        assert (str(value) + repr(value)).replace("\n", "").isprintable()
+        value._repr_html_().encode()  # type: ignore[attr-defined]  # what IPython asks for
 
 
 def _get(_: Savepoint, operator: Operator, __: Path) -> object:
@@ -103,15 +104,15 @@ CALLS: dict[str, Call] = {
     "check_restore": lambda savepoint, operator, __: savepoint.check_restore(
         operator, 1, operator.max_parallelism
     ),
-    "shown": lambda savepoint, operator, __: (_shown(savepoint), _shown(operator)),
+    "shown": lambda savepoint, operator, __: _shown(savepoint, operator),
     "to_arrow": lambda _, operator, __: operator.to_arrow(),
     "get": _get,
     "differences": lambda savepoint, operator, __: [
         str(difference) for difference in savepoint.differences(savepoint, [operator.operator_id])
     ],
-    "reports": lambda savepoint, operator, __: [
-        _shown(report) for report in operator_reports(savepoint, [operator.operator_id])
-    ],
+    "reports": lambda savepoint, operator, __: _shown(
+        *operator_reports(savepoint, [operator.operator_id])
+    ),
     "html_report": lambda savepoint, operator, __: html_report(
         savepoint, [operator.operator_id]
     ).encode(),
