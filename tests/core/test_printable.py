@@ -185,7 +185,8 @@ def test_repr_of_integers_that_python_does_not_print(value: Any) -> None:
 
 
 def test_repr_is_that_of_python_where_it_prints() -> None:
-    for value in (5, 10**4_299, [10**4_299], (1,), {"a": {1}}, frozenset(), TtlValue(5, "a")):
+    printed: list[Any] = [5, 10**4_299, [10**4_299], (1,), {"a": {1}}, frozenset()]
+    for value in printed:
         assert exact_repr(value) == repr(value)
     assert exact_repr(Left(5)) == "Left(value=5)"
     assert exact_repr(TtlValue(5, None)) == "TtlValue(last_access=5, value=None)"
