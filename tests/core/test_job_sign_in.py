@@ -478,6 +478,8 @@ def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -
         ("caf%c3%a9-au-la", "caf\u00e9-au-lait", False),
         ("a%41b", "a%41b-%%", False),
         ("RUNNING", "Flink-and-jobs", True),
+        (f"%{'25' * 6}61b-%-c%d", "ab-%-c%d", False),
+        (f"%{'25' * 9}61b-%-c%d", "ab-%-c%d", True),  # more escapes than anybody reads
         ("x!a%!-!y", "!A%!-!", False),  # of one letter alone
         ("a", "!A%!-!", True),
         ("\\U7fffffff", "\\U7fffffff..", False),  # no character of Unicode

@@ -58,7 +58,7 @@ from keygroups.savepoint import (
     read_savepoint,
     values,
 )
-from keygroups.savepoint.values import Left, Some, TtlValue
+from keygroups.savepoint.values import Left, Some, TimeWindow, TtlValue
 
 ESCAPED = {
     "\0": r"\x00",
@@ -164,6 +164,7 @@ NESTED: list[Any] = [
     {HUGE},
     frozenset({HUGE}),
     TtlValue(5, HUGE),
+    TimeWindow(HUGE, -HUGE),
     Left((HUGE,)),
     Some({1: HUGE}),
     Pojo("a.B", {"c": HUGE, "d": Left(HUGE)}),
@@ -208,9 +209,10 @@ def open_fields(cls: type) -> set[str]:
 
 RECORDS = [
     value
-    for value in public_classes()
+    for value in {*public_classes(), *filter(inspect.isclass, vars(values).values())}
     if (is_dataclass(value) or hasattr(value, "_fields")) and open_fields(value)
 ]
+RECORDS.sort(key=lambda cls: cls.__name__)
 
 
 @pytest.mark.parametrize("cls", RECORDS, ids=lambda cls: cls.__name__)
