@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from reprlib import Repr
 from typing import Any, ParamSpec, TypeVar
@@ -34,11 +35,85 @@ MAX_DEPTH = 50
 """How deep key types may nest, which keeps a key within Python's own call stack."""
 _LONGEST = 120  # characters of a value in a message
 
-# Shows no more of a value than a message has room for, however deep or long it is.
-_short = Repr()
-_short.maxlevel = 5
-_short.maxtuple = _short.maxlist = _short.maxset = _short.maxfrozenset = _short.maxdict = 10
-_short.maxstring = _short.maxother = _LONGEST
+
+def exact_repr(value: object) -> str:
+    """Return the whole repr of a value that was read; two values with one repr are equal.
+
+    An int of more digits than Python prints is hexadecimal in it, however deep it is nested.
+    """
+    try:
+        return repr(value)
+    except ValueError:
+        return _nested_repr(value)
+
+
+def _nested_repr(value: Any) -> str:
+    """Return the repr of what holds an int that Python does not print, or is one."""
+    cls = type(value)
+    if cls is int:
+        return hex(value)
+    if cls is dict:
+        items = (f"{exact_repr(key)}: {exact_repr(held)}" for key, held in value.items())
+        return f"{{{', '.join(items)}}}"
+    if is_dataclass(cls) or hasattr(cls, "_fields"):
+        return record_repr(value)
+    if cls not in _BRACKETS:
+        return object.__repr__(value)
+    start, end = _BRACKETS[cls]
+    comma = "," if cls is tuple and len(value) == 1 else ""
+    return f"{start}{', '.join(map(exact_repr, value))}{comma}{end}"
+
+
+_BRACKETS: dict[type, Sequence[str]] = {
+    tuple: "()",
+    list: "[]",
+    set: "{}",
+    frozenset: ("frozenset({", "})"),
+}
+
+
+def record_repr(record: Any) -> str:
+    """Return the repr of a dataclass or a NamedTuple as Python writes it, with `exact_repr`.
+
+    It is the `__repr__` of whatever public class has a key or a value that was read.
+    """
+    names = getattr(record, "_fields", None)
+    if names is None:
+        names = [field.name for field in fields(record) if field.repr]
+    members = (f"{name}={exact_repr(getattr(record, name))}" for name in names)
+    return f"{type(record).__qualname__}({', '.join(members)})"
+
+
+def has_digits(number: int) -> bool:
+    """Return whether Python prints an int: by default one of up to 4300 digits."""
+    try:
+        repr(number)
+    except ValueError:
+        return False
+    return True
+
+
+class ShortRepr(Repr):
+    """Shows no more of a value than a message has room for, however deep or long it is.
+
+    `longest` is how many characters each text in it may have.
+    """
+
+    def __init__(self, longest: int) -> None:
+        super().__init__()
+        self.maxlevel = 5
+        self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 10
+        self.maxstring = self.maxother = longest
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if has_digits(x) else f"{hex(x)[: self.maxlong]}..."
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        text = exact_repr(x)
+        return text if len(text) <= self.maxother else f"{text[: self.maxother]}..."
+
+
+_short = ShortRepr(_LONGEST)
 
 
 def show(value: object) -> str:

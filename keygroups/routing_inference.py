@@ -15,6 +15,7 @@ from keygroups._checks import (
     check_class,
     check_int,
     iterate,
+    record_repr,
     show,
 )
 from keygroups.errors import InvalidTypeError, InvalidValueError, KeyGroupsError
@@ -80,6 +81,9 @@ class RoutingInference:
     deciding_keys: tuple[object, ...]
     nearest: RoutingCandidate | None
     unexplained: tuple[tuple[object, int], ...]
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __str__(self) -> str:
         if not self.candidates:

@@ -13,7 +13,7 @@ from operator import add
 from typing import Any, NamedTuple
 
 from keygroups import types
-from keygroups._checks import check_int, check_max_parallelism, show
+from keygroups._checks import check_int, check_max_parallelism, record_repr, show
 from keygroups._serializers.base import (
     REGISTRY,
     TRUNCATED,
@@ -68,6 +68,9 @@ class StateKey(NamedTuple):
     key: Any
     namespace: Any
     user_key: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 def key_group_prefix_bytes(max_parallelism: int) -> int:

@@ -21,7 +21,15 @@ from itertools import chain, count, islice, takewhile
 from typing import Any
 
 from keygroups import types
-from keygroups._checks import INT_MAX, check_class, check_int, check_parallelisms, check_str, show
+from keygroups._checks import (
+    INT_MAX,
+    check_class,
+    check_int,
+    check_parallelisms,
+    check_str,
+    record_repr,
+    show,
+)
 from keygroups._show.progress import checked_progress
 from keygroups._values.checks import expect
 from keygroups.assignment import assign_to_key_group
@@ -102,6 +110,9 @@ class SubtaskKeySelector:
     prefix: str = field(default="", kw_only=True)
     template: tuple[object, ...] | None = field(default=None, kw_only=True)
     keys: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __post_init__(self) -> None:
         groups, parallelism = check_parallelisms(self.max_parallelism, self.parallelism)

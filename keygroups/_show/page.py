@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keygroups._show.tables import html_text
+from keygroups._show.tables import NO_TEX, html_text
 
 # What a browser is to load, were there something in the page that asks for it: nothing.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -63,7 +63,7 @@ def page(title: str, contents: Iterable[str]) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{html_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"{_PATTERNS}\n<main>\n<h1>{html_text(title)}</h1>\n"
+        f"{_PATTERNS}\n<main {NO_TEX}>\n<h1>{html_text(title)}</h1>\n"
         + "\n".join(contents)
         + "\n</main>\n</body>\n</html>\n"
     )

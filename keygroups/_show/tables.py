@@ -12,6 +12,9 @@ from keygroups.errors import KeyGroupsError, printable
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+# A notebook would typeset the TeX in a name or a key, but not below what is of these classes: the
+# ignoreClass of MathJax 2's tex2jax, and the ignoreHtmlClass of MathJax 3 and 4.
+NO_TEX = 'class="tex2jax_ignore mathjax_ignore"'
 _TINTED = ' style="background:rgba(214,90,49,.2)"'
 
 
@@ -68,7 +71,7 @@ def html_table(
     """
     shown = "".join(f"<p>{html_text(text)}</p>" for text in texts)
     if not header:
-        return shown
+        return f"<div {NO_TEX}>{shown}</div>" if shown else ""
     styles = [
         f' style="text-align:{"left" if column in left or column == named_by else "right"}"'
         for column in range(len(header))
@@ -80,7 +83,8 @@ def html_table(
         _html_row(row, styles, named_by, marks.get(index, "")) for index, row in enumerate(rows)
     )
     above = f"<caption>{html_text(caption)}</caption>" if caption else ""
-    return f"{shown}<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f"<table>{above}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<div {NO_TEX}>{shown}{table}</div>"
 
 
 def _html_row(row: Sequence[object], styles: Sequence[str], named_by: int, mark: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
+
 
 class EventId(NamedTuple):
     """An event in the shared buffer: its number among those of one timestamp, in epoch ms."""
@@ -37,6 +39,9 @@ class Lockable(NamedTuple):
 
     reference_count: int
     element: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class SharedBufferNode(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, record_repr, show
 from keygroups.errors import InvalidTypeError
 
 
@@ -52,12 +52,18 @@ class Left:
 
     value: Any
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 @dataclass(frozen=True)
 class Right:
     """The right one of an Either."""
 
     value: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -66,12 +72,18 @@ class Some:
 
     value: Any
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 @dataclass(frozen=True)
 class Success:
     """The value of a Try of Scala."""
 
     value: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -156,7 +168,7 @@ class Pojo:
         return hash((self.java_class, frozenset(self.__values.items())))
 
     def __repr__(self) -> str:
-        return f"Pojo({self.java_class!r}, {self.__values!r})"
+        return f"Pojo({self.java_class!r}, {exact_repr(self.__values)})"
 
     def _asdict(self) -> dict[str, Any]:
         """Return the fields by name."""

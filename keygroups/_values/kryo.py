@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
+
 
 class Duration(NamedTuple):
     """A Duration that no timedelta is exactly: its seconds, and the nanoseconds above."""
@@ -41,12 +43,18 @@ class OffsetTime(NamedTuple):
     local_time: Any
     offset: int
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 class OffsetDateTime(NamedTuple):
     """A date and time as LocalDateTime has it, and the seconds that it is ahead of UTC."""
 
     local_date_time: Any
     offset: int
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class ZonedDateTime(NamedTuple):
@@ -58,6 +66,9 @@ class ZonedDateTime(NamedTuple):
     local_date_time: Any
     offset: int | None
     zone: str
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class Locale(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from keygroups._checks import check_choice, show
+from keygroups._checks import check_choice, exact_repr, record_repr, show
 from keygroups.errors import (
     InvalidTypeError,
 )
@@ -28,6 +28,9 @@ class TtlValue(NamedTuple):
     last_access: int
     value: Any
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 ROW_KINDS = ("+I", "-U", "+U", "-D")
 """In the order of RowKind.toByteValue()."""
@@ -48,7 +51,7 @@ class Row(tuple[Any, ...]):
         return row_of_kind(values, ROW_KINDS.index(check_choice("row_kind", row_kind, ROW_KINDS)))
 
     def __repr__(self) -> str:
-        return f"Row({tuple(self)!r}, {self.row_kind!r})"
+        return f"Row({exact_repr(tuple(self))}, {self.row_kind!r})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, tuple):

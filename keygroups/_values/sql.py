@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
+
 
 class TimestampData(NamedTuple):
     """A timestamp as Flink SQL has it: milliseconds since the epoch, and nanoseconds above."""
@@ -23,6 +25,9 @@ class WindowKey(NamedTuple):
 
     window: int
     key: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class MetaSqnInfo(NamedTuple):
@@ -48,3 +53,6 @@ class Node(NamedTuple):
     next_sqn: int | None
     next_sqn_for_record: int | None
     timestamp: int
+
+    def __repr__(self) -> str:
+        return record_repr(self)

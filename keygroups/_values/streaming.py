@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
+
 
 class TaggedUnion(NamedTuple):
     """An element of a join or a coGroup of windows: of input 1 or 2."""
 
     input: int
     value: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class BufferEntry(NamedTuple):
@@ -19,6 +24,9 @@ class BufferEntry(NamedTuple):
     element: Any
     has_been_joined: bool
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 @dataclass(frozen=True)
 class StreamRecord:
@@ -26,6 +34,9 @@ class StreamRecord:
 
     value: Any
     timestamp: int | None = None
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,9 @@ class TransactionHolder(NamedTuple):
     handle: Any
     transaction_start_time: int
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 class TwoPhaseCommitState(NamedTuple):
     """State of a two-phase commit sink; `context` is None or `Some`."""
@@ -71,3 +85,6 @@ class TwoPhaseCommitState(NamedTuple):
     pending_transaction: TransactionHolder | None
     pending_commit_transactions: list[TransactionHolder]
     context: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)

@@ -157,8 +157,9 @@ def _column(df: Any, column: object, argument: str) -> Any:
     names = list(table.column_names if isinstance(table, pa.Table) else table.keys())
     if names.count(name) != 1:
         problem = "two columns of that name" if name in names else show(name)
+        listed = [other if isinstance(other, str) else show(other) for other in names]
         raise InvalidValueError(
-            f"{argument} must be one column of df, of {', '.join(map(str, names))}, got {problem}"
+            f"{argument} must be one column of df, of {', '.join(listed)}, got {problem}"
         )
     return table[name]
 

@@ -8,13 +8,13 @@ from math import isfinite
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, show
 from keygroups._show.tables import text_table
 from keygroups._values.rows import TtlValue
 from keygroups.assignment import trace_key
 from keygroups.cli._key_text import check_text, parse_key, parse_key_type
 from keygroups.cli._new_file import new_file
-from keygroups.cli._streams import json_line
+from keygroups.cli._streams import json_line, key_data
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
 if TYPE_CHECKING:
@@ -104,9 +104,9 @@ def _look_up(operator: Operator, options: argparse.Namespace) -> Iterator[str]:
         of = {"operator_id": operator.operator_id, "key": _data(key), **place}
         yield json_line(of | {"states": {name: _data(value) for name, value in states.items()}})
         return
-    head = f"key {key!r} of {operator.label}, key group {place['key_group']}, subtask"
+    head = f"key {exact_repr(key)} of {operator.label}, key group {place['key_group']}, subtask"
     yield printable(f"{head} {place['subtask']}{'' if states else ': nothing'}")
-    rows = [(name, repr(value)) for name, value in states.items()]
+    rows = [(name, exact_repr(value)) for name, value in states.items()]
     yield from map(printable, text_table(rows, left=(0, 1)))
 
 
@@ -118,9 +118,9 @@ def _data(value: Any) -> Any:
         return [*map(_data, value)]
     if type(value) is dict and all(type(key) is str for key in value):
         return {key: _data(nested) for key, nested in value.items()}
-    if value is None or type(value) in (bool, int, str):
+    if value is None or (type(value) is float and isfinite(value)):
         return value
-    return value if type(value) is float and isfinite(value) else repr(value)
+    return key_data(value)
 
 
 # --- --export ---------------------------------------------------------------------------------

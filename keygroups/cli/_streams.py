@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, has_digits, show
 from keygroups.cli._progress import LINE
 from keygroups.errors import InvalidValueError, KeyGroupsError, printable
 
@@ -46,7 +46,9 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def key_data(key: Any) -> str | int:
     """Return a key: text and numbers as JSON has them, any other as Python shows it."""
-    return key if isinstance(key, (str, int)) else repr(key)
+    if isinstance(key, str) or (isinstance(key, int) and has_digits(key)):
+        return key
+    return exact_repr(key)
 
 
 def json_line(value: Any) -> str:

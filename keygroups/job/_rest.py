@@ -20,8 +20,9 @@ from urllib import request
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
-from keygroups._checks import show
+from keygroups._checks import ShortRepr, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, JobError, KeyGroupsError
+from keygroups.job._escapes import repeats
 from keygroups.job._sign_in import SignIn
 
 T = TypeVar("T")
@@ -33,6 +34,8 @@ _MOST_BYTES = 1 << 26  # of an answer; a vertex of 32,768 subtasks takes half of
 _MOST_BYTES_OF_A_CALL = 1 << 28
 _MOST_MARKS = 1 << 21  # commas and brackets of an answer: "[]," takes 20 times its own bytes
 _CHUNK = 1 << 16
+_QUOTED = 1 << 12  # characters of a text that is quoted, in part, in which secrets are looked for
+_QUOTED_IN_ALL = 1 << 17
 _LONG_DIGITS = 20  # with the sign
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9-]{0,30}")  # of a WWW-Authenticate
 # What OpenSSL finds wrong with a certificate whose signer it does not know, X509_V_ERR_...
@@ -103,8 +106,15 @@ class Rest:
         raise failure
 
     def told(self, error: KeyGroupsError) -> KeyGroupsError:
-        """Return an error, or one that says less where an answer repeats what was sent."""
-        if not self._repeats_secret:
+        """Return an error, or one that says less where an answer repeats what was sent.
+
+        Its message is searched as a whole, whatever parts of an answer have gone into it.
+        """
+        said = str(error.args[0]).replace(self.url, "")  # which is the caller's own
+        if isinstance(error, _NoAnswerError):  # whose message has but a start and an end of texts
+            said += ShortRepr(_QUOTED).repr(error.got)[:_QUOTED_IN_ALL]
+            error = JobError(str(error))
+        if not self._repeats_secret and not repeats(said, [*self._sign_in.secrets()]):
             return error
         return JobError(
             f"{self.url}: this is no answer of Flink's REST API: it repeats what signs in, and is "
@@ -125,7 +135,7 @@ class Rest:
         reason = error.reason if isinstance(error, URLError) else error
         if isinstance(reason, TimeoutError):
             return self._too_late(url)
-        self._look_for_secrets(str(reason).encode("latin-1", "replace"))
+        self._look_for_secrets_quoted(str(reason))
         remedy = ""
         if isinstance(reason, ssl.SSLCertVerificationError):
             if reason.verify_code in _UNKNOWN_SIGNER:
@@ -139,6 +149,7 @@ class Rest:
     def _no_answer(self, url: str, data: bytes, is_html: bool) -> JobError:
         """Return the error for an answer that is no JSON object."""
         if not is_html and not data.lstrip().startswith(b"<"):
+            self._look_for_secrets_quoted(data[:_QUOTED].decode("latin-1"))
             return not_flink(url, data[:40])
         return JobError(
             f"{url}: this is no answer of Flink's REST API but a page in HTML, as of a sign-in: "
@@ -149,7 +160,7 @@ class Rest:
         """Return what an answer that is none says: where it points, or Flink's first error."""
         location = response.headers.get("Location")
         if 300 <= response.status < 400 and location:
-            self._look_for_secrets(location.encode("latin-1"))
+            self._look_for_secrets_quoted(location)
             return (
                 f": it points to {show(location)}, which is not followed: pass the URL of the "
                 f"REST API itself; if that is a sign-in, {self._sign_in.remedy()}"
@@ -164,12 +175,23 @@ class Rest:
             data = response.read(_CHUNK)
             self._look_for_secrets(data)
             line = _parse(data)["errors"][0].partition("\n")[0]
+            self._look_for_secrets_quoted(line)
         except (OSError, HTTPException, TypeError, LookupError, AttributeError):
             return ""
         return f": {show(line.rpartition('Exception: ')[2])}"  # without the class's name
 
+    def _look_for_secrets_quoted(self, text: str) -> None:
+        """See whether what is quoted repeats what was sent, of which it may show but a start."""
+        self._repeats_secret |= repeats(text[:_QUOTED], [*self._sign_in.secrets()])
+
     def _look_for_secrets(self, data: bytes | bytearray) -> None:
-        if any(secret in data for secret in self._sign_in.secrets()):
+        """See whether an answer has what was sent, as it is or in JSON's shortest escapes."""
+        secrets = [
+            form.encode()
+            for secret in self._sign_in.secrets()
+            for form in (secret, json.dumps(secret)[1:-1])
+        ]
+        if any(secret in data for secret in secrets):
             self._repeats_secret = True
 
     def _read(self, response: Any, url: str) -> bytes:
@@ -199,9 +221,17 @@ class Rest:
         )
 
 
+class _NoAnswerError(JobError):
+    """What Flink cannot have said, which is kept for Rest.told to look for secrets in."""
+
+    def __init__(self, url: str, got: object) -> None:
+        super().__init__(f"{url}: this is no answer of Flink's REST API: {show(got)}")
+        self.got = got
+
+
 def not_flink(url: str, got: object) -> JobError:
     """Build the error for an answer that is none of Flink's REST API."""
-    return JobError(f"{url}: this is no answer of Flink's REST API: {show(got)}")
+    return _NoAnswerError(url, got)
 
 
 def is_id(text: str) -> bool:

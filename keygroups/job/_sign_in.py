@@ -13,7 +13,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from ipaddress import ip_address
-from json import dumps
 from netrc import NetrcParseError, netrc
 from typing import NamedTuple, cast
 from urllib import request
@@ -21,6 +20,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from keygroups._checks import show
 from keygroups.errors import InvalidTypeError, InvalidValueError
+from keygroups.job._escapes import SHORTEST
 
 TOKEN_VARIABLE = "KEYGROUPS_FLINK_TOKEN"
 
@@ -34,7 +34,6 @@ _OF_THE_CONNECTION = {
     *("te", "trailer", "transfer-encoding", "upgrade"),
     *("host", "content-length", "expect", "accept-encoding"),
 }
-_SHORTEST = 4  # characters of what is looked for in answers
 
 
 class Secret(str):
@@ -59,18 +58,17 @@ class SignIn(NamedTuple):
     source: str
     hint: str
 
-    def secrets(self) -> Iterator[bytes]:
-        """Yield what an answer may repeat of the headers, in JSON too."""
-        for value in self.headers.values():
-            texts = [str(value), value.rpartition(" ")[2]]
-            if value[:6].lower() == "basic ":
+    def secrets(self) -> Iterator[str]:
+        """Yield what an answer must not repeat of the headers: their words, and what Basic has."""
+        for name, value in self.headers.items():
+            words = value.split()
+            scheme = words[0].lower()
+            if len(words) > 1 and (scheme == "basic" or name.lower() == "authorization"):
+                del words[0]
+            if scheme == "basic":
                 with suppress(ValueError):  # what is no base64, or no text
-                    user_and_password = b64decode(texts[1]).decode()
-                    texts += [user_and_password, user_and_password.partition(":")[2]]
-            for text in texts:
-                if len(text) >= _SHORTEST:
-                    yield text.encode()
-                    yield dumps(text)[1:-1].encode()
+                    words += _basic(words[0])
+            yield from (word for word in words if len(word) >= SHORTEST)
 
     def remedy(self) -> str:
         """Return what to do where this does not do."""
@@ -137,6 +135,13 @@ def _check_headers(headers: Mapping[str, str] | None) -> dict[str, Secret]:
         names.add(name.lower())
         checked[str.__str__(name)] = Secret(value)
     return checked
+
+
+def _basic(encoded: str) -> list[str]:
+    """Return user and password together, and the password, also as who takes bytes for text."""
+    user_and_password = b64decode(encoded).decode()
+    texts = [user_and_password, user_and_password.partition(":")[2]]
+    return texts + [text.encode().decode("latin-1") for text in texts]
 
 
 def _of_environment(host: str) -> tuple[Secret | None, str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from keygroups._checks import exact_repr
 from keygroups._show.tables import Section, data_frame, html_sections, text_table
 from keygroups.errors import printable
 from keygroups.hashing import TUPLE_NOTE
@@ -251,7 +252,9 @@ def _text(key: object) -> str:
     """Show a key: text in quotes, so that an empty string can be seen; null as Spark does."""
     if isinstance(key, (tuple, list)):
         return f"({', '.join(map(_text, key))})"
-    return "NULL" if key is None else repr(key) if isinstance(key, str) else printable(str(key))
+    if isinstance(key, (str, int, dict, set, frozenset)):
+        return exact_repr(key)
+    return "NULL" if key is None else printable(str(key))
 
 
 def _fit(text: str, length: int = 40) -> str:

@@ -7,6 +7,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from keygroups._checks import record_repr
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
 from keygroups.load import HOT, KeyGroupLoad, show_weight
 
@@ -42,6 +43,9 @@ class HotKey(NamedTuple):
     key_group: int
     records: int
     share: float
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class HotSubtask(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, show
 from keygroups._serializers.base import TRUNCATED, checked_write
 from keygroups._serializers.collections import as_dict, is_in_order
 from keygroups._serializers.scalars import NullSerializer
@@ -97,7 +97,7 @@ class Lookup:
         # Two namespaces of Java may be one in Python.
         groups: dict[str, list[StateEntry]] = {}
         for entry in entries:
-            groups.setdefault(repr(entry.namespace), []).append(entry)
+            groups.setdefault(exact_repr(entry.namespace), []).append(entry)
         return as_dict(
             [(group[0].namespace, self._of_namespace(state, group)) for group in groups.values()]
         )

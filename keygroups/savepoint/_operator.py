@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keygroups._checks import check_int, check_str, iterate, show
+from keygroups._checks import check_int, check_str, exact_repr, iterate, record_repr, show
 from keygroups._serializers.base import exact_type
 from keygroups._serializers.data_input import ReadingContext
 from keygroups._serializers.scalars import VOID_NAMESPACE
@@ -68,6 +68,9 @@ class KeySize(NamedTuple):
     subtask: int
     entries: int
     bytes: int
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class UnknownKeysError(SavepointError):
@@ -492,7 +495,7 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
                     f"known: of {state} the bytes do not say where a key ends"
                 )
             # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-            size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
+            size = sizes.setdefault(exact_repr(entry.key), [entry.key, 0, 0])
             size[1] += 1
             size[2] += entry.bytes
         for key, count, total in sizes.values():

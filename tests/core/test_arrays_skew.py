@@ -325,6 +325,12 @@ TABLE = pa.table([["a"], ["b"], [1], [-1], [2**62], [None], ["c"]], list("abcdef
             (TABLE, "no", 8, 2),
             {},
         ),
+        (
+            InvalidValueError,
+            "of int too long to print, None, got 'a'",
+            ({10**5_000: [1], None: [2]}, "a", 8, 2),
+            {},
+        ),
         (InvalidValueError, "got two columns of that name", (TABLE, "b", 8, 2), {}),
         (InvalidTypeError, "key must be a str, got 5", (TABLE, 5, 8, 2), {}),
         (InvalidTypeError, "column 0 must be an array", (("a", "b"), None, 8, 2), {}),

@@ -211,11 +211,6 @@ def test_what_python_has_not_is_refused() -> None:
             {frozenset({1}): 1},
             r"\{frozenset\(\{1\}\): 1\} is nothing that",
         ),
-        (
-            TupleSerializer([BigIntSerializer(), KryoSerializer("java.util.List")]),
-            (10**5_000, []),
-            "tuple that cannot be printed is nothing that",
-        ),
         (RawValueDataSerializer(KryoSerializer("a.B")), "text", "is nothing that"),
     ],
 )

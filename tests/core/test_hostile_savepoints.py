@@ -7,53 +7,58 @@ functions, the processor time and the memory of each are bounded by a multiple o
 
 from __future__ import annotations
 
+import json
 import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from extreme_savepoints import EXTREMES
 from growth import count_bytes
 from hostile_savepoints import watched
 from random_savepoints import Files, Maker
+from savepoint_calls import CALLS, MORE_CALLS, Call, removed
 
-from keygroups.errors import KeyGroupsError
-from keygroups.savepoint import Operator, Savepoint, read_savepoint
+from keygroups.cli import main
+from keygroups.errors import InvalidValueError, KeyGroupsError
+from keygroups.savepoint import read_savepoint
+from keygroups.savepoint._tasks.read import ReadTask
 
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 5_000
-ASKED = 2  # of the calls on an operator, which take turns; when all: slow
+CASES = 1_500
+ASKED = 2  # of the calls on an operator, which take turns; when more: slow
 MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
-CALLS, MORE_CALLS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
+STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
 MEMORY, MORE_MEMORY = 4 << 20, 100  # bytes, likewise
 SECONDS = 5.0  # of processor time, of which these savepoints of some kB take thousandths
 GROWTH, MORE_GROWTH = 50 << 20, 4  # bytes of this process while all are read, and by one's bytes
 
 
 def is_own(folder: Path, event: str, shown: str) -> bool:
-    """Tell whether an event is that a file of a savepoint is opened."""
-    return event == "open" and str(Path(shown).parent) == str(folder)
+    """Tell whether an event is that a file of a savepoint is opened, or one that is written."""
+    path = Path(shown)
+    return event == "open" and (path.parent == folder or path.is_relative_to(written_to(folder)))
 
 
-PARTS: list[Callable[[Savepoint, Operator], object]] = [
-    lambda _, operator: list(map(str, operator.states)),
-    lambda _, operator: operator.subtasks,
-    lambda _, operator: sum(1 for _ in operator.entries()),
-    lambda _, operator: sum(1 for _ in operator.operator_state()),
-    lambda _, operator: operator.key_sizes(2),
-    lambda _, operator: operator.key_group_bytes(),
-    lambda savepoint, operator: savepoint.compare(savepoint, [operator.operator_id]),
-    lambda savepoint, operator: savepoint.check_restore(operator, 1, operator.max_parallelism),
-]
-"""Calls on an operator."""
+def written_to(folder: Path) -> Path:
+    """Return the folder of what the calls on a savepoint write."""
+    return folder.with_name("written")
 
 
-def read(folder: Path, counts: Counter[str], turn: int, asked: int = len(PARTS)) -> None:
+def read(
+    folder: Path,
+    counts: Counter[str],
+    turn: int = 0,
+    asked: int = len(CALLS),
+    made: dict[str, Call] = CALLS,
+) -> None:
     """Read a savepoint, make the calls whose turn it is, and count what came of it."""
+    new = written_to(folder)
+    new.mkdir(exist_ok=True)
     try:
         savepoint = read_savepoint(folder)
         str(savepoint)
@@ -63,11 +68,12 @@ def read(folder: Path, counts: Counter[str], turn: int, asked: int = len(PARTS))
     for operator in savepoint.operators:
         for number in range(turn, turn + asked):
             try:
-                PARTS[number % len(PARTS)](savepoint, operator)
+                list(made.values())[number % len(made)](savepoint, operator, new / str(number))
             except KeyGroupsError as error:
                 assert_says(error, counts)
             else:
                 counts["answers"] += 1
+    removed(new)
 
 
 def assert_says(error: KeyGroupsError, counts: Counter[str]) -> None:
@@ -87,20 +93,20 @@ def write(folder: Path, files: Files) -> int:
     return sum(map(len, files.values()))
 
 
-def calls(folder: Path, counts: Counter[str]) -> int:
+def steps(folder: Path, counts: Counter[str]) -> int:
     """Make all calls, and return how many functions they called."""
-    steps = 0
+    taken = 0
 
     def count(*_: object) -> None:
-        nonlocal steps
-        steps += 1
+        nonlocal taken
+        taken += 1
 
     sys.setprofile(count)
     try:
-        read(folder, counts, 0)
+        read(folder, counts)
     finally:
         sys.setprofile(None)
-    return steps
+    return taken
 
 
 def peak() -> int:
@@ -112,7 +118,7 @@ def peak() -> int:
     ("seed", "cases", "asked"),
     [
         (1, CASES, ASKED),
-        pytest.param(2, 3 * CASES, len(PARTS), marks=pytest.mark.slow),
+        pytest.param(2, 5 * CASES, 8, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: Path) -> None:
@@ -124,7 +130,7 @@ def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: 
     counts: Counter[str] = Counter()
     for _ in range(50):  # so that what is imported and made once is there
         write(folder, maker.files())
-        read(folder, counts, 0)
+        read(folder, counts)
     counts.clear()
     grown = 0
     for number in range(cases):
@@ -136,12 +142,84 @@ def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: 
         assert time.process_time() - start < SECONDS, number
         grown += max(0, peak() - before - MORE_GROWTH * size)  # a few are of a hundred MB
         if number % MEASURED == 0:
-            assert calls(folder, counts) < CALLS + MORE_CALLS * size, number
+            assert steps(folder, counts) < STEPS + MORE_STEPS * size, number
         if number % MEASURED == 1:
-            assert count_bytes(lambda: read(folder, counts, 0)) < MEMORY + MORE_MEMORY * size, (
-                number
-            )
+            assert count_bytes(lambda: read(folder, counts)) < MEMORY + MORE_MEMORY * size, number
     print(f"{cases} savepoints: {dict(counts)}, {grown:,} bytes more")
     assert grown < GROWTH
     assert counts["answers"] > cases / 2
     assert counts["SavepointError"] > cases / 2
+
+
+@pytest.mark.parametrize(
+    ("calls", "asked"),
+    [(CALLS, 2), pytest.param(MORE_CALLS, len(MORE_CALLS), marks=pytest.mark.slow)],
+)
+def test_extremes(calls: dict[str, Call], asked: int, tmp_path: Path) -> None:
+    """The calls take turns, so that each is made on a twelfth of the savepoints, or on all."""
+    counts: Counter[str] = Counter()
+    folder = tmp_path / "savepoint"
+    folder.mkdir()
+    for number, (name, make) in enumerate(EXTREMES.items()):
+        size = write(folder, {"_metadata": make()})
+        start = time.process_time()
+        read(folder, counts, asked * number, asked, calls)
+        assert time.process_time() - start < SECONDS, (name, size)
+    print(f"{len(EXTREMES)} savepoints: {dict(counts)}")
+    assert counts["answers"] > asked * len(EXTREMES) / 2
+
+
+HALF = "half of a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("state: half of a pair", HALF),
+        ("state: other half", HALF),
+        ("state: NUL", "a NUL"),
+        ("field of a POJO: half of a pair", HALF),
+        ("field of a POJO: other half", HALF),
+        ("field of a POJO: NUL", "a NUL"),
+        ("fields but for NUL", "a NUL"),
+    ],
+)
+def test_names_that_no_column_has(
+    name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are refused before anything is read; the entries are there for who reads them."""
+    write(tmp_path, {"_metadata": EXTREMES[name]()})
+    (operator,) = read_savepoint(tmp_path).operators
+    (entry,) = operator.entries()
+    (state,) = operator.states
+    assert entry.state == state.name
+    monkeypatch.setattr(ReadTask, "columns", None)
+    for read in (
+        operator.to_arrow_batch_reader,
+        operator.to_arrow,
+        operator.to_pandas,
+        operator.to_polars,
+    ):
+        with pytest.raises(InvalidValueError, match=rf"{problem}, which no column has: read it"):
+            read()
+
+
+def test_an_integer_of_5001_digits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is shown in hexadecimal, and as text in JSON; two of them are two keys."""
+    folder = tmp_path / "savepoint"
+    folder.mkdir()
+    write(folder, {"_metadata": EXTREMES["key: BIG_INT of 5,001 digits"]()})
+    assert main(["savepoint", str(folder)]) == 0
+    assert f"  {hex(10**5_000)[:40]}" in capsys.readouterr().out
+    assert main(["savepoint", str(folder), "--json"]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["reports"]
+    assert [key["key"] for key in report["heaviest_keys"]] == [hex(10**5_000)]
+    for case, shown in (
+        ("value", hex(10**5_000)),
+        ("element", [hex(10**5_000)]),
+        ("user key", f"{{{hex(10**5_000)}: 1}}"),
+        ("field of a tuple", f"({hex(10**5_000)}, {hex(10**5_000)})"),
+    ):
+        write(folder, {"_metadata": EXTREMES[f"{case}: BIG_INT of 5,001 digits"]()})
+        assert main(["savepoint", str(folder), "--key", "a", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["states"] == {"s": shown}

@@ -12,8 +12,8 @@ import json
 import pickle
 import socket
 import ssl
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +411,98 @@ def test_answer_that_repeats_a_password(tmp_path: Path, monkeypatch: pytest.Monk
     for state["state"] in (password, f"x{password}", f"{password}x"):
         with peer(says(OK, b"\r\n", json.dumps(state).encode())) as url:
             refused(url, headers={"X-Password": password})
+
+
+ESCAPES: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "upper case": str.upper,
+    "swapped case": str.swapcase,
+    "JSON": lambda text: "".join(f"\\u{ord(char):04x}" for char in text),
+    "JSON, one character": lambda text: f"\\u{ord(text[0]):04X}{text[1:]}",
+    "Python": lambda text: "".join(f"\\x{ord(char):02x}" for char in text),
+    "Python, eight digits": lambda text: "".join(f"\\U{ord(char):08x}" for char in text),
+    "percent": lambda text: "".join(f"%{ord(char):02x}" for char in text),
+    "percent, one character": lambda text: f"%{ord(text[0]):02X}{text[1:]}",
+    "HTML, decimal": lambda text: "".join(f"&#{ord(char)};" for char in text),
+    "HTML, hexadecimal": lambda text: "".join(f"&#x{ord(char):X};" for char in text),
+    "quoted-printable": lambda text: "".join(f"={ord(char):02X}" for char in text),
+    "base64": lambda text: b64encode(text.encode()).decode(),
+    "base64, one later": lambda text: b64encode(f"a{text}b".encode()).decode(),
+    "base64, two later": lambda text: b64encode(f"ab{text}c".encode()).decode().rstrip("="),
+    "base64, for a URL": lambda text: urlsafe_b64encode(f"~~~{text}".encode()).decode(),
+    "with a sign": lambda text: "-".join(text),
+    "hexadecimal": lambda text: text.encode().hex(),
+    "hexadecimal, half a byte later": lambda text: f"a{text.encode().hex()}",
+    "UTF-16": lambda text: "\\u0000".join(text),
+    "percent of JSON": lambda text: "".join(f"%5cu{ord(char):04x}" for char in text),
+    "JSON of HTML": lambda text: "".join(f"\\u0026#{ord(char)};" for char in text),
+    "HTML of percent of HTML": lambda text: "".join(f"&#37;26#{ord(char)};" for char in text),
+    "with a space": lambda text: " ".join(text),
+    "eight characters": lambda text: f"z{text[3:12]}z",
+}
+PLACES: dict[str, tuple[bytes, bytes]] = {
+    "error": (b'HTTP/1.1 500 No\r\n\r\n{"errors": ["', b'"]}'),
+    "state": (OK + b'\r\n{"vertices": [], "plan": {"nodes": []}, "name": "", "state": "', b'"}'),
+    "list": (OK + b'\r\n{"vertices": [["', b'"]]}'),
+    "location": (b"HTTP/1.1 302 No\r\nLocation: http://x/", b"\r\n\r\n"),
+    "status line": (b"", b"\r\n\r\n"),
+    "body": (OK + b"\r\n", b""),
+    "far in the body": (OK + b"\r\n" + b"x" * 34, b""),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_answer_that_repeats_what_was_sent_in_escapes(escape: str, place: str) -> None:
+    """The message is the one that quotes nothing, whatever a reader could make of a quote."""
+    head, foot = PLACES[place]
+    answer = head + ESCAPES[escape](CANARY).encode("latin-1") + foot
+    with peer(says(answer)) as url:
+        said = refused(url, headers=BEARER)
+    is_no_json = said == f"{url}{JOB}: status 500"
+    assert is_no_json or said.endswith("API: it repeats what signs in, and is not shown")
+
+
+@pytest.mark.parametrize(
+    ("quoted", "password", "is_quoted"),
+    [
+        ("c4n", "c4n", True),
+        ("C4N4", "c4n4", False),
+        ("x-c4-n4r", "c4n4r", False),
+        ("c4n4ryb", "c4n4ryboat", True),  # seven of ten
+        ("c4n4rybo", "c4n4ryboat", False),
+        ("n4ryboat", "c4n4ryboat", False),
+        ("caf\u00e9-a", "caf\u00e9-au-lait", True),
+        ("caf\u00e9-au-la", "caf\u00e9-au-lait", False),
+        ("caf\u00c3\u00a9-au-la", "caf\u00e9-au-lait", False),  # UTF-8, read as ISO 8859-1
+        ("caf%c3%a9-au-la", "caf\u00e9-au-lait", False),
+        ("a%41b", "a%41b-%%", False),
+        ("RUNNING", "Flink-and-jobs", True),
+        (f"%{'25' * 6}61b-%-c%d", "ab-%-c%d", False),
+        (f"%{'25' * 9}61b-%-c%d", "ab-%-c%d", True),  # more escapes than anybody reads
+        ("x!a%!-!y", "!A%!-!", False),  # of one letter alone
+        ("a", "!A%!-!", True),
+        ("\\U7fffffff", "\\U7fffffff..", False),  # no character of Unicode
+    ],
+)
+def test_how_much_of_a_password_is_a_repetition(
+    quoted: str, password: str, is_quoted: bool
+) -> None:
+    basic = {"Authorization": f"Basic {b64encode(f':{password}'.encode()).decode()}"}
+    answer = json.dumps({"errors": [quoted]}).encode()
+    with (
+        peer(says(b"HTTP/1.1 500 No\r\n\r\n", answer)) as url,
+        pytest.raises(JobError) as caught,
+    ):
+        read_job(url, JOB_ID, headers=basic)
+    assert ("it repeats what signs in" not in str(caught.value)) == is_quoted, str(caught.value)
+
+
+def test_word_of_the_messages_that_signs_in() -> None:
+    """What is said in the words of keygroups is no repetition of eight characters by chance."""
+    with peer(says(b"HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer\r\n\r\n")) as url:
+        said = refused(url, headers={"Authorization": "Bearer who-has-c4n4rie"})
+    assert said.endswith("asks for a sign-in (Bearer): what headers has is not accepted there")
 
 
 def test_less_than_four_characters_may_be_repeated() -> None:

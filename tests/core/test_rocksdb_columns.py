@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import savepoint_bytes as sb
 from growth import count_bytes
-from sst_bytes import VALUE, block, internal_key, sst, sst_of_blocks
+from sst_bytes import VALUE, Crafted, block, internal_key, sst, sst_of_blocks
 
 from keygroups._serializers.scalars import write_string
-from keygroups.errors import SavepointError
+from keygroups.errors import KeyGroupsError, SavepointError
 from keygroups.savepoint import Operator, read_savepoint
 
 pytest.importorskip("pyarrow")
@@ -266,6 +266,30 @@ def test_damage(
     """Is an error of the reader of single records."""
     monkeypatch.setattr(rocksdb_columns, "_AT_ONCE", at_once)
     assert left.of(operator_of(tmp_path, [damaged(number)]), -1) == [b"\0"]
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(50, 200), pytest.param(range(4_000), marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("state", [COUNT, LISTS], ids=["VALUE", "LIST"])
+def test_crafted_tables(seeds: range, state: bytes, tmp_path: Path) -> None:
+    """Equal keys, gaps, wrong orders, ranges that overlap: the readers agree, or both refuse."""
+    keys = [key(text, key_group) for key_group in (0, 3) for text in ("", "a", "ab", "b")]
+    keys += [key("a", 127), key("c" * 300), b"\3", key("a", 130)]
+    values = [sb.i64(number) for number in (5, 7)] + [sb.i64(1) + b"," + sb.i64(2), b""]
+    answered = 0
+    for seed in seeds:
+        tables = Crafted(seed, keys[: 4 + seed % 9], values[: 2 + seed % 3]).tables("s")
+        operator = operator_of(tmp_path, tables, state)
+        outcomes: list[Any] = []
+        for read in (column_entries, Operator.entries):
+            try:
+                outcomes.append(by_state(read(operator)))
+            except KeyGroupsError:
+                outcomes.append(None)
+        assert outcomes[0] == outcomes[1], seed
+        answered += outcomes[0] is not None
+    assert len(seeds) / 20 < answered < len(seeds) * 3 / 4
 
 
 def test_pieces_that_are_not_in_order(

@@ -10,6 +10,7 @@ import sys
 import uuid
 from collections import OrderedDict, UserList, namedtuple
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from typing import Any
 
 
@@ -198,6 +199,31 @@ def _key_of_itself() -> dict[Any, Any]:
     return result
 
 
+HUGE = 10**5_000  # more digits than Python prints
+
+EXTREMES: dict[str, Callable[[], Any]] = {
+    "a list of huge ints": lambda: [HUGE, -HUGE],
+    "a tuple of huge ints": lambda: (HUGE, HUGE),
+    "a dict of huge ints": lambda: {HUGE: -HUGE},
+    "a dict of str to huge ints": lambda: {"a": HUGE, "b": [HUGE]},
+    "a set of huge ints": lambda: {HUGE, -HUGE},
+    "a namedtuple of huge ints": lambda: Point(HUGE, (HUGE,)),
+    "huge ints deep within": lambda: [{"a": ({HUGE}, Point(HUGE, [HUGE]))}],
+    "a Decimal of 5001 digits": lambda: decimal.Decimal(HUGE),
+    "a list of Decimals of huge exponents": lambda: [decimal.Decimal((0, (1,), 10**17))] * 2,
+    "texts that are equal": lambda: ["n", "n"],
+    "texts without UTF-8": lambda: ["\ud800", "\udfffx"],
+    "texts with NUL": lambda: ("a", "a\0"),
+    "empty texts": lambda: ["", ""],
+    "long texts": lambda: ["x" * 100_000] * 3,
+    "a dict of text without UTF-8": lambda: {"\ud800": "\udfff", "a\0": 5},
+    "a list of equal tuples": lambda: [(1, 1)] * 1_000,
+    "ints of one hash": lambda: [number * sys.hash_info.modulus for number in range(1_000)],
+    "texts of one hash in Java": lambda: ["".join(of) for of in product(("Aa", "BB"), repeat=9)],
+    "dates and what is past them": lambda: [dt.date.min, dt.date.max, 2**63],
+}
+"""What is larger, deeper or more alike than a caller's values are."""
+
 HOSTILE: list[tuple[str, Callable[[], Any]]] = [
     ("None", lambda: None),
     ("a bool", lambda: True),
@@ -293,6 +319,7 @@ HOSTILE: list[tuple[str, Callable[[], Any]]] = [
     ("a time of a bad zone", lambda: dt.time(1, tzinfo=BadZone())),
     ("a timedelta", lambda: dt.timedelta.max),
     ("a UUID", lambda: uuid.UUID(int=2**128 - 1)),
+    *EXTREMES.items(),
 ]
 """Names of hostile values, and functions that make them; each is made anew for each use."""
 

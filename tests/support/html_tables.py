@@ -16,6 +16,8 @@ class Tables(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
+        self.typeset: list[str] = []  # what MathJax would look for TeX in
+        self.ignored: list[bool] = [False]
         self.rows: list[list[str]] = []
         self.marked: list[list[str]] = []
         self.words: list[str] = []
@@ -29,6 +31,7 @@ class Tables(HTMLParser):
         self.feed(html)
         self.close()
         assert self.open == []
+        assert self.typeset == []
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
@@ -39,6 +42,10 @@ class Tables(HTMLParser):
         if tag == "meta":  # the one without an end
             return
         self.open.append(tag)
+        classes = {"tex2jax_ignore", "mathjax_ignore"}
+        self.ignored.append(
+            self.ignored[-1] or classes <= {*(dict(attrs).get("class") or "").split()}
+        )
         found = dict(attrs)
         if tag == "tr":
             self.rows.append([])
@@ -60,11 +67,14 @@ class Tables(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
+        self.ignored.pop()
         if "thead" in self.open and tag == "th" and self.is_left:
             self.left.append(self.rows[-1][-1])
 
     def handle_data(self, data: str) -> None:
         tag = self.open[-1] if self.open else ""
+        if data.strip() and not self.ignored[-1] and "head" not in self.open:
+            self.typeset.append(data)
         if tag in ("td", "th"):
             self.rows[-1][-1] += data.strip()
         elif tag == "strong":

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from keygroups._checks import show
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.column_types import column_of, key_column_of
-from keygroups.savepoint._columns.columns import BINARY, ArrowColumn, array_of, ttl_of
+from keygroups.savepoint._columns.columns import (
+    BINARY,
+    ArrowColumn,
+    array_of,
+    column_names,
+    ttl_of,
+)
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._tasks.read import ReadTask
 
@@ -49,7 +56,11 @@ class Layout:
 
 
 def layout_of(states: Sequence[StateDescriptor]) -> Layout:
-    """Return the layout for some states."""
+    """Return the layout for some states.
+
+    Raises InvalidValueError where no column has the name of a state or of a field in one.
+    """
+    column_names(state.name for state in states)
     by_state = {state.name: typed_columns(state) for state in states}
     return Layout(
         tuple(
@@ -157,6 +168,13 @@ def placed(
 
 def typed_columns(state: StateDescriptor) -> tuple[ArrowColumn | None, ...]:
     """Return the columns of key, namespace, user key and value, None for what is always None."""
+    try:
+        return _typed_columns(state)
+    except InvalidValueError as error:
+        raise InvalidValueError(f"state {show(state.name)}: {error}") from None
+
+
+def _typed_columns(state: StateDescriptor) -> tuple[ArrowColumn | None, ...]:
     key, namespace = key_column_of(state.key_serializer), column_of(state.namespace_serializer)
     if state.value_serializer is None:
         return key, namespace, None, None

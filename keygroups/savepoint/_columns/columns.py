@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from keygroups._checks import show
+from keygroups._checks import exact_repr, show
 from keygroups._serializers import big_numbers, collections
 from keygroups._values.bitmaps import Bitmap
 from keygroups._values.checks import EPOCH
@@ -104,7 +104,7 @@ def _in_order(elements: list[Any]) -> list[Any]:
     try:
         return sorted(elements)
     except TypeError:  # null, or a struct with a null
-        return sorted(elements, key=repr)
+        return sorted(elements, key=exact_repr)
 
 
 def option_of(value: ArrowColumn) -> ArrowColumn:
@@ -220,6 +220,35 @@ def _try(value: Any, java_class: str | None, data: bytes | None) -> Success | Fa
     return Failure(java_class, data)
 
 
+def column_names(names: Iterable[str]) -> list[str]:
+    """Return names that columns and fields can have in Arrow and in whatever takes its data.
+
+    Raises InvalidValueError for half of a surrogate pair, which UTF-8 has not; a NUL, at which a
+    name ends for who takes it from C; and a name that is there twice.
+    """
+    checked: dict[str, None] = {}
+    for name in names:
+        problem = "has a NUL" if "\0" in name else "is there twice" if name in checked else ""
+        if not is_encodable(name):
+            problem = "has half of a surrogate pair"
+        if problem:
+            raise InvalidValueError(
+                f"the name {show(name)} {problem}, which no column has: read it with "
+                "Operator.entries"
+            )
+        checked[name] = None
+    return [*checked]
+
+
+def is_encodable(text: str) -> bool:
+    """Return whether a text is one in UTF-8: whether it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def numbered(parts: Sequence[object]) -> list[str]:
     """Return the names that Flink gives fields without one."""
     return [f"f{index}" for index in range(len(parts))]
@@ -242,7 +271,7 @@ def struct_of(
         make = tuple if cls is tuple else getattr(cls, "_make", cls)
         return [make(row) if valid else None for row, valid in zip(rows, is_valid)]
 
-    fields = [pa.field(name, part.data_type) for name, part in zip(names, parts)]
+    fields = [pa.field(name, part.data_type) for name, part in zip(column_names(names), parts)]
     return ArrowColumn(pa.struct(fields), convert, restore)
 
 
@@ -367,14 +396,12 @@ def _check_text(values: Sequence[Any]) -> Sequence[Any]:
     except TypeError:
         texts = _present(values, str)
         text = "".join(texts)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = next(text for text in texts if any("\ud800" <= char <= "\udfff" for char in text))
+    if not is_encodable(text):
+        text = next(text for text in texts if not is_encodable(text))
         raise InvalidValueError(
             f"{show(text)} has half of a surrogate pair, which no text of a column holds: read it "
             "with Operator.entries"
-        ) from None
+        )
     return values
 
 
@@ -436,13 +463,6 @@ def _big_int(text: str) -> int:
     return int(number)
 
 
-def _printed(value: object) -> str:
-    try:
-        return repr(value)
-    except ValueError:  # of a number with more digits than Python prints
-        raise unfit(value) from None
-
-
 def _timestamp_data(value: datetime | TimestampData) -> tuple[int, int]:
     if isinstance(value, TimestampData):
         return value.millisecond, value.nano_of_millisecond
@@ -457,7 +477,7 @@ INT = ArrowColumn(pa.int32(), checked(int))
 STRING = ArrowColumn(pa.string(), _check_text)
 TEXT = ArrowColumn(
     pa.string(),
-    lambda values: [None if value is None else _printed(value) for value in values],
+    lambda values: [None if value is None else exact_repr(value) for value in values],
 )
 BINARY = ArrowColumn(pa.binary(), checked(bytes))
 """What takes the job's classes to read."""

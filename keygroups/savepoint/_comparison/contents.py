@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from keygroups._checks import exact_repr
 from keygroups._serializers.base import TRUNCATED, UnreadableError
 from keygroups._serializers.collections import is_in_order
 from keygroups._values.bitmaps import Bitmap
@@ -147,4 +148,4 @@ def exact(value: Any) -> Any:
         return cls, value  # which says itself what it is equal to
     if is_dataclass(value):
         return cls, tuple(exact(getattr(value, field.name)) for field in fields(value))
-    return cls, repr(value)
+    return cls, exact_repr(value)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import record_repr, show
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import printable, short
 from keygroups.savepoint._sources.file_splits import FileSplit
@@ -28,6 +28,9 @@ class Change(NamedTuple):
     name: str
     here: Any
     there: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
     def __str__(self) -> str:
         here, there = map(_property_text, (self.here, self.there))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from keygroups._checks import record_repr
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import printable
 from keygroups.savepoint._edits.rewriter import EditedState
@@ -23,6 +24,9 @@ class DeletedKeys:
     with_entries: int
     without_entries: tuple[Any, ...]
     may_be_in: tuple[UnsearchedPlace, ...]
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 
-from keygroups._checks import check_class, check_int, check_str, iterate
+from keygroups._checks import check_class, check_int, check_str, exact_repr, iterate
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import printable, short
 from keygroups.key_group_range import compute_operator_index_for_key_group
@@ -65,7 +65,7 @@ class OperatorReport:
             yield f"  {self.unknown_keys}"
         for key in self.heaviest_keys:
             yield (
-                f"  {key.bytes:>12,}  {key.key!r:.60}, {key.entries} entries, "
+                f"  {key.bytes:>12,}  {exact_repr(key.key):.60}, {key.entries} entries, "
                 f"key group {key.key_group}, subtask {key.subtask}"
             )
         yield f"rescale to {self.rescale.plan.new_parallelism}, weight in bytes:"
@@ -97,7 +97,7 @@ def keys_section(report: OperatorReport) -> Section:
         return Section([report.unknown_keys])
     rows = [
         (
-            short(repr(key.key), _LONGEST_KEY),
+            short(exact_repr(key.key), _LONGEST_KEY),
             str(key.key_group),
             str(key.subtask),
             f"{key.entries:,}",

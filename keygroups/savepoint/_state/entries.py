@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from keygroups._checks import show
+from keygroups._checks import record_repr, show
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.feed import Feed
 
@@ -45,6 +45,9 @@ class StateEntry(NamedTuple):
     timestamp: int | None
     bytes: int
     key_bytes: _Bytes | None = None
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 class FramedEntry(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from keygroups._checks import show
+from keygroups._checks import record_repr, show
 from keygroups._serializers.base import TRUNCATED, Serializer
 from keygroups._serializers.collections import ListSerializer, as_dict
 from keygroups._serializers.compounds import TupleSerializer
@@ -34,6 +34,9 @@ class OperatorStateEntry(NamedTuple):
     subtask: int
     elements: Any
 
+    def __repr__(self) -> str:
+        return record_repr(self)
+
 
 class OperatorStateElement(NamedTuple):
     """One element of an operator state, or one entry of a broadcast state.
@@ -47,6 +50,9 @@ class OperatorStateElement(NamedTuple):
     subtask: int
     key: Any
     value: Any
+
+    def __repr__(self) -> str:
+        return record_repr(self)
 
 
 def read_operator_state(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import google_crc32c
@@ -162,3 +163,59 @@ def sst(
         data.append((entries[-1][0], block(entries, hashed=hashed)))
     deleted = block(deletions, share=False) if deletions else b""
     return sst_of_blocks(data, family, deletions=deleted, **more)
+
+
+class Crafted:
+    """Makes tables as no store writes them: of a few keys, which are often equal or out of order.
+
+    Whole in all their blocks: only what stands beside what is wrong, where keys or ranges meet.
+    """
+
+    def __init__(self, seed: int, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
+        self._random = Random(seed)
+        self._keys, self._values = keys, values
+
+    def tables(self, family: str) -> list[bytes]:
+        """Return up to three tables of a column family."""
+        return [self._table(family) for _ in range(self._random.randint(1, 3))]
+
+    def _record(self) -> tuple[bytes, int, int, bytes]:
+        choice = self._random.choice
+        kind = choice((VALUE, VALUE, VALUE, DELETION, SINGLE_DELETION, MERGE, 15))
+        sequence = choice((0, 1, 1, 2, (1 << 56) - 1))
+        return choice(self._keys), sequence, kind, choice(self._values)
+
+    def _order(self, record: tuple[bytes, int, int, bytes]) -> tuple[bytes, int]:
+        return record[0], -(record[1] << 8 | record[2])
+
+    def _table(self, family: str) -> bytes:
+        random = self._random
+        records = sorted((self._record() for _ in range(random.randint(0, 9))), key=self._order)
+        how = random.randrange(6)
+        if how == 0:
+            random.shuffle(records)
+        elif how == 1 and records:
+            records.insert(random.randrange(len(records)), random.choice(records))
+        elif how > 2:  # with nothing twice, as a store has it
+            records = [*{self._order(record): record for record in records}.values()]
+        data: list[tuple[bytes, bytes]] = []
+        while records:
+            size = random.randint(0, 4)  # of an empty block too
+            entries = [(internal_key(*record[:3]), record[3]) for record in records[:size]]
+            records = records[size:]
+            last = entries[-1][0] if entries else internal_key(*self._record()[:3])
+            if random.randrange(12) == 0:  # a name that leaves a gap, or does not reach the block
+                last = internal_key(*self._record()[:3])
+            data.append((last, block(entries)))
+        return sst_of_blocks(data, family, deletions=self._deletions())
+
+    def _deletions(self) -> bytes:
+        """Return range deletions, which may overlap, be empty, or end before they start."""
+        random = self._random
+        if random.randrange(3):
+            return b""
+        ranges = [
+            (internal_key(random.choice(self._keys), random.randint(0, 3), 15), end)
+            for end in random.choices(self._keys, k=random.randint(1, 3))
+        ]
+        return block(sorted(ranges) if random.randrange(4) else ranges, share=False)
