@@ -13,6 +13,27 @@ _u16 = struct.Struct(">H").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
+MOST_REPEATED = 256
+"""How many times the bytes that are there may be those that are handed out once more."""
+FREELY_REPEATED = 1 << 20
+"""How many bytes a stream may hand out once more, however few it has."""
+LONGEST_NAME = 1_024
+"""How many characters a name has that values refer to by a number of 4 bytes, or by a flag."""
+
+
+def check_repeated(repeated: int, there: int) -> None:
+    """Refuse bytes that stand once and are handed out again and again, if too many.
+
+    `there` are all that were read. Raises ValueError.
+    """
+    most = FREELY_REPEATED + MOST_REPEATED * there
+    if repeated > most:
+        raise ValueError(
+            f"{there:,} bytes would become {repeated:,} and more, as some stand there once for "
+            f"many uses; at most {most:,} are made of them, {MOST_REPEATED} times as many and "
+            f"{FREELY_REPEATED:,}"
+        )
+
 
 @dataclass(frozen=True)
 class ReadingContext:
@@ -139,6 +160,14 @@ class Cursor:
     def utf(self) -> str:
         """Read a string of Java's DataOutput: its length in bytes, and modified UTF-8."""
         return self.decode(self.take(self.u16()))
+
+    def checked_name(self, name: str) -> str:
+        """Return a name that was just read, to which each value refers in a few bytes."""
+        if len(name) > LONGEST_NAME:
+            raise self.error(
+                f"a name of {len(name):,} characters, and values have such of {LONGEST_NAME:,}"
+            )
+        return name
 
     def decode(self, data: bytes) -> str:
         """Return the text of modified UTF-8, where NUL and surrogates are written otherwise."""

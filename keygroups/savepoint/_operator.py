@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
+_NO_KEY = object()
 _STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
 _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 
@@ -484,6 +485,7 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
     """
     for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
         sizes: dict[str, list[Any]] = {}
+        key, size = _NO_KEY, list[Any]()
         for entry in entries:
             if entry.key_bytes is not None and entry.key is None:
                 [state] = {state for state in task.descriptors() if state.name == entry.state}
@@ -491,8 +493,10 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
                     f"{task.files.base}: which keys are how heavy in operator {label} is not "
                     f"known: of {state} the bytes do not say where a key ends"
                 )
-            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-            size = sizes.setdefault(repr(entry.key), [entry.key, 0, 0])
+            if entry.key is not key:  # as it is for the user keys of a MAP
+                key = entry.key
+                # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+                size = sizes.setdefault(repr(key), [key, 0, 0])
             size[1] += 1
             size[2] += entry.bytes
         for key, count, total in sizes.values():

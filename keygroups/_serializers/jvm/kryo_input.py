@@ -1,7 +1,7 @@
 """What Kryo writes, read without the classes that it wrote: numbers, texts, classes, references.
 
-All work is bounded by the bytes that there are, but for what refers to an object again, or counts
-nulls that take no bytes: of that there is a fixed amount in a value.
+All work is bounded by the bytes that there are. What refers to an object again, or counts nulls
+that take no bytes, has the bytes of that object again, a null one: those are a fixed multiple.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import Any
 
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.scalars import write_varint
 
 _MAX_REPEATED = 100_000
 """How many objects a value has at most that take no bytes of their own."""
+_FREE = 1 << 12  # bytes that a value repeats however few it has
 _FIRST_OF_JOB = 85
 
 _PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
@@ -84,10 +86,12 @@ class KryoInput:
         self.version = version
         self._registrations = registrations
         self._names: list[str] = []
-        # With how many objects are in it; None while they are read.
-        self._objects: list[tuple[Any, int] | None] = []
+        # With how many objects, and bytes, are in it; None while they are read.
+        self._objects: list[tuple[Any, int, int] | None] = []
         self._count = 0  # of objects, those in ones that are referred to included
         self._repeated = 0
+        self._start = pos
+        self._repeated_bytes = 0
         self._depth = 0
 
     # --- numbers and texts
@@ -257,6 +261,7 @@ class KryoInput:
         name = self.class_name()
         if name is None:
             raise ValueError("a class that is null")
+        self._repeat(0, len(name))
         number = _WRAPPERS.get(name)
         if self.version == 2 or number is not None:
             is_primitive = self.boolean()
@@ -286,15 +291,20 @@ class KryoInput:
             return None
         if reference != -1:
             return self._referred(reference)
-        place, before = len(self._objects), self._count
+        place, before, size = len(self._objects), self._count, self._size
         self._objects.append(None)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UnreadableError(f"Kryo's objects nest more than {MAX_DEPTH} deep")
         made = body(self)
         self._depth -= 1
-        self._objects[place] = made, self._count - before
+        self._objects[place] = made, self._count - before, self._size - size
         return made
+
+    @property
+    def _size(self) -> int:
+        """How many bytes were read, those of what was referred to each time."""
+        return self.pos + self._repeated_bytes
 
     def object_of(self, name: str, *classes: type) -> Any:
         """Read an object of a class that is there, and of one of some classes of Python."""
@@ -309,15 +319,20 @@ class KryoInput:
         referred = self._objects[reference]
         if referred is None:
             raise UnreadableError("an object is in itself")
-        made, count = referred
+        made, count, size = referred
         self._count += count
-        self._repeat(count + 1)
+        self._repeat(count + 1, size)
         return made
 
-    def _repeat(self, count: int) -> None:
+    def _repeat(self, count: int, size: int) -> None:
         self._repeated += count
+        self._repeated_bytes += size
         if self._repeated > _MAX_REPEATED:
             raise UnreadableError(f"more than {_MAX_REPEATED} objects take no bytes of their own")
+        if self._repeated_bytes > _FREE + MOST_REPEATED * (self.pos - self._start):
+            raise UnreadableError(
+                f"more than {MOST_REPEATED} times as many bytes are repeated as were read"
+            )
 
     def elements(self, has_null_flag: bool = True, has_comparator: bool = False) -> list[Any]:
         """Read a collection; a comparator is only read where it is that of natural order."""
@@ -334,7 +349,7 @@ class KryoInput:
         name = self.class_name()
         if name is None:
             self._count += count
-            self._repeat(count)
+            self._repeat(count, count)
             return [None] * count
         may_be_null = has_null_flag and self.boolean()
         return [self.object(name, may_be_null) for _ in range(self._checked_count(count))]

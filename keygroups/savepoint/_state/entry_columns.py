@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from keygroups._checks import LONG_MIN
 from keygroups._serializers import scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
+from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.scalars import read_string
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import SavepointError
@@ -34,6 +35,7 @@ ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
 _MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
+_COPIES = 4  # of what entries share: as they become columns each has its own more than once
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
 _NO_PLACES = np.empty(0, np.int64)
@@ -217,10 +219,13 @@ class HeldEntries:
         if self._count >= ROWS or self._size >= BYTES:
             yield from self.rest()
 
-    def add_entry(self, entry: StateEntry) -> Iterator[EntryColumns]:
-        """Take an entry of a state that is read entry by entry; yield what is held if enough."""
+    def add_entry(self, entry: StateEntry, feed: Feed) -> Iterator[EntryColumns]:
+        """Take an entry that a feed has just had; yield what is held if that is enough."""
         self._entries.append(entry)
-        self._size += entry.bytes + _OVERHEAD
+        shared = feed.shared
+        self._size += entry.bytes + _OVERHEAD + _COPIES * shared
+        if shared > MOST_REPEATED:
+            feed.repeat(shared, self.decoder.state)
         if self._size >= BYTES:
             yield from self.rest()
 
