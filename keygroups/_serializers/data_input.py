@@ -18,7 +18,7 @@ MOST_REPEATED = 256
 FREELY_REPEATED = 1 << 20
 """How many bytes a stream may hand out once more, however few it has."""
 LONGEST_NAME = 1_024
-"""How many characters a name has that values refer to by a number of 4 bytes, or by a flag."""
+"""How many characters a name has that values refer to in a few bytes: of a constant, a field."""
 
 
 def check_repeated(repeated: int, there: int) -> None:
@@ -161,11 +161,13 @@ class Cursor:
         """Read a string of Java's DataOutput: its length in bytes, and modified UTF-8."""
         return self.decode(self.take(self.u16()))
 
-    def checked_name(self, name: str) -> str:
-        """Return a name that was just read, to which each value refers in a few bytes."""
+    def name_of_values(self) -> str:
+        """Read a string to which each value refers in a few bytes."""
+        name = self.utf()
         if len(name) > LONGEST_NAME:
             raise self.error(
-                f"a name of {len(name):,} characters, and values have such of {LONGEST_NAME:,}"
+                f"a name of {len(name):,} characters, where values refer to it: at most "
+                f"{LONGEST_NAME:,} are read"
             )
         return name
 

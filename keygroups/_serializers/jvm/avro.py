@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, check_and_write
 from keygroups._serializers.collections import as_dict
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import LONGEST_NAME, Cursor
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import (
     BOOLEAN,
@@ -131,6 +131,16 @@ def _check_depth(parsed: Any) -> None:
             raise UnreadableError(f"a schema of Avro that nests more than {_MAX_JSON_DEPTH} deep")
 
 
+def _checked_name(name: str) -> str:
+    """Return a name to which each value refers in a byte, or in none."""
+    if len(name) > LONGEST_NAME:
+        raise UnreadableError(
+            f"a schema of Avro with a name of {len(name):,} characters: at most {LONGEST_NAME:,} "
+            "are read"
+        )
+    return name
+
+
 def _deeper(depth: int) -> int:
     if depth >= MAX_DEPTH:
         raise UnreadableError(f"a value of Avro that nests more than {MAX_DEPTH} deep")
@@ -199,10 +209,10 @@ class _Schema:
             return _map(self.codec(schema["values"]))
         if kind not in ("record", "error", "enum", "fixed"):
             return self.codec(kind)
-        name = schema["name"]
+        name = _checked_name(schema["name"])
         self._named[name] = None
         if kind == "enum":
-            made = _enum(name, schema["symbols"])
+            made = _enum(name, [*map(_checked_name, schema["symbols"])])
         elif kind == "fixed":
             made = _fixed(name, schema["size"])
         else:
@@ -258,7 +268,7 @@ class _Schema:
         return _Codec("union", read_union, write_union)
 
     def _record(self, name: str, fields: list[Any]) -> _Codec:
-        codecs = {field["name"]: self.codec(field["type"]) for field in fields}
+        codecs = {_checked_name(field["name"]): self.codec(field["type"]) for field in fields}
         if len(codecs) < len(fields):
             raise ValueError(f"{name} has a field twice")
         reads = [(field, codec.read) for field, codec in codecs.items()]
