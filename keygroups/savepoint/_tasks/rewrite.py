@@ -36,8 +36,11 @@ class RewriteTask:
         numbers, rekey = self.numbers, self._rekey()
         last_key, last_key_group, new = object(), -1, -1
         for state, key_group, key, encoded_key, encoded_value in self.task.framed_entries():
-            if key is not last_key or key_group != last_key_group:
-                # The user keys of a MAP have one key on the heap, which may be long to hash.
+            # The user keys of a MAP have one key, which may be long to hash. Other keys than texts
+            # may be two in Java and one in Python.
+            if key_group != last_key_group or (
+                key is not last_key and (type(key) is not str or key != last_key)
+            ):
                 last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
             yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
 
