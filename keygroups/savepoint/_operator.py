@@ -221,7 +221,8 @@ class Operator:
         of an Instant, a map with a null key.
 
         Raises InvalidValueError or InvalidTypeError for an argument, ModuleNotFoundError without
-        the extra; SavepointError, here or when a batch is read, where the state is damaged.
+        the extra; SavepointError, here or when a batch is read, where the state is damaged, or has
+        a long key once for so many user keys that it would be over 256 times as many bytes.
         """
         described = self._one_state(state)
         tasks = self.tasks([described.name], key_groups)
