@@ -256,7 +256,7 @@ def most_bytes(run: Callable[[], object], folder: Path) -> int:
     except KeyGroupsError:
         pass
     finally:
-        held = tracemalloc.get_traced_memory()[1] + pool.max_memory()
+        held: int = tracemalloc.get_traced_memory()[1] + pool.max_memory()
         tracemalloc.stop()
         pa.set_memory_pool(before)
     left = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -335,7 +335,7 @@ def scala_enum_of(name: str) -> bytes:
     )
 
 
-NAMED = {
+NAMED: dict[str, tuple[Callable[[str], bytes], bytes]] = {
     "enum": (enum_of, sb.i32(0)),
     "Scala's": (scala_enum_of, sb.i32(0)),
     "POJO": (lambda name: sb.pojo_of(name, {}), b"\2"),
@@ -380,14 +380,19 @@ def test_names_of_states_in_rows(tmp_path: Path) -> None:
         folder = written(tmp_path / str(number), sb.canonical(0, [len(header)], stream))
         (operator,) = read_savepoint(folder).operators
         assert operator.to_arrow().num_rows == 1  # which has no column of names
-        rows = lambda operator=operator: [  # noqa: E731
-            *record_batches(operator.tasks()[0], layout_of(operator.states))
-        ]
+        layout = layout_of(operator.states)
+
+        def rows(operator: Operator = operator, layout: Any = layout) -> list[Any]:
+            return [*record_batches(operator.tasks()[0], layout)]
+
+        def layout_of_differences(operator: Operator = operator) -> Any:
+            return difference_layout(operator.states, operator.states)
+
         if is_read:
             assert rows()[0].column("state").to_pylist() == ["s" * size]
-            assert difference_layout(operator.states, operator.states).schema
+            assert layout_of_differences().schema
             continue
         problem = "has a name of 1,025 characters, and rows have names of at most 1,024"
-        for refused in (rows, lambda operator=operator: difference_layout(operator.states, [])):
+        for refused in (rows, layout_of_differences):
             with pytest.raises(SavepointError, match=problem):
                 refused()
