@@ -317,7 +317,7 @@ class EnumSerializer(Serializer):
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         java_class = cursor.utf()
-        return cls(java_class, [cursor.utf() for _ in range(cursor.count(2))])
+        return cls(java_class, [cursor.name_of_values() for _ in range(cursor.count(2))])
 
     def contents(self) -> bytes:
         names = (utf("constant", constant) for constant in self.constants)

@@ -13,6 +13,27 @@ _u16 = struct.Struct(">H").unpack_from
 _i32 = struct.Struct(">i").unpack_from
 _i64 = struct.Struct(">q").unpack_from
 
+MOST_REPEATED = 256
+"""How many times the bytes that are there may be those that are handed out once more."""
+FREELY_REPEATED = 1 << 20
+"""How many bytes a stream may hand out once more, however few it has."""
+LONGEST_NAME = 1_024
+"""How many characters a name has that values refer to in a few bytes: of a constant, a field."""
+
+
+def check_repeated(repeated: int, there: int) -> None:
+    """Refuse bytes that stand once and are handed out again and again, if too many.
+
+    `there` are all that were read. Raises ValueError.
+    """
+    most = FREELY_REPEATED + MOST_REPEATED * there
+    if repeated > most:
+        raise ValueError(
+            f"{there:,} bytes would become {repeated:,} and more, as some stand there once for "
+            f"many uses; at most {most:,} are made of them, {MOST_REPEATED} times as many and "
+            f"{FREELY_REPEATED:,}"
+        )
+
 
 @dataclass(frozen=True)
 class ReadingContext:
@@ -139,6 +160,16 @@ class Cursor:
     def utf(self) -> str:
         """Read a string of Java's DataOutput: its length in bytes, and modified UTF-8."""
         return self.decode(self.take(self.u16()))
+
+    def name_of_values(self) -> str:
+        """Read a string to which each value refers in a few bytes."""
+        name = self.utf()
+        if len(name) > LONGEST_NAME:
+            raise self.error(
+                f"a name of {len(name):,} characters, where values refer to it: at most "
+                f"{LONGEST_NAME:,} are read"
+            )
+        return name
 
     def decode(self, data: bytes) -> str:
         """Return the text of modified UTF-8, where NUL and surrogates are written otherwise."""

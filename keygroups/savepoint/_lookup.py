@@ -79,7 +79,7 @@ class Lookup:
                     f"{base}: of {states[name]} the bytes do not say what is of key "
                     f"{show(self._key)} and what is behind it"
                 )
-            yield entry
+            yield entry._replace(key=None)  # which may be large, and is there for each user key
 
     def _test(self, state: StateDescriptor) -> Callable[[bytes], bool]:
         """Return what tells whether the key of an entry, as bytes, starts with the key."""

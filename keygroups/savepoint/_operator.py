@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 LABEL = 100  # characters of an operator's name in the table
 MOST_SHOWN = 50  # operators, and subtasks of one, in a notebook
+_NO_KEY = object()
 _STATE_HEADINGS = ("state", "kind", "key", "namespace", "user key", "value", "TTL")
 _SUBTASK_HEADINGS = ("subtask", "key groups", "bytes", "x mean", "finished")
 
@@ -223,7 +224,8 @@ class Operator:
         of an Instant, a map with a null key.
 
         Raises InvalidValueError or InvalidTypeError for an argument, ModuleNotFoundError without
-        the extra; SavepointError, here or when a batch is read, where the state is damaged.
+        the extra; SavepointError, here or when a batch is read, where the state is damaged, or has
+        a long key once for so many user keys that it would be over 256 times as many bytes.
         """
         described = self._one_state(state)
         tasks = self.tasks([described.name], key_groups)
@@ -487,6 +489,7 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
     """
     for key_group, entries in groupby(task.entries(), lambda entry: entry.key_group):
         sizes: dict[str, list[Any]] = {}
+        key, size = _NO_KEY, list[Any]()
         for entry in entries:
             if entry.key_bytes is not None and entry.key is None:
                 [state] = {state for state in task.descriptors() if state.name == entry.state}
@@ -494,8 +497,10 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
                     f"{task.files.base}: which keys are how heavy in operator {label} is not "
                     f"known: of {state} the bytes do not say where a key ends"
                 )
-            # Two keys of Java may be one in Python, such as 0.0 and -0.0.
-            size = sizes.setdefault(exact_repr(entry.key), [entry.key, 0, 0])
+            if entry.key is not key:  # as it is for the user keys of a MAP
+                key = entry.key
+                # Two keys of Java may be one in Python, such as 0.0 and -0.0.
+                size = sizes.setdefault(exact_repr(key), [key, 0, 0])
             size[1] += 1
             size[2] += entry.bytes
         for key, count, total in sizes.values():

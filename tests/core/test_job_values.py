@@ -187,7 +187,7 @@ UNREADABLE = [
     (ANY, by_name("java.util.TreeSet") + b"\1\1\1\1a\xe2", "the comparator 'ab' is not known"),
     (ANY, by_name("java.util.TreeMap") + b"\1\1\3", "the comparator 'java.lang.String' is not"),
     (ANY_2, by_name("java.util.TreeMap") + b"\1\3", "the comparator 'java.lang.String' is not"),
-    (ANY, LIST + b"\1\xff\xff\xff\xff\x0f\0", "more than 100000 objects take no bytes"),
+    (ANY, LIST + b"\1\xff\xff\xff\xff\x0f\0", "over 256 times as many"),
     *(
         (ANY, first + (b"\1\2" + LIST_AGAIN) * more + b"\1\1", f"nest more than {MAX_DEPTH} deep")
         for first, more in (
@@ -479,36 +479,59 @@ def test_references_do_not_explode() -> None:
         reference = bytes([place + 2])
         data += LIST_AGAIN + b"\1\3" + (LIST_AGAIN + reference) * 2
     tracemalloc.start()
-    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
+    with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
         ANY.decode(data)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
 
 
-# Lists of nulls, whose counts are 49,999, 1 and 2, marked as of the class of null.
-MANY_NULLS, ONE_NULL, TWO_NULLS = (
-    LIST_AGAIN + b"\1" + count + b"\0" for count in (b"\xd0\x8d\x06", b"\x82", b"\x83")
-)
+def nulls(count: int) -> bytes:
+    """What a list of nulls has behind its class: the count and one, and the class of null."""
+    return bytes([0xC0 | count + 1 & 0x3F, count + 1 >> 6 & 0x7F | 0x80, count + 1 >> 13, 0])
 
 
-def test_there_may_be_100_000_objects_that_take_no_bytes() -> None:
-    """Twice 49,999 nulls, the list of them that is referred to, and one null more."""
-    data = LIST + b"\1\4" + MANY_NULLS + LIST_AGAIN + b"\3"
-    assert ANY.decode(data + ONE_NULL) == [[None] * 49_999] * 2 + [[None]]
-    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
-        ANY.decode(data + TWO_NULLS)
+@pytest.mark.parametrize("more", [0, 1])
+def test_nulls_count_as_bytes(more: int) -> None:
+    """A value may repeat 4,096 bytes, and 256 for each that was read."""
+    head = LIST + b"\1"
+    most = 4_096 + 256 * len(head + nulls(10_000))
+    data = head + nulls(most + more)
+    if not more:
+        assert ANY.decode(data) == [None] * most
+        return
+    with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
+        ANY.decode(data)
 
 
-def test_what_is_within_an_object_counts_with_each_reference_to_it() -> None:
-    """24,999 nulls, a list of a reference to them, a reference to that, and 25,000 nulls more."""
-    first, fits, more = (
-        LIST_AGAIN + b"\1" + count + b"\x86\3\0" for count in (b"\xe8", b"\xe9", b"\xea")
-    )
-    data = LIST + b"\1\5" + first + LIST_AGAIN + b"\1\2" + LIST_AGAIN + b"\3" + LIST_AGAIN + b"\4"
-    nulls = [None] * 24_999
-    assert ANY.decode(data + fits) == [nulls, [nulls], [nulls], [None] * 25_000]
-    with pytest.raises(UnsupportedKeyTypeError, match="more than 100000 objects take no bytes"):
-        ANY.decode(data + more)
+@pytest.mark.parametrize("more", [0, 1])
+def test_what_is_within_an_object_counts_with_each_reference_to_it(more: int) -> None:
+    """A list of 3,000 nulls, one of a reference to it, one to that; and as many as are left."""
+    head = LIST + b"\1\5" + LIST_AGAIN + b"\1" + nulls(3_000)
+    first_size = len(nulls(3_000)) + 3_000
+    head += LIST_AGAIN + b"\1\2" + LIST_AGAIN + b"\3"
+    second_size = len(b"\2" + LIST_AGAIN + b"\3") + first_size
+    head += LIST_AGAIN + b"\4" + LIST_AGAIN + b"\1"
+    left = 4_096 + 256 * len(head + nulls(10_000)) - 3_000 - first_size - second_size
+    first = [None] * 3_000
+    if not more:
+        assert ANY.decode(head + nulls(left)) == [first, [first], [first], [None] * left]
+        return
+    with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
+        ANY.decode(head + nulls(left + more))
+
+
+@pytest.mark.parametrize("count", [400, 500])
+def test_a_name_of_a_class_counts_each_time(count: int) -> None:
+    """A list of classes of one name of 3,000 characters: all but the first take five bytes."""
+    name = "B" * 3_000
+    sizes = bytes([0x40 | count + 1 & 0x3F, count + 1 >> 6])
+    first = b"\1\1java.lang.Clas\xf3\1" + b"\1\2" + b"B" * 2_999 + b"\xc2"
+    data = LIST + b"\1" + sizes + first + b"\1\1\1\1\2" * (count - 1)
+    if count * 3_000 <= 4_096 + 256 * len(data):
+        assert ANY.decode(data) == [name] * count
+        return
+    with pytest.raises(UnsupportedKeyTypeError, match="over 256 times as many"):
+        ANY.decode(data)
 
 
 def test_kryo_version_of_a_snapshot() -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import Read, Serializer, UnreadableError, Write, check_and_write
 from keygroups._serializers.collections import as_dict
-from keygroups._serializers.data_input import Cursor
+from keygroups._serializers.data_input import LONGEST_NAME, Cursor
 from keygroups._serializers.data_output import utf
 from keygroups._serializers.scalars import (
     BOOLEAN,
@@ -137,6 +137,18 @@ def _check_depth(parsed: Any) -> None:
             raise UnreadableError(f"a schema of Avro that nests more than {_MAX_JSON_DEPTH} deep")
 
 
+def _checked_name(name: Any) -> str:
+    """Return a name to which each value refers in a byte, or in none."""
+    if not isinstance(name, str):
+        raise ValueError(f"the name {show(name)}")
+    if len(name) > LONGEST_NAME:
+        raise UnreadableError(
+            f"a schema of Avro with a name of {len(name):,} characters: at most {LONGEST_NAME:,} "
+            "are read"
+        )
+    return name
+
+
 def _deeper(depth: int) -> int:
     if depth >= MAX_DEPTH:
         raise UnreadableError(f"a value of Avro that nests more than {MAX_DEPTH} deep")
@@ -205,7 +217,7 @@ class _Schema:
             return _map(self.codec(schema["values"]))
         if kind not in ("record", "error", "enum", "fixed"):
             return self.codec(kind)
-        name = _name(schema)
+        name = _checked_name(schema["name"])
         self._named[name] = None
         if kind == "enum":
             made = _enum(name, schema["symbols"])
@@ -264,7 +276,7 @@ class _Schema:
         return _Codec("union", read_union, write_union)
 
     def _record(self, name: str, fields: list[Any]) -> _Codec:
-        codecs = {_name(field): self.codec(field["type"]) for field in fields}
+        codecs = {_checked_name(field["name"]): self.codec(field["type"]) for field in fields}
         if len(codecs) < len(fields):
             raise ValueError(f"{name} has a field twice")
         reads = [(field, codec.read) for field, codec in codecs.items()]
@@ -292,17 +304,10 @@ class _Schema:
         return _Codec(name, read_record, write_record, takes_bytes, empty)
 
 
-def _name(node: Any) -> str:
-    name = node["name"]
-    if not isinstance(name, str):
-        raise ValueError(f"the name {show(name)}")
-    return name
-
-
 def _enum(name: str, symbols: Any) -> _Codec:
-    if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
+    if not isinstance(symbols, list):
         raise ValueError(f"{name} with the symbols {show(symbols)}")
-    places = {symbol: place for place, symbol in enumerate(symbols)}
+    places = {symbol: place for place, symbol in enumerate(map(_checked_name, symbols))}
 
     def read_enum(data: bytes, pos: int) -> tuple[str, int]:
         place, pos = read_int(data, pos)

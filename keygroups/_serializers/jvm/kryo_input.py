@@ -1,7 +1,7 @@
 """What Kryo writes, read without the classes that it wrote: numbers, texts, classes, references.
 
-All work is bounded by the bytes that there are, but for what refers to an object again, or counts
-nulls that take no bytes: of that there is a fixed amount in a value.
+All work is bounded by the bytes that there are. An object that is referred to again counts with
+all its bytes each time, and a null that takes none as one: of those there may be a fixed multiple.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 from keygroups._checks import MAX_DEPTH, show
 from keygroups._serializers.base import UnreadableError
+from keygroups._serializers.data_input import MOST_REPEATED
 from keygroups._serializers.scalars import write_varint
 
-_MAX_REPEATED = 100_000
-"""How many objects a value has at most that take no bytes of their own."""
+_FREELY_REPEATED = 1 << 12  # bytes of a value, however few it has
 _FIRST_OF_JOB = 85
 
 _PRIMITIVES = ("int", "", "float", "boolean", "byte", "char", "short", "long", "double", "void")
@@ -84,10 +84,10 @@ class KryoInput:
         self.version = version
         self._registrations = registrations
         self._names: list[str] = []
-        # With how many objects are in it; None while they are read.
+        # With how many bytes are in it; None while they are read.
         self._objects: list[tuple[Any, int] | None] = []
-        self._count = 0  # of objects, those in ones that are referred to included
-        self._repeated = 0
+        self._start = pos
+        self._repeated = 0  # bytes
         self._depth = 0
 
     # --- numbers and texts
@@ -257,6 +257,7 @@ class KryoInput:
         name = self.class_name()
         if name is None:
             raise ValueError("a class that is null")
+        self._repeat(len(name))
         number = _WRAPPERS.get(name)
         if self.version == 2 or number is not None:
             is_primitive = self.boolean()
@@ -278,7 +279,6 @@ class KryoInput:
         body = self._registrations.bodies.get(name)
         if body is None:
             raise UnreadableError(f"an object of {show(name)} takes the job's own classes to read")
-        self._count += 1
         if name in _WRAPPERS:
             return None if may_be_null and not self.boolean() else body(self)
         reference = self.varint() - 2
@@ -286,15 +286,20 @@ class KryoInput:
             return None
         if reference != -1:
             return self._referred(reference)
-        place, before = len(self._objects), self._count
+        place, before = len(self._objects), self._size
         self._objects.append(None)
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UnreadableError(f"Kryo's objects nest more than {MAX_DEPTH} deep")
         made = body(self)
         self._depth -= 1
-        self._objects[place] = made, self._count - before
+        self._objects[place] = made, self._size - before
         return made
+
+    @property
+    def _size(self) -> int:
+        """The position, and the bytes of what was referred to up to there, each time."""
+        return self.pos + self._repeated
 
     def object_of(self, name: str, *classes: type) -> Any:
         """Read an object of a class that is there, and of one of some classes of Python."""
@@ -309,15 +314,18 @@ class KryoInput:
         referred = self._objects[reference]
         if referred is None:
             raise UnreadableError("an object is in itself")
-        made, count = referred
-        self._count += count
-        self._repeat(count + 1)
+        made, size = referred
+        self._repeat(size)
         return made
 
-    def _repeat(self, count: int) -> None:
-        self._repeated += count
-        if self._repeated > _MAX_REPEATED:
-            raise UnreadableError(f"more than {_MAX_REPEATED} objects take no bytes of their own")
+    def _repeat(self, size: int) -> None:
+        self._repeated += size
+        read = self.pos - self._start
+        if self._repeated > _FREELY_REPEATED + MOST_REPEATED * read:
+            raise UnreadableError(
+                f"a value repeats {self._repeated:,} bytes of {read:,}, which are over "
+                f"{MOST_REPEATED} times as many and {_FREELY_REPEATED:,}"
+            )
 
     def elements(self, has_null_flag: bool = True, has_comparator: bool = False) -> list[Any]:
         """Read a collection; a comparator is only read where it is that of natural order."""
@@ -333,7 +341,6 @@ class KryoInput:
             return self.values(self._checked_count(count))
         name = self.class_name()
         if name is None:
-            self._count += count
             self._repeat(count)
             return [None] * count
         may_be_null = has_null_flag and self.boolean()

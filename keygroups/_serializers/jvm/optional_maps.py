@@ -30,7 +30,7 @@ def read_optional_map(cursor: Cursor) -> list[tuple[str, bytes | None, Cursor | 
         raise cursor.error("a map of a POJO's or Kryo's serializer was to follow")
     items, names = [], set()
     for _ in range(cursor.count(4)):
-        name = cursor.utf()
+        name = cursor.name_of_values()
         if name in names:
             raise cursor.error(f"a map of a serializer has {show(name)} twice")
         names.add(name)

@@ -163,7 +163,7 @@ class PojoSerializer(Serializer):
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         """Read the class, its fields, and the subclasses registered and met."""
-        java_class = cursor.utf()
+        java_class = cursor.name_of_values()
         fields, registered, met = (_read_members(cursor, depth) for _ in range(3))
         return cls(
             java_class,

@@ -213,7 +213,7 @@ class ScalaEnumSerializer(Serializer):
     @classmethod
     def from_contents(cls, cursor: Cursor, version: int, depth: int) -> Serializer:
         java_class = cursor.utf()
-        constants = [(cursor.utf(), cursor.i32()) for _ in range(cursor.count(6))]
+        constants = [(cursor.name_of_values(), cursor.i32()) for _ in range(cursor.count(6))]
         for values in zip(*constants):
             if len(set(values)) < len(values):
                 raise cursor.error(f"two constants of {java_class} with one name or number")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from keygroups._checks import show
+from keygroups._serializers.data_input import LONGEST_NAME
 from keygroups.errors import InvalidValueError, SavepointError
 from keygroups.savepoint._columns.arrow_values import arrow_array
 from keygroups.savepoint._columns.column_types import column_of, key_column_of
@@ -80,14 +81,23 @@ def times_of(state: StateDescriptor) -> list[str]:
     return [*compress(TIMES, has)]
 
 
-def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
-    """Yield what a task reads, as batches of Arrow that each have entries of one state."""
+def record_batches(
+    task: ReadTask, layout: Layout, names: Sequence[str] | None = None
+) -> Iterator[Any]:
+    """Yield what a task reads, as batches of Arrow that each have entries of one state.
+
+    `names` are the columns, None for all.
+    """
     schema = layout.schema
+    if names is not None:
+        schema = pa.schema([schema.field(name) for name in names])
     columns: dict[StateDescriptor, dict[str, ArrowColumn]] = {}
     for entries in task.columns():
         state = entries.state
         if state not in columns:
             columns[state] = _columns_of(state, layout)
+            if "state" in schema.names:
+                check_name(state)
         constants = {"subtask": task.subtask, "state": state.name, "kind": state.kind}
         arrays = []
         for field in schema:
@@ -101,6 +111,15 @@ def record_batches(task: ReadTask, layout: Layout) -> Iterator[Any]:
             else:
                 arrays.append(_plain_array(entries, field))
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def check_name(state: StateDescriptor) -> None:
+    """Refuse a name that is too long for each row to have it."""
+    if len(state.name) > LONGEST_NAME:
+        raise SavepointError(
+            f"state {show(state.name)} has a name of {len(state.name):,} characters, and rows "
+            f"have names of at most {LONGEST_NAME:,}: read it with Operator.entries"
+        )
 
 
 def _columns_of(state: StateDescriptor, layout: Layout) -> dict[str, ArrowColumn]:

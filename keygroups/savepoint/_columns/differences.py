@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from keygroups.errors import InvalidTypeError
 from keygroups.savepoint._columns.batches import (
     TYPED,
     Layout,
+    check_name,
     layout_of,
     placed,
     typed_array,
@@ -131,6 +132,8 @@ def difference_layout(
     Raises InvalidTypeError where a state has other keys in the one than in the other.
     """
     states = tuple({state.name: state for state in side} for side in (old, new))
+    for state in chain(*(side.values() for side in states)):
+        check_name(state)
     for name in states[0].keys() & states[1].keys():
         for role in _KEYS:
             types = [getattr(side[name], f"{role}_serializer") for side in states]

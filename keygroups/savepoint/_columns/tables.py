@@ -45,8 +45,7 @@ def batch_reader(
     def batches() -> Iterator[Any]:
         with metered as meter:
             for task in ahead(tasks, meter=meter):
-                for batch in record_batches(task, layout):
-                    yield batch.select(names)
+                yield from record_batches(task, layout, names)
 
     schema = pa.schema([layout.schema.field(name) for name in names])
     return pa.RecordBatchReader.from_batches(schema, batches())

@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from keygroups._serializers.base import TRUNCATED, Read
-from keygroups._serializers.data_input import Cursor, ReadingContext
+from keygroups._serializers.data_input import (
+    MOST_REPEATED,
+    Cursor,
+    ReadingContext,
+    check_repeated,
+)
 from keygroups.errors import SavepointError
 from keygroups.savepoint._files.compression import decompress_chunk
 from keygroups.savepoint._files.files import CHUNK, OpenStream
 
 _SNAPPY, _PLAIN, _START = 0, 1, 0xFF  # types of chunks
+_UNCOUNTED = 1 << 16  # bytes that are repeated at once
 STREAM_START = b"\xff\6\0\0sNaPpY"
 """The first chunk of a framed stream of Snappy."""
 
@@ -22,6 +28,9 @@ class Feed:
     def __init__(self, stream: OpenStream, start: int, end: int, is_compressed: bool) -> None:
         self.data = b""
         self.pos = 0
+        self.shared = 0
+        """How many bytes each entry has that stand there once, before the first of several."""
+        self._repeated = 0
         self.place = f"{stream.name}, offset "
         """What stands before an offset in an error."""
         self._base = start  # the offset of data[0], in what comes after decompression if any
@@ -31,6 +40,7 @@ class Feed:
             self._chunks = decompressed(stream, start, end)
         else:
             self._chunks = stream.chunks(start, end)
+        self._start = self._base
 
     @property
     def offset(self) -> int:
@@ -69,6 +79,34 @@ class Feed:
     def read(self, read: Read) -> Any:
         """Read a value."""
         return self.read_sized(read)[0]
+
+    def repeat(self, size: int, name: object) -> None:
+        """Count bytes of what has a name that stand there once and are handed out once more.
+
+        Raises SavepointError where that are too many for the bytes that were read.
+        """
+        self._repeated += size
+        try:
+            check_repeated(self._repeated, self.offset - self._start)
+        except ValueError as error:
+            raise self.error(
+                f"of {name} {error}: take a savepoint in canonical format, which has the key "
+                "with each user key"
+            ) from None
+
+    def runs(self, count: int, size: int, name: object) -> Iterator[int]:
+        """Yield how many things to read, until it is so many, each with as many bytes repeated.
+
+        Raises SavepointError as `repeat` does, after few of them.
+        """
+        if size <= MOST_REPEATED:  # each thing takes a byte, and so they are not too many
+            yield count
+            return
+        most = max(1, _UNCOUNTED // size)
+        for start in range(0, count, most):
+            run = min(most, count - start)
+            self.repeat(run * size, name)
+            yield run
 
     def error(self, message: str) -> SavepointError:
         """Return the error that says where it was."""

@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from keygroups._checks import LONG_MIN
-from keygroups._serializers import scalars
+from keygroups._serializers import compounds, scalars
 from keygroups._serializers.base import TRUNCATED, Serializer
+from keygroups._serializers.data_input import MOST_REPEATED
+from keygroups._serializers.jvm import avro, kryo, pojos, scala
 from keygroups._serializers.scalars import read_string
 from keygroups._values.rows import TimeWindow
 from keygroups.errors import SavepointError
@@ -32,8 +34,11 @@ from keygroups.savepoint._state.scans import Scan, framed_size, native_scan
 
 ROWS, BYTES = 1 << 14, 1 << 22
 """How many entries, or bytes of them, are decoded at once, about."""
+_FEW_BYTES = BYTES >> 4  # where values refer to names, or again to what they have in them
+_LONG_NAME = 128  # characters
 _MOST = 1 << 31  # bytes that Arrow's offsets of 32 bits reach
 _OVERHEAD = 256  # bytes that an entry takes in memory besides its own
+_COPIES = 4  # of what entries share: as they become columns each has its own more than once
 _SCANNED = 1 << 12  # entries of which the places are found at once
 _LEAST_RUN = 16  # entries of one size, where others may have another
 _NO_PLACES = np.empty(0, np.int64)
@@ -84,7 +89,8 @@ class ColumnDecoder:
     """Decodes the entries of one state that a subtask wrote.
 
     `framed_size` is how many bytes the key of an entry, without its key group, and its value
-    have where all have as many, else None. `scan_native` finds entries in the hashmap backend's
+    have where all have as many, else None. `most_bytes` is how many are decoded at once, about.
+    `scan_native` finds entries in the hashmap backend's
     own format, None where they are read one by one.
     """
 
@@ -98,6 +104,7 @@ class ColumnDecoder:
         self._read_value = fields.read_value
         self.framed_size = framed_size(fields)
         self._native = _reads(fields.native)
+        self.most_bytes = _most_bytes(state)
         scan = None if self._native is None else native_scan(fields.native)
         self.scan_native = None if scan is None else _as_array(scan)
 
@@ -214,14 +221,17 @@ class HeldEntries:
         self._size += end - start
         self._count += len(places) - 1
         feed.pos = end
-        if self._count >= ROWS or self._size >= BYTES:
+        if self._count >= ROWS or self._size >= self.decoder.most_bytes:
             yield from self.rest()
 
-    def add_entry(self, entry: StateEntry) -> Iterator[EntryColumns]:
-        """Take an entry of a state that is read entry by entry; yield what is held if enough."""
+    def add_entry(self, entry: StateEntry, feed: Feed) -> Iterator[EntryColumns]:
+        """Take an entry that a feed has just had; yield what is held if that is enough."""
         self._entries.append(entry)
-        self._size += entry.bytes + _OVERHEAD
-        if self._size >= BYTES:
+        shared = feed.shared
+        self._size += entry.bytes + _OVERHEAD + _COPIES * shared
+        if shared > MOST_REPEATED:
+            feed.repeat(shared, self.decoder.state)
+        if self._size >= self.decoder.most_bytes:
             yield from self.rest()
 
     def rest(self) -> Iterator[EntryColumns]:
@@ -264,7 +274,7 @@ def of_pairs(
 ) -> Iterator[EntryColumns]:
     """Yield the entries that RocksDB's keys and values are; `name` is for errors."""
     of_prefix = np.dtype(f">u{prefix_bytes}")
-    for keys, values in _held(pairs):
+    for keys, values in _held(pairs, decoder.most_bytes):
 
         def error(number: int, cause: Exception, keys: list[bytes] = keys) -> SavepointError:
             return not_an_entry(name, keys[number], cause)
@@ -287,7 +297,7 @@ def of_pairs(
         )
 
 
-def _held(pairs: Pairs) -> Iterator[tuple[list[bytes], list[bytes]]]:
+def _held(pairs: Pairs, most_bytes: int) -> Iterator[tuple[list[bytes], list[bytes]]]:
     """Yield as many keys and values as are worth decoding."""
     keys: list[bytes] = []
     values: list[bytes] = []
@@ -296,7 +306,7 @@ def _held(pairs: Pairs) -> Iterator[tuple[list[bytes], list[bytes]]]:
         keys += more_keys
         values += more_values
         size += sum(map(len, more_keys)) + sum(map(len, more_values))
-        if len(keys) >= ROWS or size >= BYTES:
+        if len(keys) >= ROWS or size >= most_bytes:
             yield keys, values
             keys, values, size = [], [], 0
     if keys:
@@ -317,12 +327,13 @@ def chunks(
 ) -> Iterator[EntryColumns]:
     """Yield entries of some states as columns, each so many of one state."""
     held: dict[str, list[StateEntry]] = {}
+    most = {name: _most_bytes(state) for name, state in states.items()}
     sizes: Counter[str] = Counter()
     for entry in entries:
         name = entry.state
         held.setdefault(name, []).append(entry)
         sizes[name] += entry.bytes + _OVERHEAD
-        if sizes[name] >= BYTES:
+        if sizes[name] >= most[name]:
             yield of_entries(states[name], held.pop(name))
             del sizes[name]
     for name, rest in held.items():
@@ -441,6 +452,29 @@ _READS: dict[type[Serializer], _Read] = {
     scalars.TimeWindowSerializer: _read_windows,
     scalars.TableTimeWindowSerializer: _read_windows,
 }
+
+
+def _most_bytes(state: StateDescriptor) -> int:
+    """Return how many bytes of entries are decoded at once: few where they may become many."""
+    serializers = (
+        state.key_serializer,
+        state.namespace_serializer,
+        state.user_key_serializer,
+        state.value_serializer,
+    )
+    is_any = any(_may_grow(serializer) for serializer in serializers if serializer is not None)
+    return _FEW_BYTES if is_any else BYTES
+
+
+def _may_grow(serializer: Serializer) -> bool:
+    """Return whether values may be much longer as text than the bytes that they are read from."""
+    if isinstance(serializer, (compounds.EnumSerializer, scala.ScalaEnumSerializer)):
+        return any(len(str(constant)) > _LONG_NAME for constant in serializer.constants)
+    if isinstance(serializer, (avro.AvroSerializer, kryo.KryoSerializer)):
+        return True
+    if isinstance(serializer, pojos.PojoSerializer) and (serializer.registered or serializer.met):
+        return True
+    return any(map(_may_grow, serializer.parts))
 
 
 def _reads(parts: Sequence[tuple[str, Serializer]] | None) -> list[tuple[str, _Read]] | None:

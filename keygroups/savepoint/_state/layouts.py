@@ -408,6 +408,7 @@ class MapLayout(ValueLayout):
             for _ in range(count):
                 (key, namespace, items), size = feed.read_sized(read_start)
                 start = (name, kind, key_group, subtask, key, namespace)
+                feed.shared = size
                 for _ in range(items):
                     item, item_size = feed.read_sized(read_item)
                     yield make((*start, *item, None, size + item_size, None))
@@ -421,7 +422,7 @@ class MapLayout(ValueLayout):
         if read_key is None or reads is None:
             return None
         read_user_key, read_value = reads
-        name = self.state.name
+        state, name = self.state, self.state.name
 
         def read_item(data: bytes, pos: int) -> tuple[tuple[bytes, bytes], int]:
             _, middle = read_user_key(data, pos)
@@ -433,9 +434,10 @@ class MapLayout(ValueLayout):
         def entries(feed: Feed, key_group: int, count: int) -> Iterator[FramedEntry]:
             for _ in range(count):
                 decoded, key = feed.read(read_key)
-                for _ in range(feed.read(read_count)):
-                    user_key, value = feed.read(read_item)
-                    yield FramedEntry(name, key_group, decoded, key + user_key, value)
+                for run in feed.runs(feed.read(read_count), len(key), state):
+                    for _ in range(run):
+                        user_key, value = feed.read(read_item)
+                        yield FramedEntry(name, key_group, decoded, key + user_key, value)
 
         return entries
 

@@ -34,10 +34,15 @@ class RewriteTask:
         it stands in.
         """
         numbers, rekey = self.numbers, self._rekey()
+        last_key, last_key_group, new = object(), -1, -1
         for state, key_group, key, encoded_key, encoded_value in self.task.framed_entries():
-            yield EncodedEntry(
-                rekey(state, key_group, key), numbers[state], encoded_key, encoded_value
-            )
+            # The user keys of a MAP have one key, which may be long to hash. Other keys than texts
+            # may be two in Java and one in Python.
+            if key_group != last_key_group or (
+                key is not last_key and (type(key) is not str or key != last_key)
+            ):
+                last_key, last_key_group, new = key, key_group, rekey(state, key_group, key)
+            yield EncodedEntry(new, numbers[state], encoded_key, encoded_value)
 
     def _rekey(self) -> Callable[[str, int, Any], int]:
         """Return a function from a state, an old key group and a key to the new key group."""

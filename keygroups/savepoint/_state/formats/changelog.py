@@ -17,7 +17,7 @@ from typing import Any
 
 from keygroups._checks import show
 from keygroups._serializers.base import TRUNCATED, Read, Serializer, UnreadableError
-from keygroups._serializers.data_input import Cursor, ReadingContext
+from keygroups._serializers.data_input import Cursor, ReadingContext, check_repeated
 from keygroups._serializers.scalars import read_count, read_int
 from keygroups._serializers.streaming import TimerSerializer
 from keygroups.errors import SavepointError
@@ -396,6 +396,8 @@ class _MapReplay(_ValueReplay):
     Flink: MapStateChangeApplier.
     """
 
+    _repeated = _there = 0  # bytes of keys that maps have once, and of these changes
+
     def start(self, entry: FramedEntry) -> None:
         """Take an entry that was materialized."""
         size = self._scope.size(entry.encoded_key)
@@ -412,6 +414,7 @@ class _MapReplay(_ValueReplay):
             read_value = _reader(stored_serializer(self._state))
             values = self._entries.setdefault(scope, {})
             count, pos = read_count(change, pos)
+            self._check_repeated(count * len(scope), len(change))
             for _ in range(count):
                 _, middle = read_user_key(change, pos)
                 end = middle + 1
@@ -430,6 +433,12 @@ class _MapReplay(_ValueReplay):
             self._entries.get(scope, {}).pop(user_key, None)
         else:
             raise _unknown(operation)
+
+    def _check_repeated(self, repeated: int, size: int) -> None:
+        """Refuse keys that maps have once if they are too long for so many user keys."""
+        self._repeated += repeated
+        self._there += size
+        check_repeated(self._repeated, self._there)
 
     def _framed(self, scope: bytes, value: Any) -> Iterator[tuple[bytes, bytes]]:
         for user_key in sorted(value):

@@ -464,9 +464,10 @@ def _native_columns(
         read = _native_reader(feed, states[number], rows.decoder.reader)
         scan = rows.decoder.scan_native if number in wanted else None
         if scan is None:
+            feed.shared = 0
             for entry in read(feed, key_group, count):
                 if number in wanted:
-                    yield from rows.add_entry(entry)
+                    yield from rows.add_entry(entry, feed)
             continue
         while count:
             places = scan(feed.data, feed.pos, count)
