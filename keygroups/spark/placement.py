@@ -33,7 +33,15 @@ __all__ = ["assert_placed", "pre_aggregate", "repartition_by_subtask"]
 __dir__ = __all__.copy
 
 _SHOWN = 3  # partitions in a message
-_COUNTS = "partition int, rows bigint, elsewhere bigint, most bigint, subtask int"
+_COUNTS = T.StructType(
+    [
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("rows", T.LongType()),
+        T.StructField("elsewhere", T.LongType()),
+        T.StructField("most", T.LongType()),
+        T.StructField("subtask", T.IntegerType()),
+    ]
+)
 
 
 def repartition_by_subtask(

@@ -152,8 +152,8 @@ def group_aggregate(
     )
     # PySpark's state holds no char(n) or varchar(n).
     held = (
-        F.col(_quoted(name)).cast(types[name]).alias(name)
-        if types[name] != df.schema[name].dataType
+        F.col(_quoted(name)).cast(spark_type).alias(name)
+        if (spark_type := types[name]) != df.schema[name].dataType
         else F.col(_quoted(name))
         for name in columns
     )

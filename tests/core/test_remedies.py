@@ -49,6 +49,7 @@ from keygroups import (
 )
 from keygroups._serializers.data_input import Cursor
 from keygroups._serializers.jvm.avro import AvroSerializer
+from keygroups._serializers.scalars import write_string
 from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
@@ -345,6 +346,49 @@ def kryo_values(canonical: bool) -> list[object]:
         written = sb.write(Path(folder), [sb.operator([sb.subtask(managed_keyed=keyed)])])
         (operator,) = read_savepoint(written).operators
         return [entry.value for entry in operator.entries()]
+
+
+def keyed_savepoint(folder: str, state: bytes, content: bytes, canonical: bool) -> Operator:
+    """Return the operator of a savepoint whose key group 0 has this content."""
+    header = sb.keyed_header(sb.simple("String"), [state])
+    make = sb.canonical if canonical else sb.native
+    keyed = make(0, [len(header)], sb.inline(header + content))
+    subtasks = [sb.subtask(managed_keyed=keyed)]
+    path = sb.write(Path(folder), [sb.operator(subtasks, max_parallelism=1)])
+    return read_savepoint(path).operators[0]
+
+
+def values_of_state(name: str, read: Callable[[Operator], Any]) -> Any:
+    """Read an int under the key a of a state with a name, from a canonical savepoint."""
+    content = sb.canonical_key_group([(0, [(b"\0\2a\0", sb.i32(7))])])
+    with TemporaryDirectory() as folder:
+        state = sb.state(name, "VALUE", sb.simple("Int"))
+        return read(keyed_savepoint(folder, state, content, True))
+
+
+def check_rows_of(operator: Operator) -> None:
+    from keygroups.savepoint._columns.differences import difference_layout
+
+    difference_layout(operator.states, operator.states)
+
+
+def entry_values(operator: Operator) -> list[Any]:
+    return [entry.value for entry in operator.entries()]
+
+
+def map_under_a_long_key(canonical: bool) -> Any:
+    """Read 4,000 user keys under a key of 32,000 characters, which the heap's format has once."""
+    key, count = write_string("k" * 32_000), 4_000
+    state = sb.state("s", "MAP", sb.map_of(sb.simple("Int"), sb.simple("Int")))
+    items = [sb.i32(number) + b"\0" + sb.i32(number) for number in range(count)]
+    if canonical:
+        keys_of_map = [(b"\0" + key + b"\0" + item[:4], item[4:]) for item in items[:3]]
+        content = sb.canonical_key_group([(0, keys_of_map)])
+    else:
+        content = sb.i32(0) + b"\0\0" + sb.i32(1) + b"\0" + key + sb.i32(count) + b"".join(items)
+    with TemporaryDirectory() as folder:
+        operator = keyed_savepoint(folder, state, content, canonical)
+        return len(operator.get("k" * 32_000, "s"))
 
 
 def changes_of_no_key() -> list[object]:
@@ -747,6 +791,13 @@ OF_STATE = [
         2,
     ),
     Remedy(
+        "savepoint/_files/feed",
+        "of {} {}: take a savepoint in canonical format, which has the key with each user key",
+        lambda: map_under_a_long_key(canonical=False),
+        lambda: map_under_a_long_key(canonical=True),
+        3,
+    ),
+    Remedy(
         "savepoint/_savepoint",
         "{} must be left out for a Savepoint, ",
         lambda: copied(moved={}),
@@ -986,6 +1037,23 @@ OF_EXTRAS = [
         lambda: values_of(by_entry, *MIXED),
         [5, "x"],
         ARRAYS,
+    ),
+    Remedy(
+        "savepoint/_columns/batches",
+        "state {} has a name of {} characters, and rows have names of at most {}: read it with "
+        "Operator.entries",
+        lambda: values_of_state("s" * 1_025, check_rows_of),
+        lambda: values_of_state("s" * 1_025, entry_values),
+        [7],
+        ("pyarrow",),
+    ),
+    Remedy(
+        "savepoint/_columns/columns",
+        "the name {} {}, which no column has: read it with Operator.entries",
+        lambda: values_of_state("s\0", lambda operator: operator.to_arrow("s\0")),
+        lambda: values_of_state("s\0", entry_values),
+        [7],
+        ("pyarrow",),
     ),
     Remedy(
         "savepoint/_columns/columns",
