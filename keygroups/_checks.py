@@ -6,6 +6,7 @@ the bound.
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,22 @@ def to_number(name: str, value: Any) -> float:
         return to_int(name, number)
     except InvalidTypeError:
         raise InvalidTypeError(f"{name} must be a number, got {show(value)}") from None
+
+
+def check_amount(name: str, index: int, value: Any) -> float:
+    """Return a finite number >= 0, an int or a float, or raise with the name of what it is of.
+
+    `index` tells it from others of that name.
+    """
+    number = from_numpy(value, "floating")
+    if not isinstance(number, float):
+        try:
+            number = to_int(name, number)
+        except InvalidTypeError:
+            raise InvalidTypeError(f"{name} {index} must be a number, got {show(value)}") from None
+    if not 0 <= number < math.inf:
+        raise InvalidValueError(f"{name} {index} must be a finite number >= 0, got {show(value)}")
+    return number
 
 
 def check_int(name: str, value: object, low: int, high: int) -> int:

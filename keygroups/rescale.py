@@ -21,7 +21,7 @@ from keygroups._checks import (
     to_int,
 )
 from keygroups._show.plots import plot_bands
-from keygroups._show.tables import Section, data_frame, html_table, text_table
+from keygroups._show.tables import Section, data_frame, html_table, show_weight, text_table
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -36,7 +36,7 @@ from keygroups.key_group_range import (
     compute_operator_index_for_key_group,
     subtask_starts,
 )
-from keygroups.load import KeyGroupLoad, show_weight
+from keygroups.load import KeyGroupLoad
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
 from keygroups.types import KeyType
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups._show.tables import text_table
+from keygroups.cli._key_groups import skew_data
 from keygroups.cli._parser import AddCommand, to_seconds
 from keygroups.cli._streams import json_line, lines_of
 from keygroups.errors import InvalidValueError, JobError, printable
@@ -57,10 +58,10 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: url, job_id, name, state, vertices (each with vertex_id, name, status, parallelism,
     max_parallelism, is_keyed, subtasks with subtask, status, read_records and read_bytes, and
-    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis and
-    remedy). What Flink does not know yet is null. With --savepoints there are savepoints in place
-    of vertices, each with checkpoint_id, is_savepoint, path, triggered (ISO 8601), state_size (in
-    bytes) and is_discarded.
+    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis,
+    remedy and causes, each of these with name, share and remedy). What Flink does not know yet is
+    null. With --savepoints there are savepoints in place of vertices, each with checkpoint_id,
+    is_savepoint, path, triggered (ISO 8601), state_size (in bytes) and is_discarded.
     """
     from keygroups.job import read_job
 
@@ -160,8 +161,10 @@ def _job_data(job: Job) -> dict[str, Any]:
 def _vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:
     """Return what the subtasks of a vertex have read."""
     names = ("vertex_id", "name", "status", "parallelism", "max_parallelism", "is_keyed")
-    of_skew = ("imbalance", "hot_subtasks", "idle_subtasks", "diagnosis", "remedy")
+    measured = ("imbalance", "hot_subtasks", "idle_subtasks")
     return {name: getattr(vertex, name) for name in names} | {
         "subtasks": [subtask._asdict() for subtask in vertex.subtasks],
-        "skew": None if skew is None else {name: getattr(skew, name) for name in of_skew},
+        "skew": None
+        if skew is None
+        else {name: getattr(skew, name) for name in measured} | skew_data(skew),
     }

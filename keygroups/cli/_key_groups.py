@@ -25,7 +25,9 @@ from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
+    from keygroups.job import VertexSkew
     from keygroups.reports import RescaleReport
+    from keygroups.skew import SubtaskCounts
 
 
 def add_commands(command: AddCommand) -> None:
@@ -102,8 +104,9 @@ def _plan(options: argparse.Namespace) -> Iterator[str]:
     JSON: max_parallelism, old_parallelism, new_parallelism, moved_key_groups, moved_share, pieces
     (each with old_subtask, new_subtask, key_groups and moves); with --load also moved_weight,
     moved_weight_share, weight_before and weight_after (of each subtask), imbalance_before,
-    imbalance_after, recommendations (the best first, each with parallelism, heaviest_weight,
-    imbalance and reason).
+    imbalance_after, skew_before and skew_after (each with diagnosis, remedy and causes, each of
+    these with name, share and remedy), recommendations (the best first, each with parallelism,
+    heaviest_weight, imbalance and reason).
     """
     plan = RescalePlan(options.max_parallelism, options.old_parallelism, options.new_parallelism)
     if options.load is None:
@@ -148,7 +151,17 @@ def rescale_data(report: RescaleReport) -> dict[str, Any]:
         *("imbalance_before", "imbalance_after"),
     )
     measured = {name: getattr(report, name) for name in names}
+    measured |= {
+        "skew_before": skew_data(report.skew_before),
+        "skew_after": skew_data(report.skew_after),
+    }
     return _plan_data(report.plan) | measured | {"recommendations": recommendations}
+
+
+def skew_data(skew: SubtaskCounts | VertexSkew) -> dict[str, Any]:
+    """Return why subtasks have more than the mean."""
+    causes = [cause._asdict() for cause in skew.causes]
+    return {"diagnosis": skew.diagnosis, "remedy": skew.remedy, "causes": causes}
 
 
 def _range(options: argparse.Namespace) -> Iterator[str]:

@@ -29,8 +29,16 @@ from keygroups.job._checkpoints import CompletedCheckpoint, read_checkpoints
 from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
 from keygroups.job._sign_in import sign_in
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
-from keygroups.load import HOT
-from keygroups.reports._diagnosis import EVEN, TOO_FEW_KEYS
+from keygroups.skew import (
+    EVEN,
+    HOT,
+    NOTHING_TO_DO,
+    TOO_FEW_KEYS,
+    Cause,
+    SubtaskCounts,
+    head_texts,
+    more_keys,
+)
 
 __all__ = [
     "CompletedCheckpoint",
@@ -114,7 +122,8 @@ class VertexSkew:
     """How evenly the subtasks of a vertex read records, and why not; `str()` is 80 wide.
 
     `imbalance` is the heaviest subtask's records over the mean. `hot_subtasks` have at least 1.5
-    times the mean, the hottest first; `idle_subtasks` have read nothing.
+    times the mean, the hottest first; `idle_subtasks` have read nothing. `causes` are those of
+    SubtaskCounts, none where the vertex is not keyed or its key groups are not known.
     """
 
     vertex: Vertex
@@ -124,14 +133,12 @@ class VertexSkew:
     idle_subtasks: tuple[int, ...]
     diagnosis: str
     remedy: str
+    causes: tuple[Cause, ...] = ()
 
     def _texts(self) -> list[str]:
-        vertex = self.vertex
-        return [
-            f"{short(vertex.name, _NAME)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
-            f"subtasks has {self.imbalance:.2f} times the mean",
-            f"remedy: {self.remedy}",
-        ]
+        said = self.diagnosis, self.remedy, self.causes
+        first, *others = head_texts(*said, self.vertex.parallelism, self.imbalance)
+        return [f"{short(self.vertex.name, _NAME)}: {first}", *others]
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [
@@ -442,39 +449,37 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
     hottest = sorted(rows, key=lambda row: (-row.records, row.subtask))
     hot = tuple(row.subtask for row in hottest if row.times_mean >= HOT)
     idle = tuple(row.subtask for row in rows if not row.records)
-    diagnosis, remedy = _diagnose(vertex, total, hot, idle)
+    counts = None
+    by_subtask = sorted(rows, key=lambda row: row.subtask)
+    if has_groups and [row.subtask for row in by_subtask] == [*range(parallelism)]:
+        counts = SubtaskCounts(groups, tuple(row.records for row in by_subtask))
+    diagnosis, remedy = _diagnose(vertex, total, hot, idle, counts)
     imbalance = hottest[0].times_mean if total else 1.0
-    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy)
+    causes = counts.causes if counts else ()
+    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy, causes)
 
 
 def _diagnose(
-    vertex: Vertex, total: int, hot: tuple[int, ...], idle: tuple[int, ...]
+    vertex: Vertex,
+    total: int,
+    hot: tuple[int, ...],
+    idle: tuple[int, ...],
+    counts: SubtaskCounts | None,
 ) -> tuple[str, str]:
     """Return what the counts alone can tell, and what helps or tells more."""
     if not total:
         return NOTHING_READ, "a source reads from no other vertex; else wait for records"
     if not vertex.is_keyed:
         if not hot:
-            return EVEN, "nothing to do"
+            return EVEN, NOTHING_TO_DO
         return NOT_KEYED, "no key decides what its subtasks read: look at the vertices before it"
+    if counts is not None:
+        return counts.diagnosis, counts.remedy
     if idle:
-        return TOO_FEW_KEYS, (
-            f"{len(idle)} of {len(vertex.subtasks)} subtasks have read nothing: key by more "
-            "values or, where the keyBy has to balance and not to group, by substitute keys "
-            "(keys_for_subtasks); skew_report counts the keys"
-        )
+        return TOO_FEW_KEYS, more_keys(len(idle), len(vertex.subtasks))
     if not hot:
-        return EVEN, "nothing to do"
-    groups = vertex.max_parallelism
-    if not 1 <= vertex.parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM:
-        return HOT_SUBTASKS, "skew_report tells which keys are hot"
-    most = -(-groups // vertex.parallelism)
-    return HOT_SUBTASKS, (
-        f"{groups} key groups at this parallelism would give "
-        f"{most * vertex.parallelism / groups:.2f} if all were alike, so "
-        "there is a hot key, or many keys are unluckily together: skew_report tells from the "
-        "keys, and a savepoint's key_sizes from the state"
-    )
+        return EVEN, NOTHING_TO_DO
+    return HOT_SUBTASKS, "skew_report tells which keys are hot"
 
 
 def _sum(counts: list[int | None]) -> int | None:

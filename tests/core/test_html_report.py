@@ -18,7 +18,6 @@ from wide_savepoints import Shape, write
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups._show.svg import bars_svg, steps_svg
 from keygroups.cli import main
-from keygroups.load import HOT
 from keygroups.savepoint import (
     Savepoint,
     SavepointWriter,
@@ -28,6 +27,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._reports import html_report as html_report_module
+from keygroups.skew import HOT
 from keygroups.types import LONG, STRING
 
 ORIGIN = point("2.3.0-heap-canonical")

@@ -151,6 +151,8 @@ MADE: list[Callable[[], object]] = [
     lambda: load.Recommendations(),
     lambda: COUNTS.recommend(2, 3)[0],
     lambda: Progress("read by-user", 5, 7, "bytes"),
+    lambda: COUNTS.skew(6),
+    lambda: COUNTS.skew(6).causes[0],
     lambda: PLAN,
     lambda: next(iter(PLAN)),
     lambda: PLAN.compare_with_modulo(["a", "b"]),
