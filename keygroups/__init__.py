@@ -18,6 +18,7 @@ From a key to its subtask:
 Uneven load:
 
     load                the load of key groups and subtasks, the parallelisms that suit it
+    skew                what uneven key groups add to a subtask, and what its keys add
     subtask_keys        keys that reach a chosen subtask, and salts
     local_key_by        the buffer that combines records before a keyBy
     reports             what the reports of skew and of rescaling say
@@ -69,6 +70,7 @@ from keygroups.load import KeyGroupLoad
 from keygroups.local_key_by import LocalKeyBy
 from keygroups.rescale import RescalePlan, check_restore
 from keygroups.routing_inference import infer_routing
+from keygroups.skew import SubtaskCounts
 from keygroups.subtask_keys import SubtaskKeySelector, keys_for_subtasks
 
 __version__ = "0.2.0"
@@ -87,6 +89,7 @@ __all__ = [
     "ParallelismError",
     "ParallelismTypeError",
     "RescalePlan",
+    "SubtaskCounts",
     "SubtaskKeySelector",
     "UnsupportedKeyTypeError",
     "assign_key_to_parallel_operator",

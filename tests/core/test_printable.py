@@ -239,12 +239,8 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield ValueStateDescriptor(f"a{NAME}".replace("\ud800", ""), types.LONG)
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))
-    yield from (
-        Row((NAME,)),
-        Pojo(NAME, {NAME: NAME}),
-        hostile_skew())
-    yield KeyGroupLoad(3, [5, 1, 1]).skew(2),
-    )
+    yield from (Row((NAME,)), Pojo(NAME, {NAME: NAME}), hostile_skew())
+    yield KeyGroupLoad(3, [5, 1, 1]).skew(2)
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))
     yield from (plan, plan.compare_with_modulo([NAME], types.STRING), report, report.load)
