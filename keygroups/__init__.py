@@ -26,6 +26,7 @@ Uneven load:
 
 Rescaling and state:
 
+    max_parallelism     which one suits the parallelisms that a job is to run with
     rescale             what moves, and what a savepoint allows
     operator_state      who gets which elements of state that is not keyed
     partitioners        the channels of forward, rebalance, rescale and the others
@@ -68,6 +69,7 @@ from keygroups.key_group_range import (
 )
 from keygroups.load import KeyGroupLoad
 from keygroups.local_key_by import LocalKeyBy
+from keygroups.max_parallelism import suggest_max_parallelism
 from keygroups.rescale import RescalePlan, check_restore
 from keygroups.routing_inference import infer_routing
 from keygroups.skew import SubtaskCounts
@@ -103,6 +105,7 @@ __all__ = [
     "infer_routing",
     "keys_for_subtasks",
     "murmur_hash",
+    "suggest_max_parallelism",
     "trace_key",
 ]
 __dir__ = __all__.copy

@@ -190,11 +190,18 @@ def check_bounds(
     value: object,
     high: int = UPPER_BOUND_MAX_PARALLELISM,
     bound: str = "Flink's upper bound",
+    way_out: str = "",
 ) -> int:
-    """Return a parallelism of 1..high as an int, or raise with its name and the bound's."""
+    """Return a parallelism of 1..high as an int, or raise with its name and the bound's.
+
+    `way_out` says what to do about one that is higher.
+    """
     number = to_int(name, value, ParallelismTypeError)
     if not 1 <= number <= high:
-        raise ParallelismError(f"{name} must be from 1 to {high} ({bound}), got {show(number)}")
+        advice = f": {way_out}" if number > high and way_out else ""
+        raise ParallelismError(
+            f"{name} must be from 1 to {high} ({bound}), got {show(number)}{advice}"
+        )
     return number
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from keygroups._show.tables import text_table
 from keygroups.cli._key_groups import skew_data
-from keygroups.cli._parser import AddCommand, to_seconds
+from keygroups.cli._parser import AddCommand, to_number
 from keygroups.cli._streams import json_line, lines_of
 from keygroups.errors import InvalidValueError, JobError, printable
 
@@ -30,7 +30,7 @@ def add_commands(command: AddCommand) -> None:
     checkpoints = "list its completed checkpoints and savepoints instead"
     add("--savepoints", action="store_true", help=checkpoints)
     seconds = "seconds for each request, and three times as many for all (default: 10)"
-    add("--timeout", type=to_seconds, default=10.0, metavar="N", help=seconds)
+    add("--timeout", type=to_number, default=10.0, metavar="N", help=seconds)
     headers = "a header to send, or @FILE with one a line, @- for standard input; again for more"
     add(
         "--header",
