@@ -117,7 +117,7 @@ def test_text_and_table() -> None:
     assert "for 2, 3, 4, 5, 6, 7, 8, 9 and 2 more subtasks, with room for 220" in many
     assert "Flink's default is 128: 1.05 at 9, without that room" in many
     assert "Flink's default is 128: even at all" in str(suggest_max_parallelism([4, 8]))
-    assert "1.0001" in str(suggest_max_parallelism([32768, 10922]))
+    assert "  2,001    1.0005  " in str(suggest_max_parallelism(7, 285.8))
 
 
 def test_suggestions_as_a_data_frame() -> None:
@@ -133,7 +133,7 @@ def test_what_key_groups_cost() -> None:
         path = os.fspath(NewPath())
         with SavepointWriter(path) as writer:
             states = [ValueStateDescriptor("count", LONG)]
-            by_id = writer.add_operator("by-id", INT, states, max_parallelism)
+            by_id = writer.add_operator("by-id", INT, states, max_parallelism, 1)
             by_id.write("count", 5, 7)
         sizes.append(Path(path, "_metadata").stat().st_size)
     few, many = (suggest_max_parallelism(p, 1)[0].metadata_bytes for p in (120, 32768))
