@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from html_tables import Tables, shown
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from keygroups import (
@@ -42,7 +42,7 @@ UNEVEN = "uneven key groups"
 KEYS = "uneven keys"
 HOT_KEY, FEW, UNLUCKY = "one hot key", "too few keys", "many keys unluckily together"
 SIZES = [(128, 128), (128, 64), (128, 24), (128, 85), (128, 90), (128, 96), (128, 100)]
-SIZES += [(256, 171), (512, 240), (32768, 240), (10, 8)]
+SIZES += [(256, 171), (512, 240), (2048, 240), (10, 8)]
 
 
 def subtask_of(max_parallelism: int, parallelism: int) -> list[int]:
@@ -254,16 +254,16 @@ def test_assert_spread_names_uneven_key_groups() -> None:
 # --- laws ----------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(SIZES), st.data())
+@settings(max_examples=40)
+@given(st.sampled_from([sizes for sizes in SIZES if sizes[0] < 200]), st.data())
 def test_no_text_blames_keys_where_the_ranges_explain_the_load(
     sizes: tuple[int, int], data: st.DataObject
 ) -> None:
     """Within 5 %: each key group has from 1000 to 1050, in keys of that many records or one."""
     groups, parallelism = sizes
-    assume(groups < 1000)
     weights = data.draw(st.lists(st.integers(1000, 1050), min_size=groups, max_size=groups))
     whole = data.draw(st.booleans())
-    keys = {group: [n] if whole else [1] * n for group, n in enumerate(weights)}
+    keys = {group: [n] if whole else [n - 500, 250, 250] for group, n in enumerate(weights)}
     report = counted(keys, groups, parallelism, asked=parallelism - 1)
     load = report.load
     said: list[Any] = [report, load.skew(parallelism), load.recommend(1, parallelism)]
