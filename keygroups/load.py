@@ -276,7 +276,7 @@ class KeyGroupLoad:
         >>> KeyGroupLoad(10, [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]).skew(8).diagnosis
         'uneven keys and uneven key groups'
         """
-        return SubtaskCounts(self.max_parallelism, tuple(self.per_subtask(parallelism)))
+        return SubtaskCounts(self.max_parallelism, self.per_subtask(parallelism))
 
     def idle_subtasks(self, parallelism: int) -> list[int]:
         """Return the subtasks that get no weight at all, in order.

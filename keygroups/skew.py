@@ -67,7 +67,7 @@ class Cause(NamedTuple):
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class SubtaskCounts:
     """What each subtask of a keyed operator has: records, bytes, whatever was counted.
 
@@ -87,20 +87,20 @@ class SubtaskCounts:
 
     max_parallelism: int
     counts: tuple[float, ...]
-    _total: Fraction = field(init=False, repr=False, compare=False)
+    _total: Fraction = field(repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        groups = check_max_parallelism(self.max_parallelism)
+    def __init__(self, max_parallelism: int, counts: Iterable[float]) -> None:
+        groups = check_max_parallelism(max_parallelism)
         object.__setattr__(self, "max_parallelism", groups)
-        numbers = iterate("counts", "numbers", self.counts)
-        counts = tuple(
+        numbers = iterate("counts", "numbers", counts)
+        checked = tuple(
             check_amount("count of subtask", subtask, number)
             for subtask, number in zip(range(groups + 1), numbers)
         )
         bound = "max_parallelism, as there is a count for each subtask"
-        check_bounds("length of counts", len(counts), groups, bound)
-        object.__setattr__(self, "counts", counts)
-        total = sum(map(Fraction, counts), Fraction(0))
+        check_bounds("length of counts", len(checked), groups, bound)
+        object.__setattr__(self, "counts", checked)
+        total = sum(map(Fraction, checked), Fraction(0))
         try:
             float(total)
         except OverflowError:

@@ -452,7 +452,7 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
     counts = None
     by_subtask = sorted(rows, key=lambda row: row.subtask)
     if has_groups and [row.subtask for row in by_subtask] == [*range(parallelism)]:
-        counts = SubtaskCounts(groups, tuple(row.records for row in by_subtask))
+        counts = SubtaskCounts(groups, (row.records for row in by_subtask))
     diagnosis, remedy = _diagnose(vertex, total, hot, idle, counts)
     imbalance = hottest[0].times_mean if total else 1.0
     causes = counts.causes if counts else ()

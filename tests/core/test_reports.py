@@ -59,11 +59,11 @@ def skew(
     causes, hot = diagnose(rows, shown, load)
     batch_size = None if sent is None else 10
     said = (key_type, parallelism, batch_size, load, behind, tuple(rows), hot)
-    said += (diagnosis_of(causes), remedy_of(causes), null_keys)
+    why = diagnosis_of(causes), remedy_of(causes), null_keys
     if asked is None:
-        return SkewReport(*said, causes=causes)
+        return SkewReport(*said, *why, causes=causes)
     detail = subtask_detail(rows, asked, hot, top_keys.get(asked, []), load, distinct, top=2)
-    return SkewReport(*said, detail, causes=causes)
+    return SkewReport(*said, *why, detail, causes=causes)
 
 
 def placed(counts: list[list[int]]) -> dict[int, int]:

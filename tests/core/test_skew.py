@@ -222,7 +222,9 @@ def test_a_key_that_is_hot_by_itself_is_named_where_the_ranges_would_explain_as_
     group = group_of_a_subtask(128, 100, most=True)
     keys = even(128, 100) | {group: [200], group + 1: []}
     report = counted(keys, 128, 100)
-    assert report.hot_subtasks[0].causes[0][:2] == (HOT_KEY, pytest.approx(0.5625))
+    [cause] = report.hot_subtasks[0].causes
+    assert cause.name == HOT_KEY
+    assert cause.share == pytest.approx(0.5625)
     assert {hot.diagnosis for hot in report.hot_subtasks[1:]} == {UNEVEN}
 
 
@@ -362,7 +364,8 @@ def test_the_remedy_names_what_is_even(groups: int, data: st.DataObject) -> None
     load = KeyGroupLoad(groups, [1] * groups)
     assume(at_best(groups, parallelism) >= 1.2)
     [cause] = load.skew(parallelism).causes
-    assert cause[:2] == (UNEVEN, pytest.approx(at_best(groups, parallelism) - 1))
+    assert cause.name == UNEVEN
+    assert cause.share == pytest.approx(at_best(groups, parallelism) - 1)
     near = [int(n) for n in re.findall(r"(\d+) subtasks \(", cause.remedy)]
     divisors = evenness(groups)
     lower = [p for p in divisors if parallelism <= 2 * p < 2 * parallelism]
