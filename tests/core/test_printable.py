@@ -31,6 +31,7 @@ from keygroups import (
     assign_key_to_parallel_operator,
     assign_to_key_group,
     errors,
+    suggest_max_parallelism,
     testing,
     trace_key,
     types,
@@ -240,7 +241,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))
     yield from (Row((NAME,)), Pojo(NAME, {NAME: NAME}), hostile_skew())
-    yield KeyGroupLoad(3, [5, 1, 1]).skew(2)
+    yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))
     yield from (plan, plan.compare_with_modulo([NAME], types.STRING), report, report.load)
