@@ -28,7 +28,7 @@ from keygroups import (
 from keygroups.cli import main
 from keygroups.errors import ParallelismTypeError
 from keygroups.load import KeyGroupLoad, evenness
-from keygroups.max_parallelism import Suggestion
+from keygroups.max_parallelism import Suggestion, Suggestions
 from keygroups.savepoint import SavepointWriter, ValueStateDescriptor
 from keygroups.types import INT, LONG
 
@@ -118,6 +118,16 @@ def test_text_and_table() -> None:
     assert "Flink's default is 128: 1.05 at 9, without that room" in many
     assert "Flink's default is 128: even at all" in str(suggest_max_parallelism([4, 8]))
     assert "  2,001    1.0005  " in str(suggest_max_parallelism(7, 285.8))
+
+
+def test_none_is_nearly_even() -> None:
+    """Up to Flink's bound: 32,767 subtasks share 32,768 key groups, so one of them has two."""
+    [only] = suggest_max_parallelism([32767, 32768])
+    assert only[:3] == (32768, 2 * 32767 / 32768, 32767)
+
+
+def test_suggestions_without_a_default() -> None:
+    assert str(Suggestions(suggest_max_parallelism(4), [4], 4)).splitlines()[2].startswith("max")
 
 
 def test_suggestions_as_a_data_frame() -> None:

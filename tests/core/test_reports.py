@@ -506,6 +506,20 @@ def test_a_lower_parallelism_with_no_heavier_subtask_takes_the_place_of_the_new_
     assert [one.parallelism for one in report.recommendations] == [5, 3]
 
 
+def test_a_lower_parallelism_that_does_nearly_as_well_is_recommended() -> None:
+    """At 100 the heaviest of 28 subtasks with 2 key groups has 2000, at 64 one has 2060.
+
+    At 65 the last two subtasks have one key group each, and the others two of 1000.
+    """
+    load = KeyGroupLoad(128, [1000] * 126 + [1030] * 2)
+    report = RescaleReport(RescalePlan(128, 128, 100), load)
+    assert [one.parallelism for one in report.recommendations] == [128, 65, 64]
+    assert load.per_subtask(64)[63] == 2060 > max(report.weight_after) == 2000
+    said = " ".join(str(report).split())
+    assert "after, uneven key groups: 28 subtasks have 2 key groups, 72 have 1: at best" in said
+    assert "before, " not in said
+
+
 @pytest.mark.parametrize(
     ("sizes", "low", "high"),
     [
