@@ -274,7 +274,7 @@ class KeyGroupLoad:
         1 <= parallelism <= max_parallelism. Raises ParallelismError.
 
         >>> KeyGroupLoad(10, [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]).skew(8).diagnosis
-        'uneven keys and uneven key groups'
+        'uneven key groups and uneven keys'
         """
         return SubtaskCounts(self.max_parallelism, self.per_subtask(parallelism))
 
