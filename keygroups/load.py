@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -330,8 +331,13 @@ class KeyGroupLoad:
         for parallelism, subtask in enumerate(heaviest, low):
             if subtask.weight < lightest:
                 lightest = subtask.weight
+                # The last of those that are kept are the lightest, and the others too heavy.
+                first = bisect_left(
+                    kept, -21 * lightest, key=lambda ranked: -20 * ranked[1].weight
+                )
                 if not any(
-                    stands_for(lower, top.weight, parallelism, lightest) for lower, top in kept
+                    stands_for(lower, top.weight, parallelism, lightest)
+                    for lower, top in kept[first:]
                 ):
                     kept.append((parallelism, subtask))
         better = [self._recommendation(*ranked) for ranked in reversed(kept)]
