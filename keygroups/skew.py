@@ -8,18 +8,22 @@ them alike: those of arrays, of Spark, of a job, of a rescale, of a savepoint, a
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from textwrap import wrap
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keygroups._checks import (
     UPPER_BOUND_MAX_PARALLELISM,
     check_amount,
     check_bounds,
     check_max_parallelism,
+    check_str,
     iterate,
+    show,
 )
 from keygroups._show.plots import plot_bars
 from keygroups._show.tables import Section, data_frame, html_sections, show_weight, text_table
@@ -51,6 +55,7 @@ NOTHING_TO_DO = "nothing to do"
 
 _WIDTH = 80
 _LONGEST_TABLE = 40  # subtasks in a table
+_LONGEST_TEXT = 2**25  # characters, which are about 1000 for each subtask
 _CLOSEST_WAYS = 2  # a parallelism is near another up to this many times as large or small
 _COLUMNS = ("subtask", "count", "share", "times_mean", "first_key_group", "last_key_group")
 
@@ -106,6 +111,24 @@ class SubtaskCounts:
         except OverflowError:
             raise InvalidValueError("counts must have a sum within the range of a float") from None
         object.__setattr__(self, "_total", total)
+
+    @classmethod
+    def from_text(cls, max_parallelism: int, text: str) -> SubtaskCounts:
+        """Return the counts that a pasted text has, each subtask of the operator once.
+
+        `text` is one of these, told by what it looks like: lines of a subtask and its count, with
+        blanks, a comma or a semicolon between them; lines of Prometheus, each with the label
+        `subtask_index`; or JSON, an array of metrics as Flink's REST API answers, each with an
+        `id` such as "3.numRecordsIn" and a `value`, or an array of counts from subtask 0. Empty
+        lines, and those that begin with #, are left out. A subtask that is there twice, as in
+        metrics of two operators, or not at all, raises InvalidValueError; else what the class
+        does.
+
+        >>> answer = '[{"id": "1.numRecordsIn", "value": "7"}, {"id": "0.n", "value": "5"}]'
+        >>> SubtaskCounts.from_text(128, answer).counts
+        (5, 7)
+        """
+        return cls(max_parallelism, _counts_of_text(text))
 
     @property
     def parallelism(self) -> int:
@@ -235,6 +258,68 @@ class SubtaskCounts:
             "were alike, so there is a hot key, or many keys are unluckily together: skew_report "
             "tells from the keys"
         )
+
+
+def _counts_of_text(text: object) -> list[float]:
+    """Return the counts of a pasted text, from subtask 0."""
+    pasted = check_str("text", text)
+    if len(pasted) > _LONGEST_TEXT:
+        raise InvalidValueError(f"text must have at most {_LONGEST_TEXT} characters, got more")
+    counts: dict[int, Any] = {}
+    read = _counts_of_json if pasted.lstrip().startswith("[") else _counts_of_lines
+    for subtask, count in read(pasted):
+        if subtask in counts:
+            raise InvalidValueError(f"text must have each subtask once, got {subtask} twice")
+        counts[subtask] = count
+    for subtask in range(len(counts)):
+        if subtask not in counts:
+            raise InvalidValueError(f"text must have each subtask from 0, got none of {subtask}")
+    return [counts[subtask] for subtask in range(len(counts))]
+
+
+def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if not line or line.startswith("#"):
+            continue
+        labels, _, after = line.rpartition("}")
+        label = re.search(r'[{,]subtask_index="([0-9]{1,5})"', labels)
+        # The time of a sample may stand behind its value.
+        sample = [label[1], *after.split()[:1]] if label else None
+        fields = sample or re.split("[ \t,;]+", line)
+        try:
+            subtask, count = fields
+            yield int(_number(subtask, is_index=True)), _number(count)
+        except ValueError:
+            raise InvalidValueError(
+                "text must have a subtask and its count in each line, or lines of Prometheus "
+                f"with subtask_index, got {show(line)} in line {number}"
+            ) from None
+
+
+def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
+    try:
+        elements = json.loads(text)
+        for index, element in enumerate(elements):
+            if isinstance(element, dict):
+                subtask = _number(element["id"].partition(".")[0], is_index=True)
+                value = element["value"]
+                yield int(subtask), _number(value) if isinstance(value, str) else value
+            else:
+                yield index, element
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise InvalidValueError(
+            "text must be a JSON array of counts, or of metrics with an id such as "
+            f'"3.numRecordsIn" and a value, got {show(text)}: {show(error)}'
+        ) from None
+
+
+def _number(text: str, is_index: bool = False) -> float:
+    """Return the number that a text is as others write it; raises ValueError."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    if is_index or "_" in text:
+        raise ValueError(text)
+    return float(text)
 
 
 def excess_shares(

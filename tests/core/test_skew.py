@@ -472,3 +472,67 @@ def test_counts_of_an_endless_iterator() -> None:
 def test_counts_of_no_max_parallelism(value: Any) -> None:
     with pytest.raises(ParallelismError, match="max_parallelism must be"):
         SubtaskCounts(value, [1])
+
+
+# --- counts in hand ------------------------------------------------------------------------------
+
+PROMETHEUS = """
+# TYPE flink_taskmanager_job_task_numRecordsIn gauge
+flink_taskmanager_job_task_numRecordsIn{job_name="a",subtask_index="1",host="b",} 70.0
+flink_taskmanager_job_task_numRecordsIn{subtask_index="0",task_name="x } y"} 10 1764000000000
+flink_taskmanager_job_task_numRecordsIn{a="subtask_index=\\"9\\"",subtask_index="2"} 1e1
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 10\n1 70\n2 10",
+        " 1\t70 \r\n\n# a comment\n0, 10\n2;10.0\n",
+        PROMETHEUS,
+        '[{"id": "2.numRecordsIn", "value": "10"}, {"id": "0.numRecordsIn", "value": "10"}, '
+        '{"id": "1.numRecordsIn", "value": 70}]',
+        " [10, 70, 10.0]",
+    ],
+)
+def test_pasted_counts_get_the_diagnosis_of_a_job(text: str) -> None:
+    counts = SubtaskCounts.from_text(128, text)
+    assert counts == SubtaskCounts(128, [10, 70, 10])
+    skew = job_skew(128, [10, 70, 10])
+    assert (counts.diagnosis, counts.remedy) == (skew.diagnosis, skew.remedy)
+    assert (counts.causes, counts.imbalance) == (skew.causes, skew.imbalance)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "length of counts must be from 1 to 128"),
+        ("0 5\n0 6", "text must have each subtask once, got 0 twice"),
+        ("0 5\n2 6", "text must have each subtask from 0, got none of 1"),
+        ("0 5 6", "got '0 5 6' in line 1"),
+        ("0 5\nsubtask", "got 'subtask' in line 2"),
+        ("0 1_000", "in line 1"),
+        ("0 1,000", "in line 1"),
+        ("0.5 1", "in line 1"),
+        ("-1 1", "in line 1"),
+        ("0 -1", "count of subtask 0 must be a finite number >= 0, got -1.0"),
+        ("0 nan", "count of subtask 0 must be a finite number >= 0, got nan"),
+        ('a{subtask_index="0"}', "in line 1"),
+        ("[1, 2", "text must be a JSON array of counts"),
+        ("[" * 99999, "text must be a JSON array of counts"),
+        ('[{"id": 5, "value": 6}]', "text must be a JSON array of counts"),
+        ('[{"id": "0.n"}]', "text must be a JSON array of counts"),
+        ('[{"id": "x.n", "value": "1"}]', "text must be a JSON array of counts"),
+        ("[true]", "count of subtask 0 must be a number, got True"),
+        (" " * (2**25 + 1), "text must have at most 33554432 characters, got more"),
+    ],
+)
+def test_bad_texts(text: str, says: str) -> None:
+    with pytest.raises(KeyGroupsError, match=re.escape(says)):
+        SubtaskCounts.from_text(128, text)
+
+
+@pytest.mark.parametrize("text", [None, b"0 5", 5, ["0 5"]])
+def test_what_is_no_text(text: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="text must be a str"):
+        SubtaskCounts.from_text(128, text)

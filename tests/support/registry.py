@@ -531,6 +531,16 @@ REGISTRY: dict[str, Registered] = {
     ),
     "load.evenness": Registered(lambda n: evenness(n)),
     "skew.SubtaskCounts": Registered(lambda n: SubtaskCounts(32_768, range(n))),
+    "SubtaskCounts.from_text": Registered(
+        lambda n: SubtaskCounts.from_text(32_768, "\n".join(f"{i} {i}" for i in range(n))),
+        more={
+            "of JSON": lambda n: SubtaskCounts.from_text(32_768, str([*range(n)])),
+            "of Prometheus": lambda n: SubtaskCounts.from_text(
+                32_768, "\n".join(f'a{{subtask_index="{i}"}} {i}' for i in range(n))
+            ),
+        },
+        arguments={"text": ["0 5", "[1, 2]"]},
+    ),
     "SubtaskCounts.__str__": Registered(lambda n: str(SubtaskCounts(32_768, range(n)))),
     "max_parallelism.suggest_max_parallelism": Registered(
         lambda n: suggest_max_parallelism(range(1, n), 2),
