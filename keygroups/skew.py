@@ -8,7 +8,6 @@ them alike: those of arrays, of Spark, of a job, of a rescale, of a savepoint, a
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -297,6 +296,8 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
 
 
 def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
+    import json  # which the command does without
+
     try:
         elements = json.loads(text)
         for index, element in enumerate(elements):

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from keygroups import types
-from keygroups._checks import check_int, check_parallelisms
+from keygroups._checks import check_int, check_max_parallelism, check_parallelisms
 from keygroups.assignment import KeyTrace, trace_key
 from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
 from keygroups.cli._parser import HELP, AddCommand, to_int, to_number
@@ -23,13 +23,13 @@ from keygroups.key_group_range import (
 from keygroups.load import evenness
 from keygroups.max_parallelism import suggest_max_parallelism
 from keygroups.rescale import RescalePlan
+from keygroups.skew import SubtaskCounts
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
     from keygroups.job import VertexSkew
     from keygroups.reports import RescaleReport
-    from keygroups.skew import SubtaskCounts
 
 
 def add_commands(command: AddCommand) -> None:
@@ -50,6 +50,8 @@ def add_commands(command: AddCommand) -> None:
     add("--prefix", default="", metavar="TEXT", help="what a STRING begins with")
     add("-n", type=to_int, default=1, metavar="N", help="how many keys a subtask (default: 1)")
     command(_evenness, "max_parallelism")
+    add = command(_counts, "max_parallelism")
+    add("file", metavar="FILE", help="the counts, or - for standard input")
     add = command(_suggest)
     each = "one that the job is to run with, or LOW-HIGH for all from one to another"
     add("parallelisms", type=_to_range, nargs="+", metavar="PARALLELISM", help=each)
@@ -234,6 +236,28 @@ def _evenness(options: argparse.Namespace) -> Iterator[str]:
     even = evenness(options.max_parallelism)
     data = {"max_parallelism": options.max_parallelism, "parallelisms": even}
     yield json_line(data) if options.json else " ".join(map(str, even))
+
+
+def _counts(options: argparse.Namespace) -> Iterator[str]:
+    """Print why subtasks are uneven, by what was counted of each: records, bytes.
+
+    FILE has a line for each subtask, its index and its count; or lines of Prometheus with the
+    label subtask_index; or JSON, an array of counts from subtask 0, or of the metrics that Flink's
+    REST API answers. - is standard input.
+
+    JSON: max_parallelism, counts, imbalance, hot_subtasks, idle_subtasks, diagnosis, remedy and
+    causes, each of these with name, share (in times the mean) and remedy.
+    """
+    from keygroups.cli._load_file import read_text
+
+    check_max_parallelism(options.max_parallelism)
+    text = read_text("counts", options.file)
+    counts = SubtaskCounts.from_text(options.max_parallelism, text)
+    if not options.json:
+        yield str(counts)
+        return
+    names = ("max_parallelism", "counts", "imbalance", "hot_subtasks", "idle_subtasks")
+    yield json_line({name: getattr(counts, name) for name in names} | skew_data(counts))
 
 
 def _suggest(options: argparse.Namespace) -> Iterator[str]:

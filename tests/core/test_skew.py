@@ -532,6 +532,31 @@ def test_bad_texts(text: str, says: str) -> None:
         SubtaskCounts.from_text(128, text)
 
 
+def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "counts"
+    file.write_text(PROMETHEUS)
+    counts = SubtaskCounts(128, [10, 70, 10])
+    assert main(["counts", "128", str(file)]) == 0
+    assert capsys.readouterr().out.replace("70.0", "70") == f"{counts}\n"
+    assert main(["counts", "128", str(file), "--json"]) == 0
+    [cause] = counts.causes
+    assert json.loads(capsys.readouterr().out) == {
+        "max_parallelism": 128,
+        "counts": [10, 70, 10],
+        "imbalance": counts.imbalance,
+        "hot_subtasks": [1],
+        "idle_subtasks": [],
+        "diagnosis": KEYS,
+        "remedy": counts.remedy,
+        "causes": [cause._asdict()],
+    }
+    for arguments in (["counts", "0", str(file)], ["counts", "128", str(tmp_path / "none")]):
+        assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "max_parallelism must be from 1 to 32768" in said
+    assert "counts cannot be read from" in said
+
+
 @pytest.mark.parametrize("text", [None, b"0 5", 5, ["0 5"]])
 def test_what_is_no_text(text: Any) -> None:
     with pytest.raises(InvalidTypeError, match="text must be a str"):
