@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import (
     LONG_MAX,
     UPPER_BOUND_MAX_PARALLELISM,
+    check_class,
     check_str,
     show,
     to_number,
@@ -203,14 +204,25 @@ class Job:
             f"{', ...' * (len(self.vertices) > _LISTED)}, got {show(name)}"
         )
 
-    def skew(self, vertex: str | Vertex) -> VertexSkew:
+    def skew(self, vertex: str | Vertex, since: Job | None = None) -> VertexSkew:
         """Return how evenly the subtasks of a vertex have read records, and why not.
 
         `vertex` is what `vertex` takes, or a Vertex. The counts are of records read since the
-        job was started or restored; which key is hot, they do not tell. Raises what `vertex`
-        does, and JobError where Flink does not know the records of each subtask yet.
+        job was started or restored, in which a key that is hot only now is diluted; with `since`,
+        the same job as it was read before, of those that were read after that. Which key is hot,
+        they do not tell. Raises what `vertex` does, InvalidTypeError or InvalidValueError for what
+        `since` cannot be, and JobError where Flink does not know the records of each subtask yet,
+        or the job was restarted in between.
         """
-        return _skew(self.url, vertex if isinstance(vertex, Vertex) else self.vertex(vertex))
+        read = vertex if isinstance(vertex, Vertex) else self.vertex(vertex)
+        if since is not None:
+            earlier = check_class("since", since, Job, "a Job")
+            if earlier.job_id != self.job_id:
+                raise InvalidValueError(
+                    f"since must be of job {show(self.job_id)}, got {show(earlier.job_id)}"
+                )
+            read = _in_between(self.url, earlier.vertex(read.vertex_id), read)
+        return _skew(self.url, read)
 
     def savepoints(self) -> tuple[CompletedCheckpoint, ...]:
         """Return the completed checkpoints and savepoints that Flink remembered, the newest first.
@@ -420,6 +432,25 @@ def _subtask(where: str, answer: Any) -> SubtaskReads:
         count("read-records"),
         count("read-bytes"),
     )
+
+
+def _in_between(url: str, earlier: Vertex, later: Vertex) -> Vertex:
+    """Return a vertex with what its subtasks have read since it was read before."""
+    before = {subtask.subtask: subtask for subtask in earlier.subtasks}
+    subtasks = []
+    for subtask in later.subtasks:
+        counts: list[int | None] = []
+        start = before.get(subtask.subtask)
+        for name in ("read_records", "read_bytes"):
+            first, last = start and getattr(start, name), getattr(subtask, name)
+            if start is None or (None not in (first, last) and last < first):
+                raise JobError(
+                    f"{url}: subtask {subtask.subtask} of {show(later.name)} was restarted in "
+                    "between: read the job twice again"
+                )
+            counts.append(None if None in (first, last) else last - first)
+        subtasks.append(SubtaskReads(subtask.subtask, subtask.status, *counts))
+    return replace(later, subtasks=tuple(subtasks))
 
 
 def _skew(url: str, vertex: Vertex) -> VertexSkew:

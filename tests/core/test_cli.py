@@ -523,17 +523,8 @@ def test_module_is_the_command(
 
 def test_help_lists_the_choices(run: Any) -> None:
     said = ok(run("--help"))
-    for command in (
-        "trace",
-        "plan",
-        "range",
-        "default",
-        "keys",
-        "evenness",
-        "counts",
-        "suggest",
-        "job",
-    ):
+    commands = ("trace", "plan", "range", "default", "keys", "evenness", "savepoint", "job")
+    for command in (*commands, "counts", "suggest"):
         assert f"\n    {command}" in said
         assert "\nJSON: " in ok(run(command, "--help"))
     said = " ".join(ok(run("trace", "--help")).split())

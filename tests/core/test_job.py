@@ -206,6 +206,29 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     assert job.skew(job.vertex("Latest")) == skew
 
 
+def test_skew_of_what_was_read_in_between() -> None:
+    """In all 0 has read the most; in between 2 did."""
+
+    def job_of(counts: list[int | None], job_id: str = UNKNOWN) -> Job:
+        return Job("http://u", job_id, "a job", "RUNNING", (vertex(counts),))
+
+    first, then = job_of([900, 100, 100]), job_of([910, 110, 170])
+    skew = then.skew("name\nof it", since=first)
+    assert [one.records for one in skew.subtasks] == [10, 10, 70]
+    assert (skew.hot_subtasks, skew.diagnosis) == ((2,), "uneven keys")
+    assert then.skew(then.vertices[0]).hot_subtasks == (0,)
+    assert then.skew("name\nof it", then).diagnosis == "nothing read"
+    for counts in ([899, 110, 170], [910, 110, 170, 5]):
+        with pytest.raises(JobError, match=r"was restarted in between: read the job twice again"):
+            job_of([*counts]).skew("name\nof it", since=first)
+    with pytest.raises(JobError, match="does not know yet"):
+        job_of([910, None, 170]).skew("name\nof it", since=first)
+    with pytest.raises(InvalidValueError, match=r"since must be of job '0000.*, got '1111"):
+        then.skew("name\nof it", since=job_of([1, 1, 1], "1" * 32))
+    with pytest.raises(InvalidTypeError, match="since must be a Job, got 5"):
+        then.skew("name\nof it", since=5)  # type: ignore[arg-type]
+
+
 def test_skew_of_what_is_not_keyed(flink: Stub) -> None:
     job = read_job(flink.url)
     sink = job.skew("sink: Writer")
@@ -662,6 +685,21 @@ def test_command(flink: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{job}\n\n{job.skew(KEYED)}\n"
     assert main(["job", flink.url, JOB_ID, "--vertex", "sink", "--timeout", "5"]) == 0
     assert capsys.readouterr().out == f"{job}\n\n{job.skew('sink')}\n"
+
+
+def test_command_that_watches(
+    flink: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("keygroups.cli._job.time.sleep", slept.append)
+    assert main(["job", flink.url, "--watch", "30"]) == 0
+    assert slept[-1] == 30
+    assert f"{KEYED}: nothing read: the heaviest of 4" in capsys.readouterr().out
+    for value in ("0", "3601", "nan"):
+        assert main(["job", flink.url, "--watch", value]) == 2
+        assert "--watch must be above 0 and at most 3600" in capsys.readouterr().err
+    assert main(["job", flink.url, "--watch", "1", "--savepoints"]) == 2
+    assert "--watch is not for --savepoints" in capsys.readouterr().err
 
 
 def test_command_in_json(flink: Stub, capsys: pytest.CaptureFixture[str]) -> None:

@@ -454,6 +454,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "scramble": [abs],
     "separator": ["#"],
     "service": ["user-timers"],
+    "since": [None],
     "size": [10],
     "slide": [5],
     "serializers": [{"a.Money": type("Money", (Serializer,), {"name": "MONEY"})}, {}, None],
