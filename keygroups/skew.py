@@ -284,7 +284,7 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
         label = re.search(r'[{,]subtask_index="([0-9]{1,5})"', labels)
         # The time of a sample may stand behind its value.
         sample = [label[1], *after.split()[:1]] if label else None
-        fields = sample or re.split("[ \t,;]+", line)
+        fields = sample or line.replace(",", " ").replace(";", " ").split()
         try:
             subtask, count = fields
             yield int(_number(subtask, is_index=True)), _number(count)
