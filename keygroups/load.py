@@ -94,13 +94,14 @@ class Recommendations(list[Recommendation]):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weight of the heaviest subtask against the parallelism, and the mean.
 
-        The line falls at each parallelism of the list, since none between has a lighter one.
-        `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
+        The line falls at each parallelism of the list: none between has a much lighter one. `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
         title = "no parallelism"
         if self:
-            best = f"parallelism {self[0].parallelism} has the lightest heaviest subtask"
-            title = f"{best}, with {show_weight(self[0].heaviest_weight)}"
+            heaviest = show_weight(self[0].heaviest_weight)
+            title = (
+                f"best is parallelism {self[0].parallelism}, {heaviest} in its heaviest subtask"
+            )
         return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], title, ax)
 
     def _texts(self) -> list[str]:

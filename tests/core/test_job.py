@@ -269,6 +269,8 @@ def vertex(counts: list[int | None], is_keyed: bool = True, groups: int = 128) -
             ([10, 10, 70], True, groups, "hot subtasks", "skew_report tells which keys are hot")
             for groups in (-1, 2, 32769)
         ),
+        ([10, 0, 12], True, -1, "too few keys", "1 of 3 subtasks have nothing"),
+        ([10, 11, 12], True, -1, "even", "nothing to do"),
         ([10, 10, 70], False, 128, "uneven, and not keyed", "look at the vertices before it"),
         ([10, 10, 11], False, 128, "even", "nothing to do"),
         ([0, 0, 0], True, 128, "nothing read", "wait for records"),
