@@ -94,7 +94,8 @@ class Recommendations(list[Recommendation]):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weight of the heaviest subtask against the parallelism, and the mean.
 
-        The line falls at each parallelism of the list: none between has a much lighter one. `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
+        The line falls at each parallelism of the list: none between has a much lighter one.
+        `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
         title = "no parallelism"
         if self:
