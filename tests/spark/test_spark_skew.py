@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -535,3 +536,23 @@ def test_arrays_give_the_same_report(flights: DataFrame, key: Any, key_type: Key
         on_spark = skew_report(flights, key, 128, parallelism, key_type, top=5, subtask=1)
         assert arrays.skew_report(table, key, 128, parallelism, key_type, 5, subtask=1) == on_spark
         assert on_spark.records > 100_000
+
+
+@pytest.mark.parametrize("parallelism", [100, 64])
+def test_causes_are_those_of_arrays(spark: SparkSession, parallelism: int) -> None:
+    """A quarter of the records have one key; 128 key groups are uneven at 100, not at 64."""
+    arrays = pytest.importorskip("keygroups.arrays")
+    numbers = np.arange(40_000)
+    same = arrays.skew_report(
+        {"id": np.where(numbers % 4 == 0, 0, numbers)}, "id", 128, parallelism
+    )
+    df = spark.range(40_000).selectExpr("if(id % 4 = 0, 0, id) as id")
+    report = skew_report(df, "id", 128, parallelism)
+    assert (report.causes, report.diagnosis, report.remedy) == (
+        same.causes,
+        same.diagnosis,
+        same.remedy,
+    )
+    names = {cause.name for cause in report.causes}
+    assert names == {"one hot key"} | ({"uneven key groups"} if parallelism == 100 else set())
+    assert sum(cause.share for cause in report.causes) == pytest.approx(report.imbalance - 1)
