@@ -18,6 +18,7 @@ From a key to its subtask:
 Uneven load:
 
     load                the load of key groups and subtasks, the parallelisms that suit it
+    skew                what uneven key groups add to a subtask, and what its keys add
     subtask_keys        keys that reach a chosen subtask, and salts
     local_key_by        the buffer that combines records before a keyBy
     reports             what the reports of skew and of rescaling say
@@ -25,6 +26,7 @@ Uneven load:
 
 Rescaling and state:
 
+    max_parallelism     which one suits the parallelisms that a job is to run with
     rescale             what moves, and what a savepoint allows
     operator_state      who gets which elements of state that is not keyed
     partitioners        the channels of forward, rebalance, rescale and the others
@@ -67,8 +69,10 @@ from keygroups.key_group_range import (
 )
 from keygroups.load import KeyGroupLoad
 from keygroups.local_key_by import LocalKeyBy
+from keygroups.max_parallelism import suggest_max_parallelism
 from keygroups.rescale import RescalePlan, check_restore
 from keygroups.routing_inference import infer_routing
+from keygroups.skew import SubtaskCounts
 from keygroups.subtask_keys import SubtaskKeySelector, keys_for_subtasks
 
 __version__ = "0.2.0"
@@ -87,6 +91,7 @@ __all__ = [
     "ParallelismError",
     "ParallelismTypeError",
     "RescalePlan",
+    "SubtaskCounts",
     "SubtaskKeySelector",
     "UnsupportedKeyTypeError",
     "assign_key_to_parallel_operator",
@@ -100,6 +105,7 @@ __all__ = [
     "infer_routing",
     "keys_for_subtasks",
     "murmur_hash",
+    "suggest_max_parallelism",
     "trace_key",
 ]
 __dir__ = __all__.copy

@@ -6,6 +6,7 @@ the bound.
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -166,6 +167,22 @@ def to_number(name: str, value: Any) -> float:
         raise InvalidTypeError(f"{name} must be a number, got {show(value)}") from None
 
 
+def check_amount(name: str, index: int, value: Any) -> float:
+    """Return a finite number >= 0, an int or a float, or raise with the name of what it is of.
+
+    `index` tells it from others of that name.
+    """
+    number = from_numpy(value, "floating")
+    if not isinstance(number, float):
+        try:
+            number = to_int(name, number)
+        except InvalidTypeError:
+            raise InvalidTypeError(f"{name} {index} must be a number, got {show(value)}") from None
+    if not 0 <= number < math.inf:
+        raise InvalidValueError(f"{name} {index} must be a finite number >= 0, got {show(value)}")
+    return number
+
+
 def check_int(name: str, value: object, low: int, high: int) -> int:
     """Return `value` as an int of `low..high`, or raise with `name`, value and bounds."""
     number = to_int(name, value)
@@ -248,11 +265,18 @@ def check_bounds(
     value: object,
     high: int = UPPER_BOUND_MAX_PARALLELISM,
     bound: str = "Flink's upper bound",
+    way_out: str = "",
 ) -> int:
-    """Return a parallelism of 1..high as an int, or raise with its name and the bound's."""
+    """Return a parallelism of 1..high as an int, or raise with its name and the bound's.
+
+    `way_out` says what to do about one that is higher.
+    """
     number = to_int(name, value, ParallelismTypeError)
     if not 1 <= number <= high:
-        raise ParallelismError(f"{name} must be from 1 to {high} ({bound}), got {show(number)}")
+        advice = f": {way_out}" if number > high and way_out else ""
+        raise ParallelismError(
+            f"{name} must be from 1 to {high} ({bound}), got {show(number)}{advice}"
+        )
     return number
 
 

@@ -154,6 +154,11 @@ def subtask_starts(max_parallelism: int, parallelism: int) -> list[int]:
     return [(i * max_parallelism + rounding) // parallelism for i in range(parallelism + 1)]
 
 
+def ranges_imbalance(max_parallelism: int, parallelism: int) -> float:
+    """Return the most key groups of a subtask over the mean; the arguments were checked."""
+    return -(-max_parallelism // parallelism) * parallelism / max_parallelism
+
+
 def compute_operator_index_for_key_group(
     max_parallelism: int, parallelism: int, key_group_id: int
 ) -> int:

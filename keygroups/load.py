@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import sys
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from heapq import nlargest
 from itertools import accumulate, chain, islice, pairwise
 from operator import itemgetter, sub
 from typing import TYPE_CHECKING, NamedTuple
 
 from keygroups._checks import (
+    check_amount,
     check_bounds,
     check_int,
     check_max_parallelism,
     check_parallelism,
-    from_numpy,
     iterate,
-    show,
-    to_int,
 )
 from keygroups._show.plots import plot_bars, plot_heaviest
-from keygroups._show.tables import data_frame, html_table
-from keygroups.errors import InvalidTypeError, InvalidValueError
-from keygroups.key_group_range import KeyGroupRange, subtask_starts
+from keygroups._show.tables import data_frame, html_table, show_weight
+from keygroups.errors import InvalidValueError
+from keygroups.key_group_range import KeyGroupRange, ranges_imbalance, subtask_starts
+from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, SubtaskCounts, are_uneven
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KeyGroupLoad", "Recommendation", "Recommendations", "evenness"]
 __dir__ = __all__.copy
-
-HOT = 1.5
-"""A subtask is hot with this many times the weight of the mean subtask."""
 
 _SHOWN = 10  # key groups in a notebook
 _RECOMMENDED = ("parallelism", "heaviest_weight", "imbalance", "reason")
@@ -97,13 +94,15 @@ class Recommendations(list[Recommendation]):
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the weight of the heaviest subtask against the parallelism, and the mean.
 
-        The line falls at each parallelism of the list, since none between has a lighter one.
+        The line falls at each parallelism of the list: none between has a much lighter one.
         `ax` is Matplotlib's, a new one if None. Needs the extra `plot`. Returns the Axes.
         """
         title = "no parallelism"
         if self:
-            best = f"parallelism {self[0].parallelism} has the lightest heaviest subtask"
-            title = f"{best}, with {show_weight(self[0].heaviest_weight)}"
+            heaviest = show_weight(self[0].heaviest_weight)
+            title = (
+                f"best is parallelism {self[0].parallelism}, {heaviest} in its heaviest subtask"
+            )
         return plot_heaviest([_cells(ranked)[:3] for ranked in reversed(self)], title, ax)
 
     def _texts(self) -> list[str]:
@@ -151,7 +150,10 @@ class KeyGroupLoad:
         checked = tuple(islice(iterate("weights", "numbers", weights), groups + 1))
         is_int = set(map(type, checked)) == {int}
         if not is_int or min(checked) < 0:
-            checked = tuple(_check_weight(group, weight) for group, weight in enumerate(checked))
+            checked = tuple(
+                check_amount("weight of key group", group, weight)
+                for group, weight in enumerate(checked)
+            )
             is_int = set(map(type, checked)) == {int}
         if len(checked) != groups:
             got = len(checked) if len(checked) < groups else f"more than {groups}"
@@ -209,6 +211,8 @@ class KeyGroupLoad:
             f"{hot}subtask {subtask} of {parallelism} has the most, "
             f"{show_weight(max(weights))}: {imbalance:.2f} times the mean"
         )
+        if are_uneven(self.max_parallelism, parallelism):
+            title = f"{title}\n{_at_best(self.max_parallelism, parallelism)}"
         return plot_bars(weights, "subtask", title, HOT, ax)
 
     def plot_key_groups(self, ax: Axes | None = None) -> Axes:
@@ -267,6 +271,16 @@ class KeyGroupLoad:
         units, total = self._units(parallelism), self._sums[-1]
         return max(units) * len(units) / total if total else 1.0
 
+    def skew(self, parallelism: int) -> SubtaskCounts:
+        """Return what each subtask gets, with why the heaviest has more than the mean.
+
+        1 <= parallelism <= max_parallelism. Raises ParallelismError.
+
+        >>> KeyGroupLoad(10, [2, 1, 1, 1, 1, 1, 1, 1, 1, 1]).skew(8).diagnosis
+        'uneven key groups and uneven keys'
+        """
+        return SubtaskCounts(self.max_parallelism, self.per_subtask(parallelism))
+
     def idle_subtasks(self, parallelism: int) -> list[int]:
         """Return the subtasks that get no weight at all, in order.
 
@@ -294,8 +308,9 @@ class KeyGroupLoad:
         1 <= low <= high <= max_parallelism. The heaviest subtask holds the others up, so the
         best is where that has least to do, and of several such the one with the fewest
         subtasks. Each one after it takes fewer subtasks, with a heavier heaviest one. Left out
-        is where the heaviest subtask is no lighter than at a lower parallelism of the range:
-        there more subtasks gain nothing. Raises ParallelismError.
+        is where more subtasks gain nothing: where the heaviest subtask is no lighter than at a
+        lower parallelism of the range, or by 5 % at most with a tenth less imbalance there.
+        Raises ParallelismError.
 
         A key group is in one subtask, so none has less to do than the heaviest key group
         weighs. Where that makes parallelisms below `high` useless, the result's `floor` says
@@ -313,12 +328,22 @@ class KeyGroupLoad:
         high = check_bounds("high", high, self.max_parallelism, "max_parallelism")
         low = check_bounds("low", low, high, "high")
         heaviest = list(_heaviest_subtasks(self._sums, low, high))
-        better, lightest = [], math.inf
+        kept: list[tuple[int, _Heaviest]] = []
+        lightest = self._sums[-1] + 1
         for parallelism, subtask in enumerate(heaviest, low):
             if subtask.weight < lightest:
                 lightest = subtask.weight
-                better.append(self._recommendation(parallelism, subtask))
-        return Recommendations(reversed(better), self._floor(low, high, heaviest))
+                # The last of those that are kept are the lightest, and the others too heavy.
+                first = bisect_left(
+                    kept, -21 * lightest, key=lambda ranked: -20 * ranked[1].weight
+                )
+                if not any(
+                    stands_for(lower, top.weight, parallelism, lightest)
+                    for lower, top in kept[first:]
+                ):
+                    kept.append((parallelism, subtask))
+        better = [self._recommendation(*ranked) for ranked in reversed(kept)]
+        return Recommendations(better, self._floor(low, high, heaviest))
 
     def _floor(self, low: int, high: int, heaviest: list[_Heaviest]) -> str:
         """Say beyond which parallelism below `high` one key group makes more of no use."""
@@ -346,6 +371,8 @@ class KeyGroupLoad:
         imbalance = heaviest.weight * parallelism / total if total else 1.0
         few, more = divmod(self.max_parallelism, parallelism)
         split = f"{more} get {few + 1}, {parallelism - more} get {few}" if more else f"{few} each"
+        if are_uneven(self.max_parallelism, parallelism):
+            split = f"{split}, {_at_best(self.max_parallelism, parallelism)}"
         why = f"subtask {heaviest.subtask} has {imbalance:.2f} times the mean"
         reason = (
             f"{parallelism} subtask{'s' * (parallelism > 1)} over {self.max_parallelism} "
@@ -382,15 +409,25 @@ def evenness(max_parallelism: int) -> list[int]:
     return [parallelism for parallelism in range(1, groups + 1) if groups % parallelism == 0]
 
 
+def stands_for(
+    lower: int, its_weight: Fraction | int, parallelism: int, weight: Fraction | int
+) -> bool:
+    """Tell whether a lower parallelism does nearly as well as one with a lighter heaviest subtask.
+
+    That is with 5 % more at most in its heaviest subtask, and a tenth less imbalance.
+    """
+    is_near = 20 * its_weight <= 21 * weight
+    return is_near and 10 * its_weight * lower <= 9 * weight * parallelism
+
+
+def _at_best(max_parallelism: int, parallelism: int) -> str:
+    at_best = ranges_imbalance(max_parallelism, parallelism)
+    return f"{UNEVEN_KEY_GROUPS}: at best {at_best:.2f} times the mean"
+
+
 def heaviest_weights(load: KeyGroupLoad, low: int, high: int) -> list[float]:
     """Return the weight of the heaviest subtask at each parallelism `low..high` of a load."""
     return [load._value(top.weight) for top in _heaviest_subtasks(load._sums, low, high)]
-
-
-def show_weight(value: float) -> str:
-    """Show a weight in at most 19 characters."""
-    text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-    return text if len(text) <= 19 else f"{value:.6g}"
 
 
 def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:
@@ -404,22 +441,6 @@ def _in_order(groups: int, weights: Mapping[int, float]) -> list[float]:
         seen.add(group)
         ordered[group] = weight
     return ordered
-
-
-def _check_weight(key_group: int, weight: object) -> float:
-    number = from_numpy(weight, "floating")
-    if not isinstance(number, float):
-        try:
-            number = to_int("weight", number)
-        except InvalidTypeError:
-            raise InvalidTypeError(
-                f"weight of key group {key_group} must be a number, got {show(weight)}"
-            ) from None
-    if not 0 <= number < math.inf:
-        raise InvalidValueError(
-            f"weight of key group {key_group} must be a finite number >= 0, got {show(weight)}"
-        )
-    return number
 
 
 class _Heaviest(NamedTuple):

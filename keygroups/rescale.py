@@ -21,7 +21,7 @@ from keygroups._checks import (
     to_int,
 )
 from keygroups._show.plots import plot_bands
-from keygroups._show.tables import Section, data_frame, html_table, text_table
+from keygroups._show.tables import Section, data_frame, html_table, show_weight, text_table
 from keygroups.errors import (
     InvalidTypeError,
     InvalidValueError,
@@ -36,7 +36,7 @@ from keygroups.key_group_range import (
     compute_operator_index_for_key_group,
     subtask_starts,
 )
-from keygroups.load import KeyGroupLoad, show_weight
+from keygroups.load import KeyGroupLoad
 from keygroups.operator_state import redistribute_list_state, redistribute_operator_state
 from keygroups.types import KeyType
 
@@ -104,7 +104,8 @@ class RescalePlan:
         groups = check_max_parallelism(self.max_parallelism)
         object.__setattr__(self, "max_parallelism", groups)
         for name in ("old_parallelism", "new_parallelism"):
-            checked = check_bounds(name, getattr(self, name), groups, "max_parallelism")
+            value, way_out = getattr(self, name), _way_out(groups)
+            checked = check_bounds(name, value, groups, "max_parallelism", way_out)
             object.__setattr__(self, name, checked)
 
     def restores_from(self, new_subtask: int) -> list[tuple[int, KeyGroupRange]]:
@@ -398,6 +399,14 @@ def _row(piece: RescalePiece, load: KeyGroupLoad | None) -> tuple[str, ...]:
     return f"{new}", f"{old}", f"{groups}", f"{len(groups)}", *weight, moves
 
 
+def _way_out(max_parallelism: int) -> str:
+    """Say what state of a max parallelism is restored with, where more subtasks are wanted."""
+    return (
+        f"{max_parallelism} is the most, and even; for more of them "
+        "keygroups.savepoint.change_max_parallelism writes the savepoint with more key groups"
+    )
+
+
 def restore_advice(max_parallelisms: Mapping[str, int]) -> str:
     """Return the advice for operators with keyed state, by their max parallelisms.
 
@@ -440,7 +449,8 @@ def check_restore(
             f"max_parallelism must be {kept}, that of the savepoint, got {show(max_parallelism)}: "
             "keygroups.savepoint.change_max_parallelism writes a savepoint with another"
         )
-    check_bounds("parallelism", parallelism, kept, "the max parallelism of the restored state")
+    bound = "the max parallelism of the restored state"
+    check_bounds("parallelism", parallelism, kept, bound, _way_out(kept))
     if max_parallelism is None:
         warnings.warn(restore_advice({"": kept}), RestoreWarning, stacklevel=2)
     return kept

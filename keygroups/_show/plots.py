@@ -66,7 +66,8 @@ def plot_heaviest(
     """Draw the heaviest subtask's weight, and the mean, against the parallelism.
 
     Each is a parallelism, that weight and the imbalance, in the order of the parallelisms, and
-    has the lightest heaviest subtask up to the next. `ax` and the result are as in `plot_bars`.
+    has about the lightest heaviest subtask up to the next. `ax` and the result are as in
+    `plot_bars`.
     """
     axes = _axes(ax)
     places = [parallelism for parallelism, _, _ in parallelisms]

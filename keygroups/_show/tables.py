@@ -103,6 +103,12 @@ def html_text(value: object) -> str:
     return escape(printable(str(value)))
 
 
+def show_weight(value: float) -> str:
+    """Show a weight in at most 19 characters."""
+    text = f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    return text if len(text) <= 19 else f"{value:.6g}"
+
+
 def data_frame(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> DataFrame:
     """Return a pandas DataFrame."""
     try:

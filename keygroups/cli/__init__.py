@@ -6,6 +6,8 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups default 24                             the max parallelism of a job that sets none
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much
+    keygroups counts 128 FILE                        why subtasks with these counts are uneven
+    keygroups suggest 6 8 10-24 [--growth 10]        the max parallelisms that suit some of these
     keygroups savepoint PATH                         what a savepoint or checkpoint holds
     keygroups savepoint PATH --key KEY [--operator UID]             what keyed state has for a key
     keygroups savepoint PATH --export FILE.parquet --state NAME     a state as a table

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from keygroups._show.tables import text_table
-from keygroups.cli._parser import AddCommand, to_seconds
+from keygroups.cli._key_groups import skew_data
+from keygroups.cli._parser import AddCommand, to_number
 from keygroups.cli._streams import json_line, lines_of
 from keygroups.errors import InvalidValueError, JobError, printable
 
 if TYPE_CHECKING:
     from keygroups.job import CompletedCheckpoint, Job, Vertex, VertexSkew
 
+_LONGEST_WATCH = 3_600
 _NO_HEADER = (
     "must be 'NAME: VALUE' in one argument, or in one line of @FILE, got another text, which is "
     "not shown"
@@ -28,8 +31,10 @@ def add_commands(command: AddCommand) -> None:
     add("--vertex", metavar="NAME", help="only this vertex: its name, part of it, or id")
     checkpoints = "list its completed checkpoints and savepoints instead"
     add("--savepoints", action="store_true", help=checkpoints)
+    watch = "look twice, so many seconds apart, at what was read in between (at most 3600)"
+    add("--watch", type=to_number, metavar="N", help=watch)
     seconds = "seconds for each request, and three times as many for all (default: 10)"
-    add("--timeout", type=to_seconds, default=10.0, metavar="N", help=seconds)
+    add("--timeout", type=to_number, default=10.0, metavar="N", help=seconds)
     headers = "a header to send, or @FILE with one a line, @- for standard input; again for more"
     add(
         "--header",
@@ -48,8 +53,10 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
     """Print what the subtasks of a running job have read, and which are hot.
 
     URL is that of Flink's REST API, such as http://localhost:8081, or of a page of its web UI.
-    Without --vertex all vertices are looked at whose input is keyed. --savepoints prints where
-    the job's state is, for the command savepoint: the newest first, "-" where it is in no file.
+    Without --vertex all vertices are looked at whose input is keyed. What was read since the start
+    hides a key that is hot only now: --watch 30 tells of the last 30 seconds. --savepoints prints
+    where the job's state is, for the command savepoint: the newest first, "-" where it is in no
+    file.
 
     What others may see in a list of processes is no place for a token: --header @FILE reads
     'Authorization: Bearer ...' from a file. Without such a header the token in the environment's
@@ -57,10 +64,10 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
 
     JSON: url, job_id, name, state, vertices (each with vertex_id, name, status, parallelism,
     max_parallelism, is_keyed, subtasks with subtask, status, read_records and read_bytes, and
-    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis and
-    remedy). What Flink does not know yet is null. With --savepoints there are savepoints in place
-    of vertices, each with checkpoint_id, is_savepoint, path, triggered (ISO 8601), state_size (in
-    bytes) and is_discarded.
+    skew, null for those not looked at, else imbalance, hot_subtasks, idle_subtasks, diagnosis,
+    remedy and causes, each of these with name, share and remedy). What Flink does not know yet is
+    null. With --savepoints there are savepoints in place of vertices, each with checkpoint_id,
+    is_savepoint, path, triggered (ISO 8601), state_size (in bytes) and is_discarded.
     """
     from keygroups.job import read_job
 
@@ -73,14 +80,23 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
                 "--client-key is that of a --client-certificate, which is not there"
             )
         certificate = (certificate, options.client_key)
-    job = read_job(
-        options.url,
-        options.job_id,
-        options.timeout,
-        headers=_headers(options.header),
-        ca_file=options.ca_file,
-        client_certificate=certificate,
-    )
+    if options.watch is not None and not 0 < options.watch <= _LONGEST_WATCH:
+        raise InvalidValueError(
+            f"--watch must be above 0 and at most {_LONGEST_WATCH} seconds, got {options.watch}"
+        )
+    if options.savepoints and options.watch is not None:
+        raise InvalidValueError("--watch is not for --savepoints")
+    signed_in = {
+        "headers": _headers(options.header),
+        "ca_file": options.ca_file,
+        "client_certificate": certificate,
+    }
+    job = read_job(options.url, options.job_id, options.timeout, **signed_in)
+    earlier = None
+    if options.watch is not None:
+        time.sleep(options.watch)
+        earlier = job
+        job = read_job(options.url, job.job_id, options.timeout, **signed_in)
     if options.savepoints:
         yield from _savepoints(job, options.json)
         return
@@ -89,7 +105,7 @@ def _job(options: argparse.Namespace) -> Iterator[str]:
     skews, unknown = {}, []
     for vertex in [job.vertex(options.vertex)] if named else keyed:
         try:
-            skews[vertex.vertex_id] = job.skew(vertex)
+            skews[vertex.vertex_id] = job.skew(vertex, earlier)
         except JobError as error:
             if named:
                 raise
@@ -160,8 +176,10 @@ def _job_data(job: Job) -> dict[str, Any]:
 def _vertex_data(vertex: Vertex, skew: VertexSkew | None) -> dict[str, Any]:
     """Return what the subtasks of a vertex have read."""
     names = ("vertex_id", "name", "status", "parallelism", "max_parallelism", "is_keyed")
-    of_skew = ("imbalance", "hot_subtasks", "idle_subtasks", "diagnosis", "remedy")
+    measured = ("imbalance", "hot_subtasks", "idle_subtasks")
     return {name: getattr(vertex, name) for name in names} | {
         "subtasks": [subtask._asdict() for subtask in vertex.subtasks],
-        "skew": None if skew is None else {name: getattr(skew, name) for name in of_skew},
+        "skew": None
+        if skew is None
+        else {name: getattr(skew, name) for name in measured} | skew_data(skew),
     }

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from keygroups import types
-from keygroups._checks import check_int, check_parallelisms
+from keygroups._checks import check_int, check_max_parallelism, check_parallelisms
 from keygroups.assignment import KeyTrace, trace_key
 from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_type
-from keygroups.cli._parser import HELP, AddCommand, to_int
+from keygroups.cli._parser import HELP, AddCommand, to_int, to_number
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import json_line, lines_of, of_each_line
-from keygroups.errors import printable
+from keygroups.errors import ParallelismError, printable
 from keygroups.key_group_range import (
     KeyGroupRange,
     compute_default_max_parallelism,
     compute_key_group_range_for_operator_index,
 )
 from keygroups.load import evenness
+from keygroups.max_parallelism import suggest_max_parallelism
 from keygroups.rescale import RescalePlan
+from keygroups.skew import SubtaskCounts
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import KeyType
 
 if TYPE_CHECKING:
+    from keygroups.job import VertexSkew
     from keygroups.reports import RescaleReport
 
 
@@ -46,6 +50,13 @@ def add_commands(command: AddCommand) -> None:
     add("--prefix", default="", metavar="TEXT", help="what a STRING begins with")
     add("-n", type=to_int, default=1, metavar="N", help="how many keys a subtask (default: 1)")
     command(_evenness, "max_parallelism")
+    add = command(_counts, "max_parallelism")
+    add("file", metavar="FILE", help="the counts, or - for standard input")
+    add = command(_suggest)
+    each = "one that the job is to run with, or LOW-HIGH for all from one to another"
+    add("parallelisms", type=_to_range, nargs="+", metavar="PARALLELISM", help=each)
+    larger = "how many times the largest of them it may need one day (default: 1)"
+    add("--growth", type=to_number, default=1, metavar="N", help=larger)
 
 
 def _trace(options: argparse.Namespace) -> Iterator[str]:
@@ -102,8 +113,9 @@ def _plan(options: argparse.Namespace) -> Iterator[str]:
     JSON: max_parallelism, old_parallelism, new_parallelism, moved_key_groups, moved_share, pieces
     (each with old_subtask, new_subtask, key_groups and moves); with --load also moved_weight,
     moved_weight_share, weight_before and weight_after (of each subtask), imbalance_before,
-    imbalance_after, recommendations (the best first, each with parallelism, heaviest_weight,
-    imbalance and reason).
+    imbalance_after, skew_before and skew_after (each with diagnosis, remedy and causes, each of
+    these with name, share and remedy), recommendations (the best first, each with parallelism,
+    heaviest_weight, imbalance and reason).
     """
     plan = RescalePlan(options.max_parallelism, options.old_parallelism, options.new_parallelism)
     if options.load is None:
@@ -148,7 +160,17 @@ def rescale_data(report: RescaleReport) -> dict[str, Any]:
         *("imbalance_before", "imbalance_after"),
     )
     measured = {name: getattr(report, name) for name in names}
+    measured |= {
+        "skew_before": skew_data(report.skew_before),
+        "skew_after": skew_data(report.skew_after),
+    }
     return _plan_data(report.plan) | measured | {"recommendations": recommendations}
+
+
+def skew_data(skew: SubtaskCounts | VertexSkew) -> dict[str, Any]:
+    """Return why subtasks have more than the mean."""
+    causes = [cause._asdict() for cause in skew.causes]
+    return {"diagnosis": skew.diagnosis, "remedy": skew.remedy, "causes": causes}
 
 
 def _range(options: argparse.Namespace) -> Iterator[str]:
@@ -214,6 +236,60 @@ def _evenness(options: argparse.Namespace) -> Iterator[str]:
     even = evenness(options.max_parallelism)
     data = {"max_parallelism": options.max_parallelism, "parallelisms": even}
     yield json_line(data) if options.json else " ".join(map(str, even))
+
+
+def _counts(options: argparse.Namespace) -> Iterator[str]:
+    """Print why subtasks are uneven, by what was counted of each: records, bytes.
+
+    FILE has a line for each subtask, its index and its count; or lines of Prometheus with the
+    label subtask_index; or JSON, an array of counts from subtask 0, or of the metrics that Flink's
+    REST API answers. - is standard input.
+
+    JSON: max_parallelism, counts, imbalance, hot_subtasks, idle_subtasks, diagnosis, remedy and
+    causes, each of these with name, share (in times the mean) and remedy.
+    """
+    from keygroups.cli._load_file import read_text
+
+    check_max_parallelism(options.max_parallelism)
+    text = read_text("counts", options.file)
+    counts = SubtaskCounts.from_text(options.max_parallelism, text)
+    if not options.json:
+        yield str(counts)
+        return
+    names = ("max_parallelism", "counts", "imbalance", "hot_subtasks", "idle_subtasks")
+    yield json_line({name: getattr(counts, name) for name in names} | skew_data(counts))
+
+
+def _suggest(options: argparse.Namespace) -> Iterator[str]:
+    """Print the max parallelisms that suit some parallelisms, the most even first.
+
+    The first is the smallest that all of them divide, where there is one. Each one below it has
+    fewer key groups, and at worst more of them in one subtask than in the mean one.
+
+    JSON: parallelisms, lowest (which the growth needs), default (Flink's own, for the largest) and
+    suggestions, each of these with max_parallelism, imbalance (at worst), parallelism (where, null
+    if nowhere), metadata_bytes and hashmap_bytes (what the key groups take in each savepoint, and
+    besides in a checkpoint of the hashmap backend, of one state).
+    """
+    for numbers in options.parallelisms:
+        if not numbers:
+            first, last = numbers.start, numbers.stop - 1
+            raise ParallelismError(f"parallelism {first} must be at most {last}, the last one")
+    wanted = chain.from_iterable(options.parallelisms)
+    found = suggest_max_parallelism(wanted, options.growth)
+    if not options.json:
+        yield str(found)
+        return
+    default = found.default._asdict() if found.default else None
+    data = {"parallelisms": found.parallelisms, "lowest": found.lowest, "default": default}
+    yield json_line(data | {"suggestions": [ranked._asdict() for ranked in found]})
+
+
+def _to_range(text: str) -> range:
+    """Return the numbers of an argument, none of which is checked."""
+    low, dash, high = text.partition("-")
+    first = to_int(low)
+    return range(first, (to_int(high) if dash else first) + 1)
 
 
 def _key_type(text: str | None) -> KeyType | None:

@@ -1,4 +1,4 @@
-"""The load of key groups from a file, for the command."""
+"""What is read from a file for the command: the load of key groups, and other small texts."""
 
 from __future__ import annotations
 
@@ -12,19 +12,12 @@ from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
 
 _LONGEST = 128 * UPPER_BOUND_MAX_PARALLELISM
-"""Characters of a load: many more than a line for each key group takes."""
+"""Characters: many more than a line for each key group takes."""
 
 
 def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
     """Read a load from a file, "-" for standard input."""
-    try:
-        text = _read(path)
-    except (OSError, ValueError) as error:  # ValueError: what is no text
-        raise InvalidValueError(f"load cannot be read from {show(path)}: {error}") from None
-    if len(text) > _LONGEST:
-        raise InvalidValueError(
-            f"load must be at most {_LONGEST} characters, got more from {show(path)}"
-        )
+    text = read_text("load", path)
     if text.lstrip().startswith("["):
         return KeyGroupLoad(max_parallelism, _read_json(path, text))
     weights: dict[int, float] = {}
@@ -42,6 +35,19 @@ def read_load(path: str, max_parallelism: int) -> KeyGroupLoad:
             raise InvalidValueError(f"key group {key_group} is twice in {show(path)}")
         weights[key_group] = weight
     return KeyGroupLoad(max_parallelism, weights)
+
+
+def read_text(name: str, path: str) -> str:
+    """Return the text of a file, "-" for standard input, or raise with the name of what it is."""
+    try:
+        text = _read(path)
+    except (OSError, ValueError) as error:  # ValueError: what is no text
+        raise InvalidValueError(f"{name} cannot be read from {show(path)}: {error}") from None
+    if len(text) > _LONGEST:
+        raise InvalidValueError(
+            f"{name} must be at most {_LONGEST} characters, got more from {show(path)}"
+        )
+    return text
 
 
 def _read(path: str) -> str:

@@ -88,7 +88,7 @@ def to_int(text: str) -> int:
         raise argparse.ArgumentTypeError(f"must be an int, got {show(text)}") from None
 
 
-def to_seconds(text: str) -> float:
+def to_number(text: str) -> float:
     """Return the number that an argument is."""
     try:
         return float(text)

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from keygroups._checks import (
     LONG_MAX,
     UPPER_BOUND_MAX_PARALLELISM,
+    check_class,
     check_str,
     show,
     to_number,
@@ -29,8 +30,16 @@ from keygroups.job._checkpoints import CompletedCheckpoint, read_checkpoints
 from keygroups.job._rest import Rest, check_url, is_id, member, not_flink
 from keygroups.job._sign_in import sign_in
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
-from keygroups.load import HOT
-from keygroups.reports._diagnosis import EVEN, TOO_FEW_KEYS
+from keygroups.skew import (
+    EVEN,
+    HOT,
+    NOTHING_TO_DO,
+    TOO_FEW_KEYS,
+    Cause,
+    SubtaskCounts,
+    head_texts,
+    more_keys,
+)
 
 __all__ = [
     "CompletedCheckpoint",
@@ -114,7 +123,8 @@ class VertexSkew:
     """How evenly the subtasks of a vertex read records, and why not; `str()` is 80 wide.
 
     `imbalance` is the heaviest subtask's records over the mean. `hot_subtasks` have at least 1.5
-    times the mean, the hottest first; `idle_subtasks` have read nothing.
+    times the mean, the hottest first; `idle_subtasks` have read nothing. `causes` are those of
+    SubtaskCounts, none where the vertex is not keyed or its key groups are not known.
     """
 
     vertex: Vertex
@@ -124,14 +134,12 @@ class VertexSkew:
     idle_subtasks: tuple[int, ...]
     diagnosis: str
     remedy: str
+    causes: tuple[Cause, ...] = ()
 
     def _texts(self) -> list[str]:
-        vertex = self.vertex
-        return [
-            f"{short(vertex.name, _NAME)}: {self.diagnosis}: the heaviest of {vertex.parallelism} "
-            f"subtasks has {self.imbalance:.2f} times the mean",
-            f"remedy: {self.remedy}",
-        ]
+        said = self.diagnosis, self.remedy, self.causes
+        first, *others = head_texts(*said, self.vertex.parallelism, self.imbalance)
+        return [f"{short(self.vertex.name, _NAME)}: {first}", *others]
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = [
@@ -196,14 +204,25 @@ class Job:
             f"{', ...' * (len(self.vertices) > _LISTED)}, got {show(name)}"
         )
 
-    def skew(self, vertex: str | Vertex) -> VertexSkew:
+    def skew(self, vertex: str | Vertex, since: Job | None = None) -> VertexSkew:
         """Return how evenly the subtasks of a vertex have read records, and why not.
 
         `vertex` is what `vertex` takes, or a Vertex. The counts are of records read since the
-        job was started or restored; which key is hot, they do not tell. Raises what `vertex`
-        does, and JobError where Flink does not know the records of each subtask yet.
+        job was started or restored, in which a key that is hot only now is diluted; with `since`,
+        the same job as it was read before, of those that were read after that. Which key is hot,
+        they do not tell. Raises what `vertex` does, InvalidTypeError or InvalidValueError for what
+        `since` cannot be, and JobError where Flink does not know the records of each subtask yet,
+        or the job was restarted in between.
         """
-        return _skew(self.url, vertex if isinstance(vertex, Vertex) else self.vertex(vertex))
+        read = vertex if isinstance(vertex, Vertex) else self.vertex(vertex)
+        if since is not None:
+            earlier = check_class("since", since, Job, "a Job")
+            if earlier.job_id != self.job_id:
+                raise InvalidValueError(
+                    f"since must be of job {show(self.job_id)}, got {show(earlier.job_id)}"
+                )
+            read = _in_between(self.url, earlier.vertex(read.vertex_id), read)
+        return _skew(self.url, read)
 
     def savepoints(self) -> tuple[CompletedCheckpoint, ...]:
         """Return the completed checkpoints and savepoints that Flink remembered, the newest first.
@@ -415,6 +434,25 @@ def _subtask(where: str, answer: Any) -> SubtaskReads:
     )
 
 
+def _in_between(url: str, earlier: Vertex, later: Vertex) -> Vertex:
+    """Return a vertex with what its subtasks have read since it was read before."""
+    before = {subtask.subtask: subtask for subtask in earlier.subtasks}
+    subtasks = []
+    for subtask in later.subtasks:
+        counts: list[int | None] = []
+        start = before.get(subtask.subtask)
+        for name in ("read_records", "read_bytes"):
+            first, last = start and getattr(start, name), getattr(subtask, name)
+            if start is None or (None not in (first, last) and last < first):
+                raise JobError(
+                    f"{url}: subtask {subtask.subtask} of {show(later.name)} was restarted in "
+                    "between: read the job twice again"
+                )
+            counts.append(None if None in (first, last) else last - first)
+        subtasks.append(SubtaskReads(subtask.subtask, subtask.status, *counts))
+    return replace(later, subtasks=tuple(subtasks))
+
+
 def _skew(url: str, vertex: Vertex) -> VertexSkew:
     total = vertex.read_records
     if total is None or not vertex.subtasks:
@@ -442,39 +480,37 @@ def _skew(url: str, vertex: Vertex) -> VertexSkew:
     hottest = sorted(rows, key=lambda row: (-row.records, row.subtask))
     hot = tuple(row.subtask for row in hottest if row.times_mean >= HOT)
     idle = tuple(row.subtask for row in rows if not row.records)
-    diagnosis, remedy = _diagnose(vertex, total, hot, idle)
+    counts = None
+    by_subtask = sorted(rows, key=lambda row: row.subtask)
+    if has_groups and [row.subtask for row in by_subtask] == [*range(parallelism)]:
+        counts = SubtaskCounts(groups, (row.records for row in by_subtask))
+    diagnosis, remedy = _diagnose(vertex, total, hot, idle, counts)
     imbalance = hottest[0].times_mean if total else 1.0
-    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy)
+    causes = counts.causes if counts else ()
+    return VertexSkew(vertex, tuple(rows), imbalance, hot, idle, diagnosis, remedy, causes)
 
 
 def _diagnose(
-    vertex: Vertex, total: int, hot: tuple[int, ...], idle: tuple[int, ...]
+    vertex: Vertex,
+    total: int,
+    hot: tuple[int, ...],
+    idle: tuple[int, ...],
+    counts: SubtaskCounts | None,
 ) -> tuple[str, str]:
     """Return what the counts alone can tell, and what helps or tells more."""
     if not total:
         return NOTHING_READ, "a source reads from no other vertex; else wait for records"
     if not vertex.is_keyed:
         if not hot:
-            return EVEN, "nothing to do"
+            return EVEN, NOTHING_TO_DO
         return NOT_KEYED, "no key decides what its subtasks read: look at the vertices before it"
+    if counts is not None:
+        return counts.diagnosis, counts.remedy
     if idle:
-        return TOO_FEW_KEYS, (
-            f"{len(idle)} of {len(vertex.subtasks)} subtasks have read nothing: key by more "
-            "values or, where the keyBy has to balance and not to group, by substitute keys "
-            "(keys_for_subtasks); skew_report counts the keys"
-        )
+        return TOO_FEW_KEYS, more_keys(len(idle), len(vertex.subtasks))
     if not hot:
-        return EVEN, "nothing to do"
-    groups = vertex.max_parallelism
-    if not 1 <= vertex.parallelism <= groups <= UPPER_BOUND_MAX_PARALLELISM:
-        return HOT_SUBTASKS, "skew_report tells which keys are hot"
-    most = -(-groups // vertex.parallelism)
-    return HOT_SUBTASKS, (
-        f"{groups} key groups at this parallelism would give "
-        f"{most * vertex.parallelism / groups:.2f} if all were alike, so "
-        "there is a hot key, or many keys are unluckily together: skew_report tells from the "
-        "keys, and a savepoint's key_sizes from the state"
-    )
+        return EVEN, NOTHING_TO_DO
+    return HOT_SUBTASKS, "skew_report tells which keys are hot"
 
 
 def _sum(counts: list[int | None]) -> int | None:

@@ -11,9 +11,8 @@ from keygroups._checks import exact_repr
 from keygroups._show.tables import Section, data_frame, html_sections, text_table
 from keygroups.errors import printable
 from keygroups.hashing import TUPLE_NOTE
-from keygroups.load import HOT, KeyGroupLoad
+from keygroups.load import KeyGroupLoad
 from keygroups.reports._diagnosis import (
-    NOTHING_TO_DO,
     HotKey,
     HotKeyGroup,
     HotSubtask,
@@ -21,6 +20,7 @@ from keygroups.reports._diagnosis import (
     SubtaskRow,
 )
 from keygroups.reports._rescale import RescaleReport
+from keygroups.skew import HOT, NOTHING_TO_DO, Cause, head_texts
 from keygroups.types import TUPLE, KeyType
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class SkewReport:
     `load` and `sent` are the records per key group, before and behind LocalKeyBy. `subtasks`
     has a row for each subtask, `hot_subtasks` those of at least 1.5 times the mean, hottest
     first. `null_keys` is how many records were left out for a null key, `detail` is of the
-    subtask that was asked for, `is_inferred` says that nobody declared the key type. `str()` says
-    it in 80 columns, a notebook shows it as tables.
+    subtask that was asked for, `is_inferred` says that nobody declared the key type. `causes`
+    says what the ranges of key groups and what the keys add to the heaviest subtask: their names
+    are the `diagnosis`. `str()` says it in 80 columns, a notebook shows it as tables.
     """
 
     key_type: KeyType
@@ -68,6 +69,7 @@ class SkewReport:
     null_keys: int = 0
     detail: SubtaskDetail | None = field(default=None, repr=False)
     is_inferred: bool = field(default=False, repr=False)
+    causes: tuple[Cause, ...] = field(default=(), repr=False)
 
     @property
     def records(self) -> int:
@@ -108,9 +110,7 @@ def _sections(report: SkewReport) -> Iterator[Section]:
     """Say a report: what is in common of the text and the notebook."""
     of = len(report.subtasks)
     texts = [
-        f"{report.diagnosis}: the heaviest of {of:,} subtasks has {report.imbalance:.2f} "
-        "times the mean",
-        f"remedy: {report.remedy}",
+        *head_texts(report.diagnosis, report.remedy, report.causes, of, report.imbalance),
         f"{report.records:,} records, {report.distinct_keys:,} distinct keys of type "
         f"{_fit(repr(report.key_type))}, max parallelism {report.load.max_parallelism:,}",
     ]

@@ -8,19 +8,28 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from keygroups._checks import record_repr
+from keygroups._show.tables import show_weight
 from keygroups.key_group_range import KeyGroupRange, compute_key_group_range_for_operator_index
-from keygroups.load import HOT, KeyGroupLoad, show_weight
+from keygroups.load import KeyGroupLoad
+from keygroups.skew import (
+    HOT,
+    NOTHING_TO_DO,
+    ONE_HOT_KEY,
+    TOO_FEW_KEYS,
+    UNEVEN_KEYS,
+    Cause,
+    diagnosis_of,
+    excess_shares,
+    named_causes,
+    remedy_of,
+)
 
 DOMINANT = 4
 """Where subtasks go without a key, a hot key has this many times the records of the mean key."""
 
-EVEN = "even"
-ONE_HOT_KEY = "one hot key"
-TOO_FEW_KEYS = "too few keys"
 UNLUCKY_KEYS = "many keys unluckily together"
 NOT_HOT = "not hot"
 
-NOTHING_TO_DO = "nothing to do"
 _CANDIDATES = 64  # higher parallelisms that are looked at, each in time with its subtasks
 
 
@@ -49,12 +58,16 @@ class HotKey(NamedTuple):
 
 
 class HotSubtask(NamedTuple):
-    """A subtask with at least 1.5 times the mean: why, what helps, and its top keys."""
+    """A subtask with at least 1.5 times the mean: why, what helps, and its top keys.
+
+    The shares of `causes` add up to what it has beyond the mean.
+    """
 
     subtask: int
     diagnosis: str
     remedy: str
     top_keys: tuple[HotKey, ...]
+    causes: tuple[Cause, ...] = ()
 
 
 class HotKeyGroup(NamedTuple):
@@ -103,30 +116,45 @@ def subtask_rows(
 
 def diagnose(
     rows: Sequence[SubtaskRow], top_keys: Mapping[int, Sequence[HotKey]], load: KeyGroupLoad
-) -> tuple[str, str, tuple[HotSubtask, ...]]:
-    """Return the diagnosis of all, its remedy, and the hot subtasks, whose top keys are given."""
+) -> tuple[tuple[Cause, ...], tuple[HotSubtask, ...]]:
+    """Return the causes of all, and the hot subtasks, whose top keys are given."""
     records, keys = sum(row.records for row in rows), sum(row.distinct_keys for row in rows)
-    idle = sum(not row.distinct_keys for row in rows)
-    remedies = {
-        EVEN: NOTHING_TO_DO,
+    idle = any(not row.distinct_keys for row in rows)
+    remedies = _remedies(rows, load, bool(top_keys))
+
+    def causes_of(row: SubtaskRow) -> tuple[Cause, ...]:
+        name, alone = TOO_FEW_KEYS if idle else UNEVEN_KEYS, 0.0
+        if row.subtask in top_keys:
+            top = top_keys[row.subtask][0].records
+            is_hot_key = top * len(rows) >= HOT * records
+            if is_hot_key and (not idle or top * keys >= DOMINANT * records):
+                name, alone = ONE_HOT_KEY, top * len(rows) / records
+            elif not idle:
+                name = UNLUCKY_KEYS
+        size = len(row.key_groups)
+        ranges, share = excess_shares(load.max_parallelism, len(rows), size, row.times_mean, alone)
+        others = Cause(name, share, remedies[name])
+        return named_causes(load.max_parallelism, len(rows), ranges, others)
+
+    hottest_first = sorted(top_keys, key=lambda subtask: (-rows[subtask].records, subtask))
+    hot = []
+    for subtask in hottest_first:
+        causes = tuple(cause for cause in causes_of(rows[subtask]) if cause.share)
+        said = diagnosis_of(causes), remedy_of(causes)
+        hot.append(HotSubtask(subtask, *said, tuple(top_keys[subtask]), causes))
+    heaviest = max(rows, key=lambda row: (row.records, -row.subtask))
+    return causes_of(heaviest) if records else (), tuple(hot)
+
+
+def _remedies(rows: Sequence[SubtaskRow], load: KeyGroupLoad, any_hot: bool) -> dict[str, str]:
+    """Return what helps against what keys do, which is looked for if a subtask is hot."""
+    return {
         ONE_HOT_KEY: "a key is in one subtask at any parallelism: pre-aggregate before the keyBy "
         "(LocalKeyBy), or split the key with a salt and aggregate in two steps",
         TOO_FEW_KEYS: _more_keys(rows),
-        UNLUCKY_KEYS: _other_parallelism(load, len(rows)) if top_keys else "",
+        UNLUCKY_KEYS: _other_parallelism(load, len(rows)) if any_hot else "",
+        UNEVEN_KEYS: "",
     }
-
-    def why(top: HotKey) -> str:
-        if top.records * len(rows) >= HOT * records and (
-            not idle or top.records * keys >= DOMINANT * records
-        ):
-            return ONE_HOT_KEY
-        return TOO_FEW_KEYS if idle else UNLUCKY_KEYS
-
-    hottest_first = sorted(top_keys, key=lambda subtask: (-rows[subtask].records, subtask))
-    causes = [(subtask, why(top_keys[subtask][0])) for subtask in hottest_first]
-    hot = tuple(HotSubtask(i, said, remedies[said], tuple(top_keys[i])) for i, said in causes)
-    verdict = hot[0].diagnosis if hot else TOO_FEW_KEYS if idle and records else EVEN
-    return verdict, remedies[verdict], hot
 
 
 def subtask_detail(
@@ -175,7 +203,7 @@ def _other_parallelism(load: KeyGroupLoad, parallelism: int) -> str:
         return f"a higher parallelism needs a higher max parallelism: {otherwise}"
     best = load.recommend(parallelism, highest)[0]
     if best.parallelism == parallelism:
-        return f"no parallelism up to {highest} has a lighter heaviest subtask: {otherwise}"
+        return f"no parallelism up to {highest} has a much lighter heaviest subtask: {otherwise}"
     heaviest = f"{show_weight(best.heaviest_weight)} in its heaviest subtask"
     said = f"{heaviest}, imbalance {best.imbalance:.2f}"
     if best.imbalance < HOT:

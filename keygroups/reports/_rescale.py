@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from textwrap import fill
+from fractions import Fraction
+from textwrap import fill, wrap
 from typing import TYPE_CHECKING
 
 from keygroups._checks import check_bounds, check_class
-from keygroups._show.tables import html_table
-from keygroups.load import KeyGroupLoad, Recommendations, show_weight
+from keygroups._show.tables import html_table, show_weight
+from keygroups.load import KeyGroupLoad, Recommendations, stands_for
 from keygroups.rescale import RescalePlan
+from keygroups.skew import UNEVEN_KEY_GROUPS, SubtaskCounts, ranges_text, shares_texts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,6 +71,16 @@ class RescaleReport:
         return self.load.imbalance(self.plan.new_parallelism)
 
     @property
+    def skew_before(self) -> SubtaskCounts:
+        """The weight of each old subtask, with why the heaviest has more than the mean."""
+        return self.load.skew(self.plan.old_parallelism)
+
+    @property
+    def skew_after(self) -> SubtaskCounts:
+        """The weight of each new subtask, with why the heaviest has more than the mean."""
+        return self.load.skew(self.plan.new_parallelism)
+
+    @property
     def hot_subtask_before(self) -> int:
         """The heaviest old subtask, the first of equals."""
         return _heaviest(self.weight_before)
@@ -94,11 +106,17 @@ class RescaleReport:
 
         Near is from half of it to twice it, at most 500 away and not below `at_least`. They
         are those of `load.recommend`, with its `floor`. So the new one itself is among them
-        only if no lower one near it has a heaviest subtask that is as light.
+        only if no lower one near it has a heaviest subtask that is as light; nor if one takes
+        its place that is heavier by 5 % at most, with a tenth less imbalance.
         """
         ranked = self.load.recommend(*self._near)
-        heaviest = max(self.weight_after)
-        no_heavier = (better for better in ranked if better.heaviest_weight <= heaviest)
+        heaviest, new = Fraction(max(self.weight_after)), self.plan.new_parallelism
+        no_heavier = (
+            better
+            for better in ranked
+            if better.heaviest_weight <= heaviest
+            or stands_for(better.parallelism, Fraction(better.heaviest_weight), new, heaviest)
+        )
         return Recommendations(no_heavier, ranked.floor)
 
     def _repr_html_(self) -> str:
@@ -122,7 +140,8 @@ class RescaleReport:
             for better in recommendations[:_RANKED]
         ]
         floor = [recommendations.floor] if recommendations.floor else []
-        return "\n".join([self.plan.table(self.load), *self._texts(), *ranked, *floor])
+        texts = [line for text in self._texts() for line in wrap(text, 80)]
+        return "\n".join([self.plan.table(self.load), *texts, *ranked, *floor])
 
     def _texts(self) -> Iterator[str]:
         for when, weights in (("before", self.weight_before), ("after", self.weight_after)):
@@ -131,6 +150,8 @@ class RescaleReport:
                 f"hot subtask {when}: {_heaviest(weights)} of {len(weights)} has "
                 f"{show_weight(max(weights))}, {share:.1%} of the weight"
             )
+        for when, skew in (("before", self.skew_before), ("after", self.skew_after)):
+            yield from _uneven_texts(when, skew)
         low, high = self._near
         yield (
             f"recommended, from {low} to {high} with no heavier subtask than at "
@@ -142,6 +163,15 @@ class RescaleReport:
         new = self.plan.new_parallelism
         high = min(2 * new, new + _FARTHEST, self.plan.max_parallelism)
         return max((new + 1) // 2, new - _FARTHEST, self.at_least), high
+
+
+def _uneven_texts(when: str, skew: SubtaskCounts) -> Iterator[str]:
+    """Say uneven key groups, whatever else there is beside them, and what helps afterwards."""
+    for cause in skew.causes:
+        if cause.name == UNEVEN_KEY_GROUPS:
+            ranges = ranges_text(skew.max_parallelism, skew.parallelism)
+            yield f"{when}, {skew.diagnosis}: {cause.remedy if when == 'after' else ranges}"
+            yield from shares_texts(skew.causes, skew.imbalance)
 
 
 def _heaviest(weights: list[float]) -> int:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from keygroups.errors import InvalidValueError
-from keygroups.load import HOT, KeyGroupLoad
+from keygroups.load import KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_detail, subtask_rows
+from keygroups.skew import HOT, diagnosis_of, remedy_of
 from keygroups.types import KeyType
 
 MOST_TOP_KEYS = 1000
@@ -67,7 +68,7 @@ def skew_report_of(
         share = records / rows[index].records
         top_keys.setdefault(index, []).append(HotKey(key, key_group, records, share))
     of_hot = {index: keys for index, keys in top_keys.items() if hot[index]}
-    diagnosis, remedy, hot_subtasks = diagnose(rows, of_hot, load)
+    causes, hot_subtasks = diagnose(rows, of_hot, load)
     detail = None
     if subtask is not None:
         its_keys = top_keys.get(subtask, [])
@@ -80,9 +81,10 @@ def skew_report_of(
         counts.sent,
         tuple(rows),
         hot_subtasks,
-        diagnosis,
-        remedy,
+        diagnosis_of(causes),
+        remedy_of(causes),
         counts.null_keys,
         detail,
         is_inferred,
+        causes,
     )

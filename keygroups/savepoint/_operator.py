@@ -16,7 +16,7 @@ from keygroups._serializers.scalars import VOID_NAMESPACE
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import KeyGroupRange
-from keygroups.load import HOT, KeyGroupLoad
+from keygroups.load import KeyGroupLoad
 from keygroups.progress import Meter, ProgressCallback, measured
 from keygroups.savepoint._files.files import Files
 from keygroups.savepoint._metadata.handles import (
@@ -36,6 +36,7 @@ from keygroups.savepoint._state.formats.by_handle import format_of
 from keygroups.savepoint._state.header import StateDescriptor
 from keygroups.savepoint._state.operator_state import OperatorStateEntry, read_operator_state
 from keygroups.savepoint._tasks.read import ReadTask, ahead
+from keygroups.skew import HOT
 
 if TYPE_CHECKING:
     import pyarrow as pa

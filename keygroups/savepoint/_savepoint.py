@@ -17,7 +17,6 @@ from keygroups._show.progress import checked_progress
 from keygroups._show.tables import Section, html_sections, text_table
 from keygroups.errors import InvalidTypeError, InvalidValueError, SavepointError, printable, short
 from keygroups.key_group_range import compute_operator_index_for_key_group
-from keygroups.load import HOT
 from keygroups.progress import ProgressCallback
 from keygroups.rescale import check_restore, restore_advice
 from keygroups.savepoint._comparison.compare import OperatorPair
@@ -39,6 +38,7 @@ from keygroups.savepoint._operator import (
     has_keyed_state,
 )
 from keygroups.savepoint._tasks.read import ReadTask
+from keygroups.skew import HOT
 
 _NONE: tuple[str, ...] = ()
 FLINK_2 = 5

@@ -53,7 +53,12 @@ def skew_report(
     counts are exact. `df` is read once, and once more if a subtask is hot or asked for; the
     driver gets a row for each key group and at most `top` keys, 1 to 1000, for each hot subtask.
 
-    A subtask is *hot* with at least 1.5 times the mean. Why, is the first that holds:
+    Where max parallelism and parallelism alone give a subtask 1.2 times the mean or more there
+    are *uneven key groups*: the report names the nearest parallelisms that are even, and the max
+    parallelism that makes this one even. All else that a subtask has beyond the mean is due to
+    its keys, but for 5 % of what its key groups explain: `causes` has the share of each.
+
+    A subtask is *hot* with at least 1.5 times the mean. What its keys do is the first that holds:
 
     - *one hot key*: its top key alone has 1.5 times the mean; where some subtask gets no key
       at all, that key also has 4 times the records of the mean key. A key is in one subtask
@@ -62,8 +67,9 @@ def skew_report(
     - *many keys unluckily together*: take the parallelism that the report names, or another
       max parallelism.
 
-    The diagnosis of the whole is that of its hottest subtask. Without a hot one it is *too
-    few keys* where a subtask gets no key, else *even*.
+    The diagnosis of the whole is that of its hottest subtask, beside any *uneven key groups*.
+    Without a hot one it is *too few keys* where a subtask gets no key, *uneven keys* where those
+    add to uneven key groups, else *even*.
 
     `subtask`, 0 <= subtask < parallelism, asks for one more closely, hot or not: its range of
     key groups, the `top` heaviest of these, its keys and diagnosis are the report's `detail`.

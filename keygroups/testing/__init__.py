@@ -19,6 +19,7 @@ from keygroups.hashing import finalise, hash_code, hasher_of, infer_key_type
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport
 from keygroups.reports._diagnosis import diagnose, subtask_rows
+from keygroups.skew import diagnosis_of, remedy_of
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.types import KeyType
 
@@ -253,7 +254,7 @@ class _Counted:
                 share = count / rows[subtask].records
                 hot_keys.append(HotKey(self._keys[java_key], key_group, count, share))
         shown = {subtask: keys for subtask, keys in top_keys.items() if subtask in hot}
-        diagnosis, remedy, hot_subtasks = diagnose(rows, shown, self.load)
+        causes, hot_subtasks = diagnose(rows, shown, self.load)
         key_type = self._key_type or infer_key_type(next(iter(self._keys.values())))
         return SkewReport(
             key_type,
@@ -263,7 +264,8 @@ class _Counted:
             None,
             tuple(rows),
             hot_subtasks,
-            diagnosis,
-            remedy,
+            diagnosis_of(causes),
+            remedy_of(causes),
             is_inferred=self._key_type is None,
+            causes=causes,
         )

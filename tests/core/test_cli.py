@@ -572,7 +572,8 @@ def test_modules_of_a_stranger(tmp_path: Path) -> None:
 
 def test_help_lists_the_choices(run: Any) -> None:
     said = ok(run("--help"))
-    for command in ("trace", "plan", "range", "default", "keys", "evenness", "savepoint", "job"):
+    commands = ("trace", "plan", "range", "default", "keys", "evenness", "savepoint", "job")
+    for command in (*commands, "counts", "suggest"):
         assert f"\n    {command}" in said
         assert "\nJSON: " in ok(run(command, "--help"))
     said = " ".join(ok(run("trace", "--help")).split())

@@ -18,7 +18,6 @@ from wide_savepoints import Shape, write
 from keygroups import InvalidTypeError, InvalidValueError, KeyGroupLoad, assign_to_key_group
 from keygroups._show.svg import bars_svg, steps_svg
 from keygroups.cli import main
-from keygroups.load import HOT
 from keygroups.savepoint import (
     Savepoint,
     SavepointWriter,
@@ -28,6 +27,7 @@ from keygroups.savepoint import (
     read_savepoint,
 )
 from keygroups.savepoint._reports import html_report as html_report_module
+from keygroups.skew import HOT
 from keygroups.types import LONG, STRING
 
 ORIGIN = point("2.3.0-heap-canonical")
@@ -252,6 +252,23 @@ def test_many_parallelisms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(html_report_module, "_ROWS", 4)
     rows = Tables(html_report(savepoint)).rows[start + 1 :]
     assert [row[0] for row in rows] == ["52, now", *map(str, sorted(better[:3]))]
+
+
+@pytest.mark.parametrize(("parallelism", "is_uneven"), [(8, True), (5, False)])
+def test_uneven_key_groups(tmp_path: Path, parallelism: int, is_uneven: bool) -> None:
+    """Of 8 subtasks 2 have 2 of 10 key groups. At 2 and 5 all have as many; at 3 some have 4."""
+    with SavepointWriter(tmp_path / "made") as writer:
+        states = [ValueStateDescriptor("count", LONG)]
+        operator = writer.add_operator("by-user", STRING, states, 10, parallelism)
+        for key in by_key_group([str(key) for key in range(500)], 10):
+            operator.write("count", key, 5)
+    page = Tables(html_report(read_savepoint(tmp_path / "made")))
+    ranges = "remedy: 2 subtasks have 2 key groups, 6 have 1: at best 1.60 times the mean; even"
+    assert any(text.startswith(ranges) for text in page.paragraphs) == is_uneven
+    named = [text for text in page.paragraphs if text.startswith("uneven key groups at ")]
+    best = {3: 1.2, 4: 1.2, 6: 1.2, 7: 1.4, 8: 1.6, 9: 1.8}
+    near = [f"{p}, at best {best[p]:.2f} times the mean" for p in best if 2 * p >= parallelism]
+    assert named == [f"uneven key groups at {'; '.join(near)}"]
 
 
 def test_no_keyed_state(tmp_path: Path) -> None:

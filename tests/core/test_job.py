@@ -191,7 +191,7 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     total, hottest = sum(COUNTS.values()), max(COUNTS, key=lambda subtask: COUNTS[subtask])
     assert skew.imbalance == pytest.approx(COUNTS[hottest] * 4 / total)
     assert (skew.hot_subtasks, skew.idle_subtasks) == ((hottest,), ())
-    assert skew.diagnosis == "hot subtasks"
+    assert skew.diagnosis == "uneven keys"
     assert "skew_report tells from the keys" in skew.remedy
     for one in skew.subtasks:
         groups = compute_key_group_range_for_operator_index(128, 4, one.subtask)
@@ -204,6 +204,29 @@ def test_skew_of_the_keyed_vertex(flink: Stub) -> None:
     assert f"{COUNTS[hottest]}  {COUNTS[hottest] / total:.1%}" in said[-4 + hottest]
     assert said[-4 + hottest].endswith("hot")
     assert job.skew(job.vertex("Latest")) == skew
+
+
+def test_skew_of_what_was_read_in_between() -> None:
+    """In all 0 has read the most; in between 2 did."""
+
+    def job_of(counts: list[int | None], job_id: str = UNKNOWN) -> Job:
+        return Job("http://u", job_id, "a job", "RUNNING", (vertex(counts),))
+
+    first, then = job_of([900, 100, 100]), job_of([910, 110, 170])
+    skew = then.skew("name\nof it", since=first)
+    assert [one.records for one in skew.subtasks] == [10, 10, 70]
+    assert (skew.hot_subtasks, skew.diagnosis) == ((2,), "uneven keys")
+    assert then.skew(then.vertices[0]).hot_subtasks == (0,)
+    assert then.skew("name\nof it", then).diagnosis == "nothing read"
+    for counts in ([899, 110, 170], [910, 110, 170, 5]):
+        with pytest.raises(JobError, match=r"was restarted in between: read the job twice again"):
+            job_of([*counts]).skew("name\nof it", since=first)
+    with pytest.raises(JobError, match="does not know yet"):
+        job_of([910, None, 170]).skew("name\nof it", since=first)
+    with pytest.raises(InvalidValueError, match=r"since must be of job '0000.*, got '1111"):
+        then.skew("name\nof it", since=job_of([1, 1, 1], "1" * 32))
+    with pytest.raises(InvalidTypeError, match="since must be a Job, got 5"):
+        then.skew("name\nof it", since=5)  # type: ignore[arg-type]
 
 
 def test_skew_of_what_is_not_keyed(flink: Stub) -> None:
@@ -230,22 +253,24 @@ def vertex(counts: list[int | None], is_keyed: bool = True, groups: int = 128) -
     ("counts", "is_keyed", "groups", "diagnosis", "says"),
     [
         ([10, 11, 12], True, 128, "even", "nothing to do"),
-        ([10, 0, 12], True, 128, "too few keys", "1 of 3 subtasks have read nothing"),
+        ([10, 0, 12], True, 128, "too few keys", "1 of 3 subtasks have nothing"),
         (
             [10, 10, 70],
             True,
             128,
-            "hot subtasks",
+            "uneven keys",
             "128 key groups at this parallelism would give 1.01",
         ),
         *(
-            ([10, 10, 70], True, groups, "hot subtasks", f"{groups} key groups at this parall")
+            ([10, 10, 70], True, groups, "uneven keys", f"{groups} key groups at this parall")
             for groups in (3, 32768)
         ),
         *(
             ([10, 10, 70], True, groups, "hot subtasks", "skew_report tells which keys are hot")
             for groups in (-1, 2, 32769)
         ),
+        ([10, 0, 12], True, -1, "too few keys", "1 of 3 subtasks have nothing"),
+        ([10, 11, 12], True, -1, "even", "nothing to do"),
         ([10, 10, 70], False, 128, "uneven, and not keyed", "look at the vertices before it"),
         ([10, 10, 11], False, 128, "even", "nothing to do"),
         ([0, 0, 0], True, 128, "nothing read", "wait for records"),
@@ -282,7 +307,7 @@ def test_subtask_that_the_parallelism_does_not_have() -> None:
     odd = Vertex(UNKNOWN, "v", "RUNNING", 1, 128, True, vertex([1, 9]).subtasks)
     skew = Job("u", UNKNOWN, "j", "RUNNING", (odd,)).skew("v")
     assert [one.key_groups is None for one in skew.subtasks] == [False, True]
-    assert skew.remedy.startswith("128 key groups at this parallelism would give 1.00 if all")
+    assert (skew.remedy, skew.causes) == ("skew_report tells which keys are hot", ())
 
 
 @pytest.mark.parametrize("parallelism", [-1, 0, 129])
@@ -664,6 +689,21 @@ def test_command(flink: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{job}\n\n{job.skew('sink')}\n"
 
 
+def test_command_that_watches(
+    flink: Stub, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr("keygroups.cli._job.time.sleep", slept.append)
+    assert main(["job", flink.url, "--watch", "30"]) == 0
+    assert slept[-1] == 30
+    assert f"{KEYED}: nothing read: the heaviest of 4" in capsys.readouterr().out
+    for value in ("0", "3601", "nan"):
+        assert main(["job", flink.url, "--watch", value]) == 2
+        assert "--watch must be above 0 and at most 3600" in capsys.readouterr().err
+    assert main(["job", flink.url, "--watch", "1", "--savepoints"]) == 2
+    assert "--watch is not for --savepoints" in capsys.readouterr().err
+
+
 def test_command_in_json(flink: Stub, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["job", flink.url, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
@@ -674,7 +714,7 @@ def test_command_in_json(flink: Stub, capsys: pytest.CaptureFixture[str]) -> Non
     assert keyed["is_keyed"] is True
     assert [one["read_records"] for one in keyed["subtasks"]] == [COUNTS[i] for i in range(4)]
     assert keyed["skew"]["hot_subtasks"] == [max(COUNTS, key=lambda i: COUNTS[i])]
-    assert keyed["skew"]["diagnosis"] == "hot subtasks"
+    assert keyed["skew"]["diagnosis"] == "uneven keys"
 
 
 def test_command_of_counts_that_are_not_known(

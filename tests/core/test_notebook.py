@@ -135,7 +135,7 @@ def test_job() -> None:
     ]
     cells = shown(job.skew(vertex))
     assert cells.paragraphs[0] == (
-        "<b>by-user: hot subtasks: the heaviest of 2 subtasks has 1.80 times the mean"
+        "<b>by-user: uneven keys: the heaviest of 2 subtasks has 1.80 times the mean"
     )
     assert cells.paragraphs[1].startswith("remedy: 128 key groups at this parallelism")
     assert cells.rows == [

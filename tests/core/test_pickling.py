@@ -45,6 +45,7 @@ from keygroups import (
     reports,
     savepoint,
     state_keys,
+    suggest_max_parallelism,
     types,
 )
 from keygroups._serializers import scalars as serializers
@@ -151,6 +152,10 @@ MADE: list[Callable[[], object]] = [
     lambda: load.Recommendations(),
     lambda: COUNTS.recommend(2, 3)[0],
     lambda: Progress("read by-user", 5, 7, "bytes"),
+    lambda: COUNTS.skew(6),
+    lambda: COUNTS.skew(6).causes[0],
+    lambda: suggest_max_parallelism([6, 8], 2),
+    lambda: suggest_max_parallelism(6)[0],
     lambda: PLAN,
     lambda: next(iter(PLAN)),
     lambda: PLAN.compare_with_modulo(["a", "b"]),

@@ -109,7 +109,7 @@ def test_recommendations(pyplot: Any) -> None:
     assert legend(axes) == ["heaviest subtask", "mean subtask"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("parallelism", "weight")
     assert axes.get_ylim()[0] == 0
-    assert axes.get_title() == "parallelism 8 has the lightest heaviest subtask, with 5"
+    assert axes.get_title() == "best is parallelism 8, 5 in its heaviest subtask"
     assert Recommendations().plot().get_title() == "no parallelism"
 
 

@@ -32,6 +32,7 @@ from keygroups import (
     assign_key_to_parallel_operator,
     assign_to_key_group,
     errors,
+    suggest_max_parallelism,
     testing,
     trace_key,
     types,
@@ -287,9 +288,9 @@ def hostile_skew() -> SkewReport:
     load = KeyGroupLoad(8, [90, *[1] * 7])
     rows = subtask_rows(load, [1] * 8, None, 4)
     keys = [HotKey(key, 0, 45, 0.5) for key in (NAME, (NAME, [NAME]), Hostile(), {NAME: NAME})]
-    diagnosis, remedy, hot = diagnose(rows, {0: keys}, load)
+    causes, hot = diagnose(rows, {0: keys}, load)
     key_type = types.ROW(types.INT, names=[NAME])
-    return SkewReport(key_type, 4, None, load, None, tuple(rows), hot, diagnosis, remedy)
+    return SkewReport(key_type, 4, None, load, None, tuple(rows), hot, "", "", causes=causes)
 
 
 def hostile_values(folder: Path) -> Iterator[object]:
@@ -328,6 +329,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))
     yield from (Row((NAME,)), Pojo(NAME, {NAME: NAME}), hostile_skew())
+    yield from (KeyGroupLoad(3, [5, 1, 1]).skew(2), suggest_max_parallelism([2, 3]))
     plan = RescalePlan(8, 2, 3)
     report = RescaleReport(plan, KeyGroupLoad(8, [1] * 8))
     yield from (plan, plan.compare_with_modulo([NAME], types.STRING), report, report.load)

@@ -86,7 +86,7 @@ from keygroups.types import (
 ROOT = Path(__file__).parents[2]
 ADVICE = [
     ("reports/_diagnosis", "key by a column of more values"),
-    ("job", "key by more values"),
+    ("skew", "key by more values"),
     ("hashing", "a SQL job routes otherwise: pass key_type=SQL_ROW(...)"),
 ]
 """What reports advise; nothing failed."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -546,3 +547,23 @@ def test_two_instants_of_one_local_time(spark: SparkSession) -> None:
             "SELECT 1.5D AS x, timestamp_seconds(1793511000 + 3600 * id) AS t FROM range(2)"
         )
         assert skew_report(df, ["x", "t"], 1, 1, TUPLE(DOUBLE, INSTANT)).distinct_keys == 2
+
+
+@pytest.mark.parametrize("parallelism", [100, 64])
+def test_causes_are_those_of_arrays(spark: SparkSession, parallelism: int) -> None:
+    """A quarter of the records have one key; 128 key groups are uneven at 100, not at 64."""
+    arrays = pytest.importorskip("keygroups.arrays")
+    numbers = np.arange(40_000)
+    same = arrays.skew_report(
+        {"id": np.where(numbers % 4 == 0, 0, numbers)}, "id", 128, parallelism
+    )
+    df = spark.range(40_000).selectExpr("if(id % 4 = 0, 0, id) as id")
+    report = skew_report(df, "id", 128, parallelism)
+    assert (report.causes, report.diagnosis, report.remedy) == (
+        same.causes,
+        same.diagnosis,
+        same.remedy,
+    )
+    names = {cause.name for cause in report.causes}
+    assert names == {"one hot key"} | ({"uneven key groups"} if parallelism == 100 else set())
+    assert sum(cause.share for cause in report.causes) == pytest.approx(report.imbalance - 1)

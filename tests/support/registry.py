@@ -32,9 +32,11 @@ from keygroups import (
     KeyGroupRange,
     LocalKeyBy,
     RescalePlan,
+    SubtaskCounts,
     SubtaskKeySelector,
     infer_routing,
     partitioners,
+    suggest_max_parallelism,
     types,
 )
 from keygroups.binary_row import binary_row
@@ -305,6 +307,9 @@ RECORDS = {
     "PointwiseEdge",
     "Recommendation",
     "Recommendations",
+    "Cause",
+    "Suggestion",
+    "Suggestions",
     "Progress",
     "RescalePiece",
     "RewriteReport",
@@ -346,6 +351,7 @@ VERTEX = Vertex("1" * 32, "by-user", "RUNNING", 1, 128, True, (SubtaskReads(0, "
 # Objects whose methods are driven, from subtask keys to key types.
 OBJECTS: list[Callable[[], Any]] = [
     lambda: KeyGroupLoad(8, [1] * 8),
+    lambda: SubtaskCounts(8, [3, 1]),
     lambda: KeyGroupRange(43, 85),
     lambda: RescalePlan(8, 3, 4),
     lambda: LocalKeyBy(3, max),
@@ -386,6 +392,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "code": [5],
     "contents": [7, ReducingStateDescriptor("window-contents", LONG)],
     "count": [None],
+    "counts": [[1], [4, 1, 1, 1, 1]],
+    "growth": [1, 2.5, 10],
     "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],
     "combine": [max],
     "element": [INT, STRING],
@@ -435,6 +443,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "operators": [["by-int"], None],
     "other": [KeyGroupRange(0, 3)],
     "output": [NewPath()],
+    "parallelisms": [5, [6, 8, 10], range(1, 9)],
     "partitioner": [lambda key, parallelism: 0],
     "path": [savepoint_folder()],
     "plan": [RescalePlan(8, 3, 4)],
@@ -445,6 +454,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "scramble": [abs],
     "separator": ["#"],
     "service": ["user-timers"],
+    "since": [None],
     "size": [10],
     "slide": [5],
     "serializers": [{"a.Money": type("Money", (Serializer,), {"name": "MONEY"})}, {}, None],
@@ -521,6 +531,22 @@ REGISTRY: dict[str, Registered] = {
         more={"of a mapping": lambda n: KeyGroupLoad(n, {n - 1: 1})},
     ),
     "load.evenness": Registered(lambda n: evenness(n)),
+    "skew.SubtaskCounts": Registered(lambda n: SubtaskCounts(32_768, range(n))),
+    "SubtaskCounts.from_text": Registered(
+        lambda n: SubtaskCounts.from_text(32_768, "\n".join(f"{i} {i}" for i in range(n))),
+        more={
+            "of JSON": lambda n: SubtaskCounts.from_text(32_768, str([*range(n)])),
+            "of Prometheus": lambda n: SubtaskCounts.from_text(
+                32_768, "\n".join(f'a{{subtask_index="{i}"}} {i}' for i in range(n))
+            ),
+        },
+        arguments={"text": ["0 5", "[1, 2]"]},
+    ),
+    "SubtaskCounts.__str__": Registered(lambda n: str(SubtaskCounts(32_768, range(n)))),
+    "max_parallelism.suggest_max_parallelism": Registered(
+        lambda n: suggest_max_parallelism(range(1, n), 2),
+        more={"few": lambda n: suggest_max_parallelism([n - 1, n], 3)},
+    ),
     "local_key_by.LocalKeyBy": Registered(lambda n: buffered(n).process(0, 1)),
     "operator_state.redistribute_list_state": Registered(
         lambda n: redistribute_list_state([[1] * 5] * n, n // 2)
@@ -567,6 +593,7 @@ REGISTRY: dict[str, Registered] = {
             "one hot": lambda n: KeyGroupLoad(n, {7: 1}).recommend(1, n),
         },
     ),
+    "KeyGroupLoad.skew": Registered(lambda n: load_of(n).skew(n // 2)),
     "KeyGroupLoad.weight_of": Registered(lambda n: load_of(n).weight_of(range(n))),
     "LocalKeyBy.flush": Registered(lambda n: buffered(n).flush()),
     "LocalKeyBy.restore": Registered(lambda n: buffered(n)),
@@ -936,6 +963,8 @@ REGISTRY: dict[str, Registered] = {
         [
             "KeyGroupLoad.__eq__",
             "KeyGroupLoad.__hash__",
+            "SubtaskCounts.__eq__",
+            "SubtaskCounts.__hash__",
             "KeyGroupRange.__eq__",
             "KeyGroupRange.__hash__",
             "RescalePlan.__eq__",

@@ -21,12 +21,14 @@ from keygroups import (
     load,
     local_key_by,
     logical_types,
+    max_parallelism,
     operator_state,
     partitioners,
     progress,
     reports,
     rescale,
     routing_inference,
+    skew,
     subtask_keys,
     types,
 )
@@ -146,6 +148,12 @@ def loads_and_plans() -> None:
     assert_type((best.parallelism, best.heaviest_weight, best.reason), tuple[int, float, str])
     assert_type(load.evenness(720), list[int])
 
+    suggested: max_parallelism.Suggestions = max_parallelism.suggest_max_parallelism([6, 8], 10)
+    smallest: max_parallelism.Suggestion = suggested[0]
+    assert_type((smallest.max_parallelism, smallest.imbalance), tuple[int, float])
+    assert_type(suggested.to_pandas(), DataFrame)
+    assert_type(keygroups.suggest_max_parallelism(range(6, 25)), max_parallelism.Suggestions)
+
     plan = rescale.RescalePlan(128, 24, 36)
     assert_type(plan.restores_from(1), list[tuple[int, key_group_range.KeyGroupRange]])
     assert_type([piece.moves for piece in plan], list[bool])
@@ -157,6 +165,18 @@ def loads_and_plans() -> None:
     report = reports.RescaleReport(plan, measured)
     assert_type(report.weight_after, list[float])
     assert_type(report.recommendations[0].parallelism, int)
+
+
+def causes_of_skew(report: reports.SkewReport, rescaled: reports.RescaleReport) -> None:
+    counts = skew.SubtaskCounts(128, (5, 9, 2.5))
+    assert_type(keygroups.SubtaskCounts(128, (5, 9)).hot_subtasks, tuple[int, ...])
+    assert_type((counts.imbalance, counts.diagnosis, counts.remedy), tuple[float, str, str])
+    assert_type(skew.SubtaskCounts.from_text(128, "0 5"), skew.SubtaskCounts)
+    assert_type(report.load.skew(24), skew.SubtaskCounts)
+    assert_type(rescaled.skew_after.causes, tuple[skew.Cause, ...])
+    assert_type([cause.share for cause in report.causes], list[float])
+    assert_type(counts.plot(), Axes)
+    assert_type(counts.to_pandas(), DataFrame)
 
 
 def what_a_skew_report_has(report: reports.SkewReport) -> list[str]:

@@ -9,7 +9,8 @@ from keygroups._show.page import heading, page, wide
 from keygroups._show.svg import bars_svg, steps_svg
 from keygroups._show.tables import Section, html_sections
 from keygroups.errors import short
-from keygroups.load import HOT, heaviest_weights
+from keygroups.key_group_range import ranges_imbalance
+from keygroups.load import heaviest_weights
 from keygroups.rescale import RescalePlan
 from keygroups.savepoint._operator import has_keyed_state, operator_lines, states_section
 from keygroups.savepoint._reports.report import (
@@ -25,6 +26,7 @@ from keygroups.savepoint._savepoint import (
     heaviest,
     operators_section,
 )
+from keygroups.skew import HOT, UNEVEN_KEY_GROUPS, are_uneven
 
 _LISTED = 200  # operators in the table
 _DETAILED = 20  # operators with a section of their own, unless they are asked for
@@ -91,6 +93,9 @@ def _operator(report: OperatorReport) -> Iterator[str]:
     yield wide(html_sections([key_groups_section(report)]))
     yield heading(3, "Bytes by subtask")
     yield bars_svg(load.per_subtask(operator.parallelism), "subtask", HOT)
+    skew = load.skew(operator.parallelism)
+    if UNEVEN_KEY_GROUPS in [cause.name for cause in skew.causes]:
+        yield html_sections([Section(skew._texts())])
     yield heading(3, "Heaviest keys")
     yield wide(html_sections([keys_section(report)]))
     yield from _parallelisms(report)
@@ -130,4 +135,10 @@ def _parallelisms(report: OperatorReport) -> Iterator[str]:
             marks[index] = "hot"
     header = ("parallelism", "heaviest subtask", "imbalance", "idle subtasks", "bytes that move")
     caption += f"; hot: the heaviest subtask has {HOT} times the mean and more"
-    yield wide(html_sections([Section([], header, rows, caption=caption, marks=marks)]))
+    uneven = [
+        f"{parallelism}, at best {ranges_imbalance(groups, parallelism):.2f} times the mean"
+        for parallelism in shown
+        if are_uneven(groups, parallelism)
+    ]
+    texts = [f"{UNEVEN_KEY_GROUPS} at {'; '.join(uneven)}"] if uneven else []
+    yield wide(html_sections([Section(texts, header, rows, caption=caption, marks=marks)]))

@@ -1,0 +1,563 @@
+"""What the ranges of key groups do to a subtask, and what its keys do: alike on every surface.
+
+Expected ranges are those of Flink's KeyGroupRangeAssignment, added up key group by key group.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from html_tables import Tables, shown
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from keygroups import (
+    InvalidTypeError,
+    InvalidValueError,
+    KeyGroupLoad,
+    KeyGroupsError,
+    ParallelismError,
+    RescalePlan,
+    SubtaskCounts,
+    compute_operator_index_for_key_group,
+)
+from keygroups.cli import main
+from keygroups.job import Job, SubtaskReads, Vertex, VertexSkew
+from keygroups.load import evenness
+from keygroups.reports import RescaleReport, SkewReport
+from keygroups.reports._skew import CountedKey, SkewCounts, skew_report_of
+from keygroups.skew import Cause
+from keygroups.testing import assert_spread
+from keygroups.types import LONG
+
+UNEVEN = "uneven key groups"
+KEYS = "uneven keys"
+HOT_KEY, FEW, UNLUCKY = "one hot key", "too few keys", "many keys unluckily together"
+SIZES = [(128, 128), (128, 64), (128, 24), (128, 85), (128, 90), (128, 96), (128, 100)]
+SIZES += [(256, 171), (512, 240), (2048, 240), (10, 8)]
+
+
+def subtask_of(max_parallelism: int, parallelism: int) -> list[int]:
+    return [
+        compute_operator_index_for_key_group(max_parallelism, parallelism, group)
+        for group in range(max_parallelism)
+    ]
+
+
+def at_best(max_parallelism: int, parallelism: int) -> float:
+    """Return the heaviest subtask over the mean, were all key groups alike."""
+    sizes = Counter(subtask_of(max_parallelism, parallelism))
+    return max(sizes.values()) * parallelism / max_parallelism
+
+
+def group_of_a_subtask(max_parallelism: int, parallelism: int, most: bool) -> int:
+    """Return a key group of a subtask with the most of them, or with the fewest."""
+    owners = subtask_of(max_parallelism, parallelism)
+    sizes = Counter(owners)
+    wanted = (max if most else min)(sizes.values())
+    return next(group for group, owner in enumerate(owners) if sizes[owner] == wanted)
+
+
+def counted(
+    keys: dict[int, list[int]], max_parallelism: int, parallelism: int, asked: int | None = None
+) -> SkewReport:
+    """Report keys that have so many records each, by their key group."""
+    owners = subtask_of(max_parallelism, parallelism)
+
+    def top_keys_of(wanted: list[bool]) -> Iterator[CountedKey]:
+        for group, records in keys.items():
+            if wanted[owners[group]]:
+                yield from (CountedKey(owners[group], group, n, group * 1000) for n in records)
+
+    def most_first(wanted: list[bool]) -> list[CountedKey]:
+        return sorted(top_keys_of(wanted), key=lambda key: (key.subtask, -key.records))
+
+    load = KeyGroupLoad(max_parallelism, {group: sum(n) for group, n in keys.items()})
+    distinct = [len(keys.get(group, [])) for group in range(max_parallelism)]
+    counts = SkewCounts(load, distinct, None, 0)
+    return skew_report_of(counts, LONG, False, parallelism, 3, None, asked, most_first)
+
+
+def vertex_of(max_parallelism: int, counts: list[int]) -> Vertex:
+    subtasks = tuple(SubtaskReads(i, "RUNNING", count, None) for i, count in enumerate(counts))
+    sizes = (len(counts), max_parallelism)
+    return Vertex("0" * 32, "by-user", "RUNNING", *sizes, True, subtasks)
+
+
+def job_skew(max_parallelism: int, counts: list[int]) -> VertexSkew:
+    vertex = vertex_of(max_parallelism, counts)
+    return Job("http://u", "0" * 32, "clicks", "RUNNING", (vertex,)).skew(vertex)
+
+
+# --- the table: which keys, and what each surface names ------------------------------------------
+
+
+def even(max_parallelism: int, parallelism: int) -> dict[int, list[int]]:
+    return {group: [10] * 10 for group in range(max_parallelism)}
+
+
+def one_hot_key(max_parallelism: int, parallelism: int) -> dict[int, list[int]]:
+    """A key as heavy as three subtasks, where there are the fewest key groups."""
+    group = group_of_a_subtask(max_parallelism, parallelism, most=False)
+    heavy = 3 * 100 * max_parallelism // parallelism
+    return even(max_parallelism, parallelism) | {group: [heavy] + [10] * 10}
+
+
+def few_keys(max_parallelism: int, parallelism: int) -> dict[int, list[int]]:
+    return {max_parallelism - 1: [100]}
+
+
+def unlucky(max_parallelism: int, parallelism: int) -> dict[int, list[int]]:
+    """A key group with as many small keys more as two subtasks have in the mean."""
+    group = group_of_a_subtask(max_parallelism, parallelism, most=False)
+    more = 2 * 10 * max_parallelism // parallelism
+    return even(max_parallelism, parallelism) | {group: [10] * (10 + more)}
+
+
+def two_causes(max_parallelism: int, parallelism: int) -> dict[int, list[int]]:
+    """A hot key where there are the most key groups."""
+    group = group_of_a_subtask(max_parallelism, parallelism, most=True)
+    heavy = 3 * 100 * max_parallelism // parallelism
+    return even(max_parallelism, parallelism) | {group: [heavy] + [10] * 10}
+
+
+LOADS: dict[Callable[[int, int], dict[int, list[int]]], set[str]] = {
+    even: set(),
+    one_hot_key: {HOT_KEY},
+    few_keys: {FEW},
+    unlucky: {UNLUCKY},
+    two_causes: {HOT_KEY},
+}
+
+
+def said_of_counts(names: set[str]) -> set[str]:
+    """Return what is known without the keys."""
+    return {KEYS if name in (HOT_KEY, UNLUCKY) else name for name in names}
+
+
+@pytest.mark.parametrize(("max_parallelism", "parallelism"), SIZES)
+@pytest.mark.parametrize("load_of", LOADS, ids=lambda load: load.__name__)
+def test_causes_on_every_surface(
+    load_of: Callable[[int, int], dict[int, list[int]]],
+    max_parallelism: int,
+    parallelism: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keys = load_of(max_parallelism, parallelism)
+    best = at_best(max_parallelism, parallelism)
+    names = LOADS[load_of] | ({UNEVEN} if best >= 1.2 else set())
+    by_keys = counted(keys, max_parallelism, parallelism)
+    check_causes(by_keys, names)
+    load = by_keys.load
+    counts = load.skew(parallelism)
+    report = RescaleReport(RescalePlan(max_parallelism, 1, parallelism), load)
+    in_job = job_skew(max_parallelism, [row.records for row in by_keys.subtasks])
+    for skew in (counts, in_job, report.skew_after):
+        check_causes(skew, said_of_counts(names))
+    assert (in_job.diagnosis, in_job.remedy) == (counts.diagnosis, counts.remedy)
+    file = tmp_path / "load"
+    file.write_text(json.dumps(load.weights))
+    sizes = [str(max_parallelism), "1", str(parallelism)]
+    assert main(["plan", *sizes, "--load", str(file), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["skew_after"]["diagnosis"] == counts.diagnosis
+    assert [tuple(cause.values()) for cause in data["skew_after"]["causes"]] == [*counts.causes]
+    assert data["skew_before"]["diagnosis"] == "even"
+    # What says it in the words of the ranges, and only where they are uneven.
+    recommended = load.recommend(parallelism, parallelism)
+    texts = [str(by_keys), str(counts), str(report), str(in_job), str(recommended)]
+    pages = [one._repr_html_() for one in (by_keys, counts, report, in_job, recommended)]
+    for text in (*texts, *pages):
+        words = " ".join(text.split())
+        assert (UNEVEN in words) == (UNEVEN in names)
+        assert (f"at best {best:.2f} times the mean" in words) == (UNEVEN in names)
+
+
+def check_causes(skew: Any, names: set[str]) -> None:
+    assert {cause.name for cause in skew.causes} == names
+    assert skew.diagnosis == (" and ".join(cause.name for cause in skew.causes) or "even")
+    shares = [cause.share for cause in skew.causes]
+    assert shares == sorted(shares, reverse=True)
+    assert min(shares, default=0.0) >= 0
+    if shares:
+        assert sum(shares) == pytest.approx(skew.imbalance - 1)
+        assert all(cause.remedy in skew.remedy for cause in skew.causes)
+
+
+@pytest.mark.parametrize(("max_parallelism", "parallelism"), [(128, 100), (128, 85)])
+def test_the_shares_of_two_causes(max_parallelism: int, parallelism: int) -> None:
+    """A key of three subtasks' even load, in a subtask of two key groups and in one of one."""
+    ordinary = parallelism / max_parallelism
+    keys = two_causes(max_parallelism, parallelism)
+    report = counted(keys, max_parallelism, parallelism)
+    records = report.records / (100 * max_parallelism)  # for even ones
+    own = 300 * max_parallelism // parallelism * parallelism / report.records
+    of_ranges = 2 * ordinary - 1
+    hot, ranges = report.causes
+    assert (hot.name, ranges.name) == (HOT_KEY, UNEVEN)
+    assert ranges.share == pytest.approx(of_ranges)
+    assert hot.share == pytest.approx(own + 2 * ordinary / records - 2 * ordinary)
+    assert report.hot_subtasks[0].causes == report.causes
+    said = " ".join(str(report).split())
+    excess = f"{report.imbalance:.2f}"
+    first = Fraction(excess) - 1 - Fraction(f"{ranges.share:.2f}")
+    assert re.search(rf"of [\d.]+ beyond the mean: {HOT_KEY} ([\d.]+), {UNEVEN} ([\d.]+)", said)
+    assert float(first) == pytest.approx(hot.share, abs=0.011)
+    alone = counted(one_hot_key(max_parallelism, parallelism), max_parallelism, parallelism)
+    assert [cause.share for cause in alone.causes] == [alone.imbalance - 1, 0.0]
+    assert [cause.name for cause in alone.hot_subtasks[0].causes] == [HOT_KEY]
+
+
+def test_a_key_that_is_hot_by_itself_is_named_where_the_ranges_would_explain_as_much() -> None:
+    """At 100 two key groups have 1.56 times the mean; here one key has it, and its neighbour 0."""
+    group = group_of_a_subtask(128, 100, most=True)
+    keys = even(128, 100) | {group: [200], group + 1: []}
+    report = counted(keys, 128, 100)
+    [cause] = report.hot_subtasks[0].causes
+    assert cause.name == HOT_KEY
+    assert cause.share == pytest.approx(0.5625)
+    assert {hot.diagnosis for hot in report.hot_subtasks[1:]} == {UNEVEN}
+
+
+def test_hot_subtasks_without_a_share_of_the_ranges_do_not_name_them() -> None:
+    """Of 100 subtasks the second has one key group of 128: what is hot in it are its keys."""
+    keys = even(128, 100) | {2: [10] * 30, 1: [10] * 20}
+    report = counted(keys, 128, 100, asked=1)
+    assert report.detail is not None
+    by_subtask = {hot.subtask: hot for hot in report.hot_subtasks}
+    assert by_subtask[1].diagnosis == report.detail.diagnosis == UNLUCKY
+    assert by_subtask[0].diagnosis == f"{UNLUCKY} and {UNEVEN}"
+    assert UNEVEN in report.diagnosis
+
+
+def test_too_few_keys_are_named_where_the_ranges_explain_the_heaviest() -> None:
+    """Key groups [0, 1], 2 and 3 at 3 subtasks: 2, 2 and 0 of 4, 4 and 1 are 1.5 times."""
+    report = counted({0: [1], 1: [1], 2: [2]}, 4, 3)
+    assert {cause.name for cause in report.causes} == {FEW, UNEVEN}
+    assert sum(cause.share for cause in report.causes) == pytest.approx(0.5)
+
+
+def test_assert_spread_names_uneven_key_groups() -> None:
+    with pytest.raises(AssertionError, match=UNEVEN) as caught:
+        assert_spread(range(20_000), 128, 100)
+    said = " ".join(str(caught.value).split())
+    assert "28 subtasks have 2 key groups, 72 have 1: at best 1.56 times the mean" in said
+
+
+# --- laws ----------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(st.sampled_from([sizes for sizes in SIZES if sizes[0] < 200]), st.data())
+def test_no_text_blames_keys_where_the_ranges_explain_the_load(
+    sizes: tuple[int, int], data: st.DataObject
+) -> None:
+    """Within 5 %: each key group has from 1000 to 1050, in keys of that many records or one."""
+    groups, parallelism = sizes
+    weights = data.draw(st.lists(st.integers(1000, 1050), min_size=groups, max_size=groups))
+    whole = data.draw(st.booleans())
+    keys = {group: [n] if whole else [n - 500, 250, 250] for group, n in enumerate(weights)}
+    report = counted(keys, groups, parallelism, asked=parallelism - 1)
+    load = report.load
+    said: list[Any] = [report, load.skew(parallelism), load.recommend(1, parallelism)]
+    said.append(RescaleReport(RescalePlan(groups, parallelism, parallelism), load))
+    said.append(job_skew(groups, [row.records for row in report.subtasks]))
+    for value in said:
+        for text in (str(value), value._repr_html_()):
+            assert not re.search("hot key|unluck", text)
+
+
+@given(st.integers(1, 40), st.data())
+@example(groups=4, data=None)
+def test_the_shares_add_up_to_the_excess(groups: int, data: st.DataObject | None) -> None:
+    parallelism, records = 3, [[1], [1], [2], []]
+    if data is not None:
+        parallelism = data.draw(st.integers(1, groups))
+        of_group = st.lists(st.integers(1, 9) | st.integers(1, 900), max_size=4)
+        records = data.draw(st.lists(of_group, min_size=groups, max_size=groups))
+    report = counted(dict(enumerate(records)), groups, parallelism)
+    counts = report.load.skew(parallelism)
+    for skew in (report, counts):
+        if skew.causes:
+            assert sum(one.share for one in skew.causes) == pytest.approx(skew.imbalance - 1)
+            assert min(one.share for one in skew.causes) >= 0
+    for hot in report.hot_subtasks:
+        excess = report.subtasks[hot.subtask].times_mean - 1
+        assert sum(one.share for one in hot.causes) == pytest.approx(excess)
+        assert min(one.share for one in hot.causes) > 0
+        assert hot.diagnosis == " and ".join(one.name for one in hot.causes)
+    uneven = at_best(groups, parallelism) >= 1.2
+    assert (
+        (UNEVEN in counts.diagnosis)
+        == (UNEVEN in report.diagnosis)
+        == (uneven and report.records > 0)
+    )
+    shown_shares = re.search("of ([0-9.]+) beyond the mean: (.*?) remedy", texts_of(counts))
+    if shown_shares:
+        numbers = re.findall(r" (\d+\.\d\d)", shown_shares[2])
+        assert sum(map(Fraction, numbers)) == Fraction(shown_shares[1])
+
+
+def texts_of(value: object) -> str:
+    return " ".join(str(value).split())
+
+
+# --- the remedy ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        (
+            (128, 100),
+            "28 subtasks have 2 key groups, 72 have 1: at best 1.56 times the mean; even are "
+            "64 subtasks (36 fewer, 100% of the heaviest load), 128 subtasks (28 more, 50% of the "
+            "heaviest load), or 100 with max parallelism 200, which takes change_max_parallelism",
+        ),
+        (
+            (512, 240),
+            "32 subtasks have 3 key groups, 208 have 2: at best 1.41 times the mean; even are "
+            "128 subtasks (112 fewer, 133% of the heaviest load), 256 subtasks (16 more, 67% of "
+            "the heaviest load), or 240 with max parallelism 720, which takes "
+            "change_max_parallelism",
+        ),
+        # 1 and 131 are its only divisors, and both are far away.
+        (
+            (131, 50),
+            "31 subtasks have 3 key groups, 19 have 2: at best 1.15 times the mean; even are "
+            "50 with max parallelism 150, which takes change_max_parallelism",
+        ),
+        # The next multiple of 20,000 is above Flink's bound.
+        (
+            (32768, 20000),
+            "12,768 subtasks have 2 key groups, 7,232 have 1: at best 1.22 times the mean; even "
+            "are 16,384 subtasks (3,616 fewer, 100% of the heaviest load), 32,768 subtasks "
+            "(12,768 more, 50% of the heaviest load), or 20,000 with max parallelism 20,000, "
+            "which takes change_max_parallelism",
+        ),
+        (
+            (3, 2),
+            "1 subtask has 2 key groups, 1 has 1: at best 1.33 times the mean; even are "
+            "1 subtasks (1 fewer, 150% of the heaviest load), 3 subtasks (1 more, 50% of the "
+            "heaviest load), or 2 with max parallelism 4, which takes change_max_parallelism",
+        ),
+    ],
+)
+def test_remedy_of_uneven_key_groups(sizes: tuple[int, int], says: str) -> None:
+    from keygroups.skew import uneven_remedy
+
+    assert uneven_remedy(*sizes) == says
+
+
+@given(st.integers(1, 600), st.data())
+def test_the_remedy_names_what_is_even(groups: int, data: st.DataObject) -> None:
+    parallelism = data.draw(st.integers(1, groups))
+    load = KeyGroupLoad(groups, [1] * groups)
+    assume(at_best(groups, parallelism) >= 1.2)
+    [cause] = load.skew(parallelism).causes
+    assert cause.name == UNEVEN
+    assert cause.share == pytest.approx(at_best(groups, parallelism) - 1)
+    near = [int(n) for n in re.findall(r"(\d+) subtasks \(", cause.remedy)]
+    divisors = evenness(groups)
+    lower = [p for p in divisors if parallelism <= 2 * p < 2 * parallelism]
+    higher = [p for p in divisors if parallelism < p <= 2 * parallelism]
+    assert near == [*lower[-1:], *higher[:1]]
+    said = re.search(r"(\d+) with max parallelism (\d+),", cause.remedy)
+    assert said
+    assert int(said[1]) == parallelism in evenness(int(said[2]))
+
+
+# --- SubtaskCounts -------------------------------------------------------------------------------
+
+
+def test_counts_of_subtasks() -> None:
+    counts = SubtaskCounts(128, [3, 0.5, 0, 9])
+    assert counts.counts == (3, 0.5, 0, 9)
+    assert (counts.parallelism, counts.imbalance) == (4, 9 * 4 / 12.5)
+    assert (counts.hot_subtasks, counts.idle_subtasks) == ((3,), (2,))
+    [cause] = counts.causes
+    assert cause == Cause(FEW, 9 * 4 / 12.5 - 1, cause.remedy)
+    assert cause.remedy.startswith("1 of 4 subtasks have nothing: key by more values")
+    assert str(counts).splitlines() == [
+        "too few keys: the heaviest of 4 subtasks has 2.88 times the mean",
+        "remedy: 1 of 4 subtasks have nothing: key by more values or, where the keyBy has",
+        "to balance and not to group, by substitute keys (keys_for_subtasks); skew_report",
+        "counts the keys",
+        "subtask  count  share  x mean  key groups",
+        "      0      3  24.0%    0.96        0-31",
+        "      1    0.5   4.0%    0.16       32-63",
+        "      2      0   0.0%    0.00       64-95",
+        "      3      9  72.0%    2.88      96-127  hot",
+    ]
+    page = Tables(counts._repr_html_())
+    assert page.rows[0] == ["subtask", "count", "share", "x mean", "key groups"]
+    assert [row[0] for row in page.marked] == ["3"]
+    assert SubtaskCounts(2, [1e308, 7e307]).imbalance == pytest.approx(2 / 1.7)
+
+
+def test_counts_of_nothing_and_of_one() -> None:
+    nothing = SubtaskCounts(128, [0, 0])
+    assert (nothing.imbalance, nothing.causes, nothing.diagnosis) == (1.0, (), "even")
+    assert (nothing.hot_subtasks, nothing.remedy) == ((), "nothing to do")
+    assert str(nothing).endswith("1      0   0.0%    0.00      64-127")
+    assert SubtaskCounts(1, [7]).diagnosis == "even"
+
+
+def test_many_subtasks_are_cut() -> None:
+    counts = SubtaskCounts(128, range(100))
+    lines = str(counts).splitlines()
+    assert "The 40 heaviest subtasks of 100" in lines
+    assert [int(line.split()[0]) for line in lines[-40:]] == [*range(99, 59, -1)]
+    assert len(shown(counts).rows) == 41
+
+
+def test_counts_as_a_data_frame() -> None:
+    pytest.importorskip("pandas")
+    frame = SubtaskCounts(10, [4, 2, 2]).to_pandas()
+    assert frame.to_dict("records")[0] == {
+        "subtask": 0,
+        "count": 4,
+        "share": 0.5,
+        "times_mean": 1.5,
+        "first_key_group": 0,
+        "last_key_group": 3,
+    }
+
+
+def test_a_picture_of_counts() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pytest.importorskip("matplotlib").use("agg")
+    axes = SubtaskCounts(10, [4, 2, 2, 2, 2, 4, 2, 2]).plot()
+    assert axes.get_title() == "uneven key groups: 1.60 times the mean"
+    title = KeyGroupLoad(10, [1] * 10).plot(8).get_title()
+    assert title.endswith("\nuneven key groups: at best 1.60 times the mean")
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "says"),
+    [
+        ([], ParallelismError, "length of counts must be from 1 to 4"),
+        ([1] * 5, ParallelismError, "length of counts must be from 1 to 4"),
+        ([1, -1], InvalidValueError, "count of subtask 1 must be a finite number >= 0, got -1"),
+        ([1, float("inf")], InvalidValueError, "count of subtask 1 must be a finite number >= 0"),
+        ([None], InvalidTypeError, "count of subtask 0 must be a number, got None"),
+        ([True], InvalidTypeError, "count of subtask 0 must be a number, got True"),
+        ("12", InvalidTypeError, "counts must be an iterable of numbers, got '12'"),
+        (7, InvalidTypeError, "counts must be an iterable of numbers, got 7"),
+        ([1e308] * 4, InvalidValueError, "counts must have a sum within the range of a float"),
+        ([10**400], InvalidValueError, "counts must have a sum within the range of a float"),
+    ],
+)
+def test_bad_counts(counts: Any, error: type[KeyGroupsError], says: str) -> None:
+    with pytest.raises(error, match=says):
+        SubtaskCounts(4, counts)
+
+
+def test_counts_of_an_endless_iterator() -> None:
+    with pytest.raises(ParallelismError, match="length of counts must be from 1 to 4"):
+        SubtaskCounts(4, repeat(1))
+
+
+@pytest.mark.parametrize("value", [0, 32769, True, "3", None], ids=repr)
+def test_counts_of_no_max_parallelism(value: Any) -> None:
+    with pytest.raises(ParallelismError, match="max_parallelism must be"):
+        SubtaskCounts(value, [1])
+
+
+# --- counts in hand ------------------------------------------------------------------------------
+
+PROMETHEUS = """
+# TYPE flink_taskmanager_job_task_numRecordsIn gauge
+flink_taskmanager_job_task_numRecordsIn{job_name="a",subtask_index="1",host="b",} 70.0
+flink_taskmanager_job_task_numRecordsIn{subtask_index="0",task_name="x } y"} 10 1764000000000
+flink_taskmanager_job_task_numRecordsIn{a="subtask_index=\\"9\\"",subtask_index="2"} 1e1
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 10\n1 70\n2 10",
+        " 1\t70 \r\n\n# a comment\n0, 10\n2;10.0\n",
+        PROMETHEUS,
+        '[{"id": "2.numRecordsIn", "value": "10"}, {"id": "0.numRecordsIn", "value": "10"}, '
+        '{"id": "1.numRecordsIn", "value": 70}]',
+        " [10, 70, 10.0]",
+    ],
+)
+def test_pasted_counts_get_the_diagnosis_of_a_job(text: str) -> None:
+    counts = SubtaskCounts.from_text(128, text)
+    assert counts == SubtaskCounts(128, [10, 70, 10])
+    skew = job_skew(128, [10, 70, 10])
+    assert (counts.diagnosis, counts.remedy) == (skew.diagnosis, skew.remedy)
+    assert (counts.causes, counts.imbalance) == (skew.causes, skew.imbalance)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "length of counts must be from 1 to 128"),
+        ("0 5\n0 6", "text must have each subtask once, got 0 twice"),
+        ("0 5\n2 6", "text must have each subtask from 0, got none of 1"),
+        ("0 5 6", "got '0 5 6' in line 1"),
+        ("0 5\nsubtask", "got 'subtask' in line 2"),
+        ("0 1_000", "in line 1"),
+        ("0 1,000", "in line 1"),
+        ("0.5 1", "in line 1"),
+        ("-1 1", "in line 1"),
+        ("0 -1", "count of subtask 0 must be a finite number >= 0, got -1.0"),
+        ("0 nan", "count of subtask 0 must be a finite number >= 0, got nan"),
+        ('a{subtask_index="0"}', "in line 1"),
+        ("[1, 2", "text must be a JSON array of counts"),
+        ("[" * 99999, "text must be a JSON array of counts"),
+        ('[{"id": 5, "value": 6}]', "text must be a JSON array of counts"),
+        ('[{"id": "0.n"}]', "text must be a JSON array of counts"),
+        ('[{"id": "x.n", "value": "1"}]', "text must be a JSON array of counts"),
+        ("[true]", "count of subtask 0 must be a number, got True"),
+        (" " * (2**25 + 1), "text must have at most 33554432 characters, got more"),
+    ],
+)
+def test_bad_texts(text: str, says: str) -> None:
+    with pytest.raises(KeyGroupsError, match=re.escape(says)):
+        SubtaskCounts.from_text(128, text)
+
+
+def test_the_command_of_pasted_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "counts"
+    file.write_text(PROMETHEUS)
+    counts = SubtaskCounts(128, [10, 70, 10])
+    assert main(["counts", "128", str(file)]) == 0
+    assert capsys.readouterr().out.replace("70.0", "70") == f"{counts}\n"
+    assert main(["counts", "128", str(file), "--json"]) == 0
+    [cause] = counts.causes
+    assert json.loads(capsys.readouterr().out) == {
+        "max_parallelism": 128,
+        "counts": [10, 70, 10],
+        "imbalance": counts.imbalance,
+        "hot_subtasks": [1],
+        "idle_subtasks": [],
+        "diagnosis": KEYS,
+        "remedy": counts.remedy,
+        "causes": [cause._asdict()],
+    }
+    for arguments in (["counts", "0", str(file)], ["counts", "128", str(tmp_path / "none")]):
+        assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "max_parallelism must be from 1 to 32768" in said
+    assert "counts cannot be read from" in said
+
+
+@pytest.mark.parametrize("text", [None, b"0 5", 5, ["0 5"]])
+def test_what_is_no_text(text: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="text must be a str"):
+        SubtaskCounts.from_text(128, text)
