@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from keygroups._checks import (
     UPPER_BOUND_MAX_PARALLELISM,
-    check_bounds,
-    check_parallelisms,
+    check_max_parallelism,
+    check_parallelism,
     check_str,
     show,
 )
@@ -31,7 +30,7 @@ __all__ = ["ExplainedException", "explain_exception"]
 __dir__ = __all__.copy
 
 _SHOWN = 6  # subtasks in a text
-_POWERS_OF_TWO = [1 << power for power in range(7, 16)]  # what Flink derives by itself
+_DEFAULTS = [1 << power for power in range(7, 16)]  # all that Flink derives by itself
 _LONGEST_NAME = 200  # characters of a name or of a serializer in a text
 
 
@@ -79,8 +78,8 @@ def explain_exception(
 
     `text` is the message or a whole stack trace; the first message in it that is known is
     explained. `max_parallelism` and `parallelism` are those of the operator, if they are known:
-    1 <= parallelism <= max_parallelism <= 32768. Without a max parallelism the powers of two
-    from 128 on are looked at, which are what Flink derives by itself.
+    1 <= parallelism <= max_parallelism <= 32768. Without a max parallelism the one is looked at
+    that Flink derives from each parallelism for a job that sets none.
 
     Raises InvalidTypeError and ParallelismError for the arguments, and InvalidValueError for a
     text without a message that is known, which lists these.
@@ -91,17 +90,16 @@ def explain_exception(
     at max parallelism 720 that is subtask 4 of 20; key group 193 belongs to subtask 5
     """
     check_str("text", text)
-    if parallelism is not None:
-        check_bounds("parallelism", parallelism)
     if max_parallelism is not None:
-        max_parallelism = check_bounds("max_parallelism", max_parallelism)
-        if parallelism is not None:
-            max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
+        max_parallelism = check_max_parallelism(max_parallelism)
+    if parallelism is not None:
+        most = UPPER_BOUND_MAX_PARALLELISM if max_parallelism is None else max_parallelism
+        parallelism = check_parallelism(parallelism, most)
     job = _Job(max_parallelism, parallelism)
     matches = (
         (match, explain)
-        for pattern, explain in _PATTERNS.items()
-        if (match := pattern.search(text)) is not None
+        for pattern, explain in _PATTERNS
+        if (match := re.search(pattern, text)) is not None
     )
     match, explain = min(matches, key=lambda known: known[0].start(), default=(None, None))
     if match is None or explain is None:
@@ -153,13 +151,6 @@ def _checks_of_a_key(key_group: int | None, job: _Job) -> tuple[str, ...]:
     )
 
 
-class _Place(NamedTuple):
-    """A subtask that has the key groups of a message, and whether its job's default is that."""
-
-    is_default: bool
-    text: str
-
-
 def _misplaced(key_group: int | None, groups: KeyGroupRange, job: _Job) -> _Texts:
     what = "" if key_group is None else f"of key group {key_group} "
     says = [f"a record or timer {what}came to a subtask that has the key groups {groups}"]
@@ -170,40 +161,36 @@ def _misplaced(key_group: int | None, groups: KeyGroupRange, job: _Job) -> _Text
 def _places(key_group: int | None, groups: KeyGroupRange, job: _Job) -> Iterator[str]:
     """Yield in which subtasks the key groups and the stray one lie, a job a line."""
     lowest = max(groups.end_key_group, key_group or 0) + 1
-    if job.max_parallelism is not None and job.max_parallelism < lowest:
-        yield f"which max parallelism {job.max_parallelism} does not have: it is {lowest} at least"
+    set_by_job = job.max_parallelism
+    if set_by_job is not None and set_by_job < lowest:
+        yield f"which max parallelism {set_by_job} does not have: it is {lowest} at least"
         return
-    asked = _POWERS_OF_TWO if job.max_parallelism is None else [job.max_parallelism]
     places = [
-        place
-        for max_parallelism in asked
+        (max_parallelism, parallelism, subtask)
+        for max_parallelism in (_DEFAULTS if set_by_job is None else [set_by_job])
         if max_parallelism >= lowest
-        for place in _places_at(max_parallelism, key_group, groups, job)
+        for parallelism, subtask in compute_operator_indexes_for_key_group_range(
+            max_parallelism, groups
+        ).items()
+        if job.parallelism in (None, parallelism)
+        if max_parallelism == (set_by_job or compute_default_max_parallelism(parallelism))
     ]
-    # The likeliest job sets no max parallelism.
-    places.sort(key=lambda place: not place.is_default)
     if not places:
-        known = "that is a power of two from 128" if job.max_parallelism is None else asked[0]
         subtask = "no subtask" if job.parallelism is None else f"no subtask of {job.parallelism}"
-        yield f"{subtask} has exactly these at a max parallelism {known}"
-    yield from (place.text for place in places[:_SHOWN])
+        known = "of a job that sets none" if set_by_job is None else set_by_job
+        yield f"{subtask} has exactly these at the max parallelism {known}"
+    yield from (_place(*place, key_group) for place in places[:_SHOWN])
     if len(places) > _SHOWN:
-        yield f"and {len(places) - _SHOWN} more: the job's max parallelism and parallelism decide"
+        more = f"and {len(places) - _SHOWN:,} more"
+        yield f"{more}: the job's max parallelism and parallelism decide"
 
 
-def _places_at(
-    max_parallelism: int, key_group: int | None, groups: KeyGroupRange, job: _Job
-) -> Iterator[tuple[bool, str]]:
-    """Yield whether a max parallelism is Flink's own for a parallelism, and the subtasks."""
-    indexes = compute_operator_indexes_for_key_group_range(max_parallelism, groups)
-    for parallelism, index in indexes.items():
-        if job.parallelism not in (None, parallelism):
-            continue
-        text = f"at max parallelism {max_parallelism} that is subtask {index} of {parallelism}"
-        if key_group is not None:
-            own = compute_operator_index_for_key_group(max_parallelism, parallelism, key_group)
-            text += f"; key group {key_group} belongs to subtask {own}"
-        yield _Place(compute_default_max_parallelism(parallelism) == max_parallelism, text)
+def _place(max_parallelism: int, parallelism: int, subtask: int, key_group: int | None) -> str:
+    text = f"at max parallelism {max_parallelism} that is subtask {subtask} of {parallelism}"
+    if key_group is None:
+        return text
+    own = compute_operator_index_for_key_group(max_parallelism, parallelism, key_group)
+    return f"{text}; key group {key_group} belongs to subtask {own}"
 
 
 def _not_in_range(match: re.Match[str], job: _Job) -> _Texts:
@@ -387,85 +374,82 @@ def _null_key(match: re.Match[str], job: _Job) -> _Texts:
     return (says,), causes, checks
 
 
-_PATTERNS: dict[re.Pattern[str], _Explain] = {
-    re.compile(pattern): explain
-    for pattern, explain in (
-        # KeyGroupRangeOffsets.newIllegalKeyGroupException, with KeyGroupRange.toString.
-        (
-            r"Key group (\d{1,9}) is not in "
-            r"KeyGroupRange\{startKeyGroup=(\d{1,9}), endKeyGroup=(\d{1,9})\}",
-            _not_in_range,
-        ),
-        # StateTable.setMapForKeyGroup, until Flink 1.13.
-        (
-            r"Key group index out of range of key group range \[(\d{1,9}), (\d{1,9})\)",
-            _not_in_interval,
-        ),
-        # KeyGroupPartitionedPriorityQueue.globalKeyGroupToLocalIndex.
-        (r"key group from (\d{1,9}) to (\d{1,9}) does not contain (\d{1,9})", _not_in_queue),
-        # InternalTimerServiceImpl.restoreTimersForKeyGroup.
-        (r"Key Group (\d{1,9}) does not belong to the local range", _not_local),
-        # An access of StateTable without a check, by the frames that follow the exception.
-        (
-            r"ArrayIndexOutOfBoundsException: (?:Index )?(-?\d{1,9})"
-            r"(?: out of bounds for length (\d{1,9}))?\s{1,9}"
-            r"at org\.apache\.flink\.runtime\.state\.(?:heap\.|KeyGroupRange)",
-            _out_of_array,
-        ),
-        # Checkpoints.throwNonRestoredStateException.
-        (
-            r"Failed to rollback to checkpoint/savepoint (\S{1,999})\. Cannot map "
-            r"checkpoint/savepoint state for operator (\S{1,99}) to",
-            _cannot_map,
-        ),
-        # Checkpoints.loadAndValidateCheckpoint.
-        (
-            r"Max parallelism mismatch between checkpoint/savepoint state and new program\. "
-            r"Cannot map operator (\S{1,99}) with max parallelism (\d{1,9}) to new program with "
-            r"max parallelism (\d{1,9})",
-            _mismatch,
-        ),
-        # StateAssignmentOperation.checkParallelismPreconditions, both.
-        (
-            r"The state for task (\S{1,99}) can not be restored\. The maximum parallelism "
-            r"\((\d{1,9})\) of the restored state is lower than the configured parallelism "
-            r"\((\d{1,9})\)",
-            _lower,
-        ),
-        (
-            r"The maximum parallelism \((\d{1,9})\) with which the latest checkpoint of the "
-            r"execution job vertex (\S{1,199}) has been taken and the current maximum "
-            r"parallelism \((\d{1,9})\) changed",
-            _changed,
-        ),
-        # The restore operations and backends, and DefaultOperatorStateBackend.
-        (r"[Tt]he new (key|namespace|state) serializer \(", _incompatible),
-        (r"[Tt]he new (priority queue) serializer must not be incompatible", _incompatible),
-        (
-            r"The new (key|state|value) typeSerializer for (?:broadcast|operator) state",
-            _incompatible,
-        ),
-        # StreamExecutionEnvironment, OperatorValidationUtils and DefaultVertexParallelismInfo.
-        (
-            r"maxParallelism is out of bounds 0 < maxParallelism <= 32768\. Found: (-?\d{1,10})",
-            _out_of_bounds,
-        ),
-        (
-            r"Maximum parallelism must be between 1 and \d{1,9}\. Found: (-?\d{1,10})",
-            _out_of_bounds,
-        ),
-        (
-            r"Setting [\w ]{1,40} is not in valid bounds \(1\.\.\d{1,9}\), "
-            r"found: (-?\d{1,10})",
-            _out_of_bounds,
-        ),
-        # ExecutionJobVertex.
-        (
-            r"'s parallelism \((\d{1,9})\) is higher than the max parallelism "
-            r"\((\d{1,9})\)",
-            _vertex_too_wide,
-        ),
-        # KeyGroupRangeAssignment.assignToKeyGroup.
-        (r"Assigned key must not be null", _null_key),
-    )
-}
+_PATTERNS: tuple[tuple[str, _Explain], ...] = (
+    # KeyGroupRangeOffsets.newIllegalKeyGroupException, with KeyGroupRange.toString.
+    (
+        r"Key group (\d{1,9}) is not in "
+        r"KeyGroupRange\{startKeyGroup=(\d{1,9}), endKeyGroup=(\d{1,9})\}",
+        _not_in_range,
+    ),
+    # StateTable.setMapForKeyGroup, until Flink 1.13.
+    (
+        r"Key group index out of range of key group range \[(\d{1,9}), (\d{1,9})\)",
+        _not_in_interval,
+    ),
+    # KeyGroupPartitionedPriorityQueue.globalKeyGroupToLocalIndex.
+    (r"key group from (\d{1,9}) to (\d{1,9}) does not contain (\d{1,9})", _not_in_queue),
+    # InternalTimerServiceImpl.restoreTimersForKeyGroup.
+    (r"Key Group (\d{1,9}) does not belong to the local range", _not_local),
+    # An access of StateTable without a check, by the frames that follow the exception.
+    (
+        r"ArrayIndexOutOfBoundsException: (?:Index )?(-?\d{1,9})"
+        r"(?: out of bounds for length (\d{1,9}))?\s{1,9}"
+        r"at org\.apache\.flink\.runtime\.state\.(?:heap\.|KeyGroupRange)",
+        _out_of_array,
+    ),
+    # Checkpoints.throwNonRestoredStateException.
+    (
+        r"Failed to rollback to checkpoint/savepoint (\S{1,999})\. Cannot map "
+        r"checkpoint/savepoint state for operator (\S{1,99}) to",
+        _cannot_map,
+    ),
+    # Checkpoints.loadAndValidateCheckpoint.
+    (
+        r"Max parallelism mismatch between checkpoint/savepoint state and new program\. "
+        r"Cannot map operator (\S{1,99}) with max parallelism (\d{1,9}) to new program with "
+        r"max parallelism (\d{1,9})",
+        _mismatch,
+    ),
+    # StateAssignmentOperation.checkParallelismPreconditions, both.
+    (
+        r"The state for task (\S{1,99}) can not be restored\. The maximum parallelism "
+        r"\((\d{1,9})\) of the restored state is lower than the configured parallelism "
+        r"\((\d{1,9})\)",
+        _lower,
+    ),
+    (
+        r"The maximum parallelism \((\d{1,9})\) with which the latest checkpoint of the "
+        r"execution job vertex (\S{1,199}) has been taken and the current maximum "
+        r"parallelism \((\d{1,9})\) changed",
+        _changed,
+    ),
+    # The restore operations and backends, and DefaultOperatorStateBackend.
+    (r"[Tt]he new (key|namespace|state) serializer \(", _incompatible),
+    (r"[Tt]he new (priority queue) serializer must not be incompatible", _incompatible),
+    (
+        r"The new (key|state|value) typeSerializer for (?:broadcast|operator) state",
+        _incompatible,
+    ),
+    # StreamExecutionEnvironment, OperatorValidationUtils and DefaultVertexParallelismInfo.
+    (
+        r"maxParallelism is out of bounds 0 < maxParallelism <= 32768\. Found: (-?\d{1,10})",
+        _out_of_bounds,
+    ),
+    (
+        r"Maximum parallelism must be between 1 and \d{1,9}\. Found: (-?\d{1,10})",
+        _out_of_bounds,
+    ),
+    (
+        r"Setting [\w ]{1,40} is not in valid bounds \(1\.\.\d{1,9}\), "
+        r"found: (-?\d{1,10})",
+        _out_of_bounds,
+    ),
+    # ExecutionJobVertex.
+    (
+        r"'s parallelism \((\d{1,9})\) is higher than the max parallelism "
+        r"\((\d{1,9})\)",
+        _vertex_too_wide,
+    ),
+    # KeyGroupRangeAssignment.assignToKeyGroup.
+    (r"Assigned key must not be null", _null_key),
+)

@@ -45,8 +45,8 @@ def add_commands(command: AddCommand) -> None:
     add = command(_range, "max_parallelism")
     for name in ("parallelism", "subtask"):
         add(name, nargs="?", type=to_int, metavar=name.upper(), help=HELP[name])
-    of_range = "say instead which subtasks have exactly these key groups"
-    add("--key-groups", nargs=2, type=to_int, metavar=("FIRST", "LAST"), help=of_range)
+    of_range = "say instead which subtasks have exactly the key groups from the first to the last"
+    add("--key-groups", nargs=2, type=to_int, metavar="KEY_GROUP", help=of_range)
     add = command(_where)
     add("key_group", type=to_int, metavar="KEY_GROUP", help="a key group, from 0")
     add("max_parallelism", type=to_int, metavar="MAX_PARALLELISM", help=HELP["max_parallelism"])
