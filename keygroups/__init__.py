@@ -14,6 +14,7 @@ From a key to its subtask:
     logical_types       its types, read as DDL writes them
     explain             the order of its columns, read from EXPLAIN
     routing_inference   which job it is, from keys and where they went
+    flink_exceptions    what an exception about key groups or state says, and what next
 
 Uneven load:
 
@@ -31,6 +32,7 @@ Rescaling and state:
     operator_state      who gets which elements of state that is not keyed
     partitioners        the channels of forward, rebalance, rescale and the others
     savepoint           savepoints and checkpoints, read and written without a JVM
+    source_partitions   which subtask reads a partition of Kafka, and where a key has to go
     state_keys          the bytes of a key in RocksDB and in savepoints
 
 In PySpark, in a shell, in tests:

@@ -18,7 +18,7 @@ from keygroups._checks import (
     check_parallelisms,
     to_int,
 )
-from keygroups.errors import InvalidTypeError
+from keygroups.errors import InvalidTypeError, InvalidValueError
 
 __all__ = [
     "DEFAULT_LOWER_BOUND_MAX_PARALLELISM",
@@ -26,6 +26,7 @@ __all__ = [
     "compute_default_max_parallelism",
     "compute_key_group_range_for_operator_index",
     "compute_operator_index_for_key_group",
+    "compute_operator_indexes_for_key_group_range",
 ]
 __dir__ = __all__.copy
 
@@ -175,6 +176,38 @@ def compute_operator_index_for_key_group(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     key_group = check_int("key_group_id", key_group_id, 0, max_parallelism - 1)
     return key_group * parallelism // max_parallelism
+
+
+def compute_operator_indexes_for_key_group_range(
+    max_parallelism: int, key_group_range: KeyGroupRange
+) -> dict[int, int]:
+    """Return the subtasks that have exactly these key groups: the index by the parallelism.
+
+    1 <= max_parallelism <= 32768, and the range ends below it. At most one subtask of each
+    parallelism has it, of few parallelisms any has; the result is in ascending order. Raises
+    ParallelismError, and InvalidTypeError or InvalidValueError for the range, the empty one too.
+
+    >>> compute_operator_indexes_for_key_group_range(720, KeyGroupRange(144, 179))
+    {20: 4}
+    """
+    max_parallelism = check_bounds("max_parallelism", max_parallelism)
+    check_class("key_group_range", key_group_range, KeyGroupRange, "a KeyGroupRange")
+    if not key_group_range:
+        raise InvalidValueError("key_group_range must have key groups, got KeyGroupRange.EMPTY")
+    start, end = key_group_range.start_key_group, key_group_range.end_key_group
+    check_int("end of key_group_range", end, start, max_parallelism - 1)
+    size = len(key_group_range)
+    # A subtask has the rounded share of the key groups, so the share is less than one away.
+    fewest = max_parallelism // (size + 1) + 1
+    most = max_parallelism if size == 1 else (max_parallelism - 1) // (size - 1)
+    return {
+        parallelism: start * parallelism // max_parallelism
+        for parallelism in range(fewest, min(most, max_parallelism) + 1)
+        if (start - 1) * parallelism // max_parallelism
+        < start * parallelism // max_parallelism
+        == end * parallelism // max_parallelism
+        < (end + 1) * parallelism // max_parallelism
+    }
 
 
 def compute_default_max_parallelism(operator_parallelism: int) -> int:

@@ -3,6 +3,9 @@ r"""The command `keygroups`, also `python -m keygroups`: key groups from a shell
     keygroups trace KEY -m 128 -p 24 [--type LONG]   every step from a key to its subtask
     keygroups plan 128 24 36 [--load FILE]           what a rescale moves, and how much of a load
     keygroups range 128 24 17                        the key groups of subtask 17 of 24
+    keygroups range 720 --key-groups 144 179         the subtasks that have exactly these
+    keygroups where 193 720 20                       the subtask that has key group 193 of 720
+    keygroups explain TEXT                           what an exception of Flink says, what next
     keygroups default 24                             the max parallelism of a job that sets none
     keygroups keys 128 24 [--type STRING]            a key for each subtask
     keygroups evenness 720                           the parallelisms where all have as much

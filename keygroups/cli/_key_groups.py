@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,13 @@ from keygroups.cli._key_text import CHOICES, check_text, parse_key, parse_key_ty
 from keygroups.cli._parser import HELP, AddCommand, to_int, to_number
 from keygroups.cli._progress import progress_of
 from keygroups.cli._streams import json_line, lines_of, of_each_line
-from keygroups.errors import ParallelismError, printable
+from keygroups.errors import InvalidValueError, ParallelismError, printable
 from keygroups.key_group_range import (
     KeyGroupRange,
     compute_default_max_parallelism,
     compute_key_group_range_for_operator_index,
+    compute_operator_index_for_key_group,
+    compute_operator_indexes_for_key_group_range,
 )
 from keygroups.load import evenness
 from keygroups.max_parallelism import suggest_max_parallelism
@@ -43,7 +46,20 @@ def add_commands(command: AddCommand) -> None:
     add("--type", help=key_types)
     add = command(_plan, "max_parallelism", "old_parallelism", "new_parallelism")
     add("--load", metavar="FILE", help="the load of the key groups, or - for standard input")
-    command(_range, "max_parallelism", "parallelism", "subtask")
+    add = command(_range, "max_parallelism")
+    for name in ("parallelism", "subtask"):
+        add(name, nargs="?", type=to_int, metavar=name.upper(), help=HELP[name])
+    of_range = "say instead which subtasks have exactly the key groups from the first to the last"
+    add("--key-groups", nargs=2, type=to_int, metavar="KEY_GROUP", help=of_range)
+    add = command(_where)
+    add("key_group", type=to_int, metavar="KEY_GROUP", help="a key group, from 0")
+    add("max_parallelism", type=to_int, metavar="MAX_PARALLELISM", help=HELP["max_parallelism"])
+    every = f"{HELP['parallelism']} (default: all at which every subtask has as many)"
+    add("parallelism", nargs="?", type=to_int, metavar="PARALLELISM", help=every)
+    add = command(_explain)
+    add("text", metavar="TEXT", help="the text of an exception, or - for standard input")
+    for short, name in (("-m", "max_parallelism"), ("-p", "parallelism")):
+        add(short, f"--{name.replace('_', '-')}", type=to_int, metavar="N", help=HELP[name])
     command(_default, "parallelism")
     add = command(_keys, "max_parallelism", "parallelism")
     add("--type", help=f"{key_types} (default: INT)")
@@ -174,20 +190,88 @@ def skew_data(skew: SubtaskCounts | VertexSkew) -> dict[str, Any]:
 
 
 def _range(options: argparse.Namespace) -> Iterator[str]:
-    """Print the key groups of a subtask.
+    """Print the key groups of a subtask, or which subtasks have some key groups.
 
-    JSON: max_parallelism, parallelism, subtask, key_groups (the first and the last).
+    With --key-groups a line of parallelism and subtask for each subtask that has exactly these.
+
+    JSON: max_parallelism, parallelism, subtask, key_groups (the first and the last); with
+    --key-groups max_parallelism, key_groups, subtasks (each with parallelism and subtask).
     """
-    names = ("max_parallelism", "parallelism", "subtask")
-    groups, parallelism, subtask = numbers = [getattr(options, name) for name in names]
+    groups, parallelism, subtask = (
+        getattr(options, name) for name in ("max_parallelism", "parallelism", "subtask")
+    )
+    if options.key_groups is not None:
+        if parallelism is not None:
+            raise InvalidValueError(
+                f"parallelism must not go with --key-groups, got {parallelism}"
+            )
+        yield from _subtasks_of(groups, KeyGroupRange(*options.key_groups), options.json)
+        return
+    if subtask is None:
+        raise InvalidValueError("parallelism and subtask, or --key-groups, must be given")
     check_parallelisms(groups, parallelism)
     check_int("subtask", subtask, 0, parallelism - 1)  # which the core names otherwise
     own = compute_key_group_range_for_operator_index(groups, parallelism, subtask)
     if options.json:
-        yield json_line(dict(zip(names, numbers)) | {"key_groups": _range_data(own)})
+        numbers = {"max_parallelism": groups, "parallelism": parallelism, "subtask": subtask}
+        yield json_line(numbers | {"key_groups": _range_data(own)})
     else:
         count = f"{len(own)} of {groups} key groups"
         yield f"subtask {subtask} of {parallelism} has {count}, {own}"
+
+
+def _subtasks_of(groups: int, own: KeyGroupRange, as_json: bool) -> Iterator[str]:
+    indexes = compute_operator_indexes_for_key_group_range(groups, own)
+    if as_json:
+        subtasks = [
+            {"parallelism": parallelism, "subtask": subtask}
+            for parallelism, subtask in indexes.items()
+        ]
+        data = {"max_parallelism": groups, "key_groups": _range_data(own), "subtasks": subtasks}
+        yield json_line(data)
+    elif indexes:
+        yield from (f"subtask {subtask} of {count}" for count, subtask in indexes.items())
+    else:
+        yield f"no subtask has exactly {own} of {groups} key groups, at any parallelism"
+
+
+def _where(options: argparse.Namespace) -> Iterator[str]:
+    """Print the subtask that a key group belongs to.
+
+    JSON: max_parallelism, key_group, subtasks (each with parallelism, subtask and its
+    key_groups, the first and the last).
+    """
+    groups, key_group = options.max_parallelism, options.key_group
+    check_max_parallelism(groups)
+    check_int("key_group", key_group, 0, groups - 1)
+    even = evenness(groups) if options.parallelism is None else [options.parallelism]
+    subtasks = []
+    for parallelism in even:
+        subtask = compute_operator_index_for_key_group(groups, parallelism, key_group)
+        own = compute_key_group_range_for_operator_index(groups, parallelism, subtask)
+        subtasks.append((parallelism, subtask, own))
+    if options.json:
+        names = ("parallelism", "subtask", "key_groups")
+        rows = [dict(zip(names, (*row[:2], _range_data(row[2])))) for row in subtasks]
+        yield json_line({"max_parallelism": groups, "key_group": key_group, "subtasks": rows})
+        return
+    for parallelism, subtask, own in subtasks:
+        yield f"subtask {subtask} of {parallelism}, which has key groups {own} of {groups}"
+
+
+def _explain(options: argparse.Namespace) -> Iterator[str]:
+    """Print what an exception of Flink about key groups or state says, and what to do next.
+
+    TEXT is the message or a whole stack trace. With -m and -p, the operator's max parallelism
+    and parallelism, it says which subtask it was.
+
+    JSON: matched (the message), says, causes, next_checks.
+    """
+    from keygroups.flink_exceptions import explain_exception
+
+    text = "\n".join(lines_of("-")) if options.text == "-" else options.text
+    explained = explain_exception(text, options.max_parallelism, options.parallelism)
+    yield json_line(asdict(explained)) if options.json else str(explained)
 
 
 def _range_data(groups: KeyGroupRange) -> list[int]:

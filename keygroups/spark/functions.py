@@ -40,6 +40,7 @@ from pyspark.sql import types as T
 
 from keygroups._checks import check_max_parallelism, check_parallelism, check_parallelisms, show
 from keygroups.errors import UnsupportedKeyTypeError
+from keygroups.source_partitions import partitions_of_key_groups
 from keygroups.spark._columns.arguments import check_column, check_key_type, check_text, map_key
 from keygroups.spark._columns.backend import build
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree, typed
@@ -58,6 +59,7 @@ __all__ = [
     "hash_code",
     "key_for_subtask",
     "murmur_hash",
+    "partition_for_key",
 ]
 __dir__ = __all__.copy
 
@@ -185,6 +187,38 @@ def assign_key_to_parallel_operator(
         return backend.operator_index(key_group, groups, parallelism)
 
     return _of_key(key, key_type, subtask)
+
+
+def partition_for_key(
+    key: Key,
+    topic: str,
+    partitions: int,
+    max_parallelism: int,
+    parallelism: int,
+    key_type: KeyType,
+) -> Column:
+    """Return the partition of a Kafka topic that the subtask of a key reads.
+
+    It is the column `partition` of Spark's Kafka sink, for a job that takes its records up with
+    `reinterpretAsKeyedStream`; `keygroups.source_partitions` says what that takes. `topic` is its
+    name, `partitions` how many it has, parallelism..2^30; all else is as in
+    `assign_key_to_parallel_operator`. Raises what that raises, and InvalidTypeError or
+    InvalidValueError for the topic and the partitions.
+
+    >>> from keygroups.types import STRING
+    >>> df = spark.createDataFrame([("A",)], "letter string")
+    >>> df.select(
+    ...     partition_for_key("letter", "clicks", 4, 128, 4, STRING).alias("partition")
+    ... ).first()
+    Row(partition=2)
+    """
+    groups = check_max_parallelism(max_parallelism)
+    by_key_group = partitions_of_key_groups(topic, partitions, groups, parallelism)
+
+    def partition(backend: Portable, code: Column, nullable: Column | None) -> Column:
+        return backend.nth(by_key_group, "int", backend.key_group(code, groups, nullable))
+
+    return _of_key(key, key_type, partition)
 
 
 def key_for_subtask(

@@ -40,6 +40,7 @@ from keygroups import (
 )
 from keygroups.cli import _ADD_COMMANDS, main
 from keygroups.cli._parser import build_parser
+from keygroups.flink_exceptions import explain_exception
 from keygroups.job import read_job
 from keygroups.reports import RescaleReport
 from keygroups.savepoint import (
@@ -316,6 +317,46 @@ def test_keys_that_are_printed_are_read(run: Any) -> None:
             assert json.loads(said)["subtask"] == int(subtask)
 
 
+def test_range_the_other_way(run: Any) -> None:
+    """Subtask 4 of 20 alone has [144, 179] of 720: 720 / 20 = 36 key groups from 4 * 36 on."""
+    arguments = ("range", "720", "--key-groups", "144", "179")
+    assert ok(run(*arguments)) == "subtask 4 of 20\n"
+    assert json.loads(ok(run(*arguments, "--json"))) == {
+        "max_parallelism": 720,
+        "key_groups": [144, 179],
+        "subtasks": [{"parallelism": 20, "subtask": 4}],
+    }
+    said = ok(run("range", "720", "--key-groups", "144", "178"))
+    assert said == "no subtask has exactly [144, 178] of 720 key groups, at any parallelism\n"
+
+
+def test_where(run: Any) -> None:
+    said = ok(run("where", "193", "720", "20"))
+    assert said == "subtask 5 of 20, which has key groups [180, 215] of 720\n"
+    assert json.loads(ok(run("where", "193", "720", "20", "--json"))) == {
+        "max_parallelism": 720,
+        "key_group": 193,
+        "subtasks": [{"parallelism": 20, "subtask": 5, "key_groups": [180, 215]}],
+    }
+    assert ok(run("where", "7", "9")).splitlines() == [
+        "subtask 0 of 1, which has key groups [0, 8] of 9",
+        "subtask 2 of 3, which has key groups [6, 8] of 9",
+        "subtask 7 of 9, which has key groups [7, 7] of 9",
+    ]
+
+
+def test_explain(run: Any) -> None:
+    text = "Key group 193 is not in KeyGroupRange{startKeyGroup=144, endKeyGroup=179}"
+    explained = explain_exception(text, 720, 20)
+    assert ok(run("explain", text, "-m", "720", "-p", "20")) == f"{explained}\n"
+    said = ok(run("explain", "-", "-m", "720", "-p", "20", given=f"ERROR\n{text}\n".encode()))
+    assert said == f"{explained}\n"
+    assert json.loads(ok(run("explain", text, "--json"))) == {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in vars(explain_exception(text)).items()
+    }
+
+
 def test_evenness(run: Any) -> None:
     divisors = [one for one in range(1, 721) if 720 % one == 0]
     assert ok(run("evenness", "720")) == " ".join(map(str, divisors)) + "\n"
@@ -487,6 +528,16 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         (("keys", "128", "24", "--type", "STRING", "--prefix", "\udcff"), "prefix must be text"),
         (("keys", "128", "24", "--type", "BOOLEAN"), "keys of type BOOLEAN were tried"),
         (("keys", "128", "24", "-n", "0"), "n must be from 1"),
+        (("range", "128"), "parallelism and subtask, or --key-groups, must be given"),
+        (("range", "128", "4"), "parallelism and subtask, or --key-groups, must be given"),
+        (
+            ("range", "128", "4", "--key-groups", "0", "31"),
+            "parallelism must not go with --key-groups, got 4",
+        ),
+        (("range", "128", "--key-groups", "0", "128"), "must be from 0 to 127, got 128"),
+        (("where", "128", "128", "4"), "key_group must be from 0 to 127, got 128"),
+        (("where", "0", "128", "129"), "parallelism must be from 1 to 128"),
+        (("explain", "hello"), "text must have a message of Flink that is known, got 'hello'"),
         (("evenness", "32769"), "max_parallelism must be from 1 to 32768"),
         (("evenness", "12", "13"), "unrecognized arguments: 13"),
         (("evenness", "12", "--js"), "unrecognized arguments: --js"),
@@ -572,8 +623,8 @@ def test_modules_of_a_stranger(tmp_path: Path) -> None:
 
 def test_help_lists_the_choices(run: Any) -> None:
     said = ok(run("--help"))
-    commands = ("trace", "plan", "range", "default", "keys", "evenness", "savepoint", "job")
-    for command in (*commands, "counts", "suggest"):
+    key_groups = ("trace", "plan", "range", "where", "default", "keys", "evenness", "suggest")
+    for command in (*key_groups, "counts", "explain", "savepoint", "job"):
         assert f"\n    {command}" in said
         assert "\nJSON: " in ok(run(command, "--help"))
     said = " ".join(ok(run("trace", "--help")).split())

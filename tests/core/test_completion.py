@@ -24,7 +24,7 @@ LINES = {
     "keygroups savepoint b": {"b c"},
     "keygroups trace --type LOCAL_": {"LOCAL_DATE", "LOCAL_TIME", "LOCAL_DATE_TIME"},
     "keygroups trace x -m ": set(),
-    "keygroups range 128 --": {"--help", "--json", "--quiet"},
+    "keygroups range 128 --": {"--help", "--json", "--key-groups", "--quiet"},
     "keygroups completion z": {"zsh"},
 }
 
@@ -108,7 +108,7 @@ def test_the_script_for_zsh(capsys: pytest.CaptureFixture[str]) -> None:
     assert cases["'savepoint --uids'"] == "_files"
     assert cases["'trace -m'|'trace --max-parallelism'"] == ":"
     assert cases["'trace --type'"].startswith("compadd -- BOOLEAN BYTE SHORT INT ")
-    assert cases["'range '*"] == "compadd -- -h --help --json --quiet"
+    assert cases["'range '*"] == "compadd -- -h --help --json --quiet --key-groups"
     assert cases["'diff '*"].endswith(" --exit-code; _files")
     assert cases["'completion '*"].startswith("compadd -- bash zsh fish -h ")
 
@@ -118,10 +118,11 @@ def test_the_script_for_fish(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", "fish"]) == 0
     lines = capsys.readouterr().out.splitlines()
     first, after = "-n __fish_use_subcommand", "-n '__fish_seen_subcommand_from"
+    of_range = "Print the key groups of a subtask, or which subtasks have some key groups."
     for said in (
         "-f",
         f"{first} -l version -d 'print the version and exit'",
-        f"{first} -a range -d 'Print the key groups of a subtask.'",
+        f"{first} -a range -d '{of_range}'",
         f"{after} range' -l json -d 'print JSON'",
         rf"{after} trace' -s p -l parallelism -x -d 'the operator\'s parallelism'",
         f"{after} job' -l ca-file -r -F -d 'trust only servers that these sign, in PEM'",

@@ -18,6 +18,7 @@ from regex_steps import Steps, TooManyStepsError
 from source_trees import tree_of
 
 import keygroups
+from keygroups import flink_exceptions
 from keygroups.cli import _key_text
 from keygroups.savepoint._state import state_infos
 
@@ -43,6 +44,7 @@ ISO = (
 )
 GIVEN = {
     ("cli/_key_text", "pattern"): ISO,
+    ("flink_exceptions", "pattern"): [pattern for pattern, _ in flink_exceptions._PATTERNS],
     # What is ahead is tried at each place, as a search without looking ahead does.
     ("savepoint/_state/state_infos", "_PATTERN"): [state_infos._PATTERN[3:-1].decode("latin-1")],
 }

@@ -23,6 +23,7 @@ from keygroups import (
     UnsupportedKeyTypeError,
     keys_for_subtasks,
 )
+from keygroups.source_partitions import partition_for_key
 from keygroups.spark import functions as KF
 from keygroups.spark import rebalance_keys, with_routing
 from keygroups.types import (
@@ -89,6 +90,40 @@ def test_same_keys_as_the_core(
         max_parallelism, parallelism, key_type, prefix=prefix
     )
     assert [row.subtask for row in rows] == list(range(parallelism))
+
+
+@pytest.mark.parametrize("backend", ["fast", "portable"])
+@pytest.mark.parametrize(
+    ("partitions", "max_parallelism", "parallelism"), [(4, 128, 4), (29, 720, 7), (9, 9, 9)]
+)
+def test_partitions_that_the_subtasks_of_keys_read(
+    spark: SparkSession,
+    ansi: None,
+    backend: str,
+    partitions: int,
+    max_parallelism: int,
+    parallelism: int,
+) -> None:
+    """They are those of the core, whose owners are those of Kafka's connector."""
+    keys = [*(f"user-{number}" for number in range(50)), "", "h\u00e9\U0001f600"]
+    job = (max_parallelism, parallelism)
+    previous = spark.conf.get("spark.keygroups.path", "auto")
+    spark.conf.set("spark.keygroups.path", backend)
+    try:
+        df = spark.createDataFrame([(key,) for key in [*keys, None]], "user string")
+        partition = KF.partition_for_key("user", "clicks", partitions, *job, STRING)
+        rows = df.select(partition.alias("partition")).collect()
+    finally:
+        spark.conf.set("spark.keygroups.path", previous)
+    assert [row.partition for row in rows] == [
+        *(partition_for_key(key, "clicks", partitions, *job) for key in keys),
+        None,
+    ]
+
+
+def test_partitions_that_no_subtask_would_read() -> None:
+    with pytest.raises(InvalidValueError, match="partitions must be at least the parallelism"):
+        KF.partition_for_key("user", "clicks", 3, 128, 4, STRING)
 
 
 @pytest.mark.parametrize("subtask", first_by_default(1, [5, -1, 2**31 - 1]))

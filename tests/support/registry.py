@@ -41,7 +41,9 @@ from keygroups import (
 )
 from keygroups.binary_row import binary_row
 from keygroups.explain import hash_exchanges
+from keygroups.flink_exceptions import explain_exception
 from keygroups.job import Job, SubtaskReads, Vertex
+from keygroups.key_group_range import compute_operator_indexes_for_key_group_range
 from keygroups.load import evenness
 from keygroups.logical_types import parse_logical_type
 from keygroups.operator_state import (
@@ -73,6 +75,11 @@ from keygroups.savepoint import (
     relocate,
 )
 from keygroups.savepoint._files.output_folder import OutputFolder
+from keygroups.source_partitions import (
+    partition_for_key,
+    partitions_of_key_groups,
+    split_owner,
+)
 from keygroups.state_keys import (
     VOID_NAMESPACE,
     CompositeKeySerializer,
@@ -290,6 +297,7 @@ RECORDS = {
     "HotSubtask",
     "Job",
     "KeySize",
+    "ExplainedException",
     "KeyTrace",
     "UnsearchedPlace",
     "LogicalType",
@@ -414,6 +422,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "key_group": [50],
     "key_group_id": [3],
     "key_groups": [[1, 2]],
+    "key_group_range": [KeyGroupRange(0, 3)],
     "key_hash": [-5],
     "key_type": [None, INT, LONG, STRING, TUPLE(INT, STRING), types.SQL_ROW("BIGINT")],
     "key_types": [None, [INT]],
@@ -445,6 +454,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "output": [NewPath()],
     "parallelisms": [5, [6, 8, 10], range(1, 9)],
     "partitioner": [lambda key, parallelism: 0],
+    "partition": [3],
+    "partitions": [8],
     "path": [savepoint_folder()],
     "plan": [RescalePlan(8, 3, 4)],
     "prefix": ["", "a"],
@@ -467,6 +478,7 @@ ARGUMENTS: dict[str, list[Any]] = {
     "template": [None, (..., "a")],
     "text": ["ROW<a INT, b ARRAY<DECIMAL(38, 10)>>"],
     "top": [3],
+    "topic": ["clicks"],
     "user_key": ["b", None],
     "user_key_type": [STRING, None],
     "time_domain": ["EVENT_TIME", "PROCESSING_TIME"],
@@ -509,6 +521,19 @@ REGISTRY: dict[str, Registered] = {
         lambda n: binary_row(([(1, "abcdefgh")] * n,), SQL_ROW("ARRAY<ROW<INT, STRING>>"))
     ),
     "explain.hash_exchanges": Registered(lambda n: hash_exchanges(plan_text(n))),
+    "flink_exceptions.explain_exception": Registered(
+        lambda n: explain_exception("Key group \n" * n + "Assigned key must not be null"),
+        more={
+            "with a name": lambda n: explain_exception(
+                f"The state for task {'a' * 90} can not be " * n + "Assigned key must not be null"
+            ),
+            "of other words": lambda n: explain_exception(f"{'The new key ' * n}serializer ("),
+        },
+        arguments={
+            "text": ["Key group 91 is not in KeyGroupRange{startKeyGroup=0, endKeyGroup=3}"],
+            "parallelism": [2, None],
+        },
+    ),
     "hashing.hash_code": Registered(
         lambda n: keygroups.hash_code(list(range(n))),
         more={
@@ -559,6 +584,16 @@ REGISTRY: dict[str, Registered] = {
     "operator_state.split_distribute_order": Registered(
         lambda n: split_distribute_order(names(n))
     ),
+    "source_partitions.partition_for_key": Registered(
+        lambda n: partition_for_key("a" * n, "clicks" * n, 8, 128, 4)
+    ),
+    "source_partitions.partitions_of_key_groups": Registered(
+        lambda n: partitions_of_key_groups("clicks", 2 * n, n, n // 2)
+    ),
+    "key_group_range.compute_operator_indexes_for_key_group_range": Registered(
+        lambda n: compute_operator_indexes_for_key_group_range(n, KeyGroupRange(0, 0))
+    ),
+    "source_partitions.split_owner": Registered(lambda n: split_owner("clicks" * n, 0, 4)),
     "partitioners.pointwise_edges": Registered(lambda n: partitioners.pointwise_edges(n, 2 * n)),
     "reports.RescaleReport": Registered(lambda n: str(RescaleReport(plan_of(n), load_of(n)))),
     "rescale.RescalePlan": Registered(lambda n: list(plan_of(n))),

@@ -26,6 +26,7 @@ def column_expressions(column: KF.ColumnOrName) -> list[Column]:
         KF.compute_key_group_for_key_hash(code, 128),
         KF.compute_operator_index_for_key_group(128, 24, group),
         KF.assign_key_to_parallel_operator(column, 128, 24, types.LONG),
+        KF.partition_for_key("user", "clicks", 4, 128, 4, types.STRING),
         KF.key_for_subtask("subtask", 128, 24, types.STRING, prefix="bucket-"),
     ]
 

@@ -16,6 +16,7 @@ from keygroups import (
     cli,
     errors,
     explain,
+    flink_exceptions,
     hashing,
     key_group_range,
     load,
@@ -29,6 +30,7 @@ from keygroups import (
     rescale,
     routing_inference,
     skew,
+    source_partitions,
     subtask_keys,
     types,
 )
@@ -48,6 +50,9 @@ def the_package() -> None:
     own = keygroups.compute_key_group_range_for_operator_index(128, 3, 1)
     least: int = key_group_range.DEFAULT_LOWER_BOUND_MAX_PARALLELISM
     assert_type(key_group_range.compute_default_max_parallelism(86), int)
+    own = key_group_range.KeyGroupRange(144, 179)
+    indexes = key_group_range.compute_operator_indexes_for_key_group_range(720, own)
+    assert_type(indexes, dict[int, int])
     assert_type(key_group_range.compute_operator_index_for_key_group(least, 3, 85), int)
     assert_type(
         key_group_range.compute_key_group_range_for_operator_index(128, 3, 1),
@@ -134,6 +139,13 @@ def key_types() -> None:
     assert_type(of_sql.fields, tuple[logical_types.LogicalType, ...])
     assert_type(logical_types.parse_logical_type("DECIMAL(10, 2)").precision, int | None)
     assert_type(binary_row.binary_row((7, "a"), of_sql), bytes)
+    text = "Assigned key must not be null!"
+    explained = flink_exceptions.explain_exception(text, max_parallelism=128, parallelism=4)
+    assert_type(explained, flink_exceptions.ExplainedException)
+    assert_type(explained.says, tuple[str, ...])
+    assert_type(source_partitions.split_owner("clicks", 0, 4), int)
+    assert_type(source_partitions.partition_for_key("A", "clicks", 4, 128, 4), int)
+    assert_type(source_partitions.partitions_of_key_groups("clicks", 4, 128, 4), list[int])
     assert_type(explain.hash_exchanges("== Optimized Execution Plan =="), list[tuple[str, ...]])
     assert_type(types.TUPLE(*others).fields, tuple[types.KeyType, ...])
 
