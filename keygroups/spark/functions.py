@@ -216,7 +216,9 @@ def partition_for_key(
     by_key_group = partitions_of_key_groups(topic, partitions, groups, parallelism)
 
     def partition(backend: Portable, code: Column, nullable: Column | None) -> Column:
-        return backend.nth(by_key_group, "int", backend.key_group(code, groups, nullable))
+        return backend.nth(
+            by_key_group, T.IntegerType(), backend.key_group(code, groups, nullable)
+        )
 
     return _of_key(key, key_type, partition)
 
