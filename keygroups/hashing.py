@@ -446,8 +446,8 @@ _INFERRED: dict[type, KeyType] = {
 
 
 TUPLE_NOTE = (
-    "the TUPLE is inferred, which is Flink's Java Tuple; pass key_type=SQL_ROW(...) for a SQL job, "
-    "PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
+    "the TUPLE is inferred, which is Flink's Java Tuple: pass key_type=SQL_ROW(...) for a SQL "
+    "job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
 )
 """What is said beside a result for a TUPLE that nobody declared."""
 
@@ -508,8 +508,7 @@ def _infer_wide_int(key: int) -> ScalarType:
 
 
 _MIXED = (
-    "a java.util.List of them is key_type=OBJECTS_HASH(...) with a tuple; else compute its hash, "
-    "which is a key for HASHED"
+    "a java.util.List of several types is OBJECTS_HASH(...), by a tuple; else HASHED, by its hash"
 )
 
 

@@ -34,16 +34,16 @@ and otherwise in 2.12 than in 2.13: they are SCALA_TUPLE, CASE_CLASS and, of an 
 SCALA_OPTION. `Objects.hash`, lists of several types and Java's records are OBJECTS_HASH. Beam on
 Flink keys by the ByteBuffer of the encoded key, which is BYTE_BUFFER.
 
-The key type HASHED is for a class of the job whose hashCode you can say: the key is the hash, which
-may be a field too. 31-folds and the like are in recipes that the JDK's sources hold to:
+HASHED is for any other class whose hashCode can be computed: the key is that hash, by itself or as
+a field. These are such:
 
-    java.util.Date            hash_code(its epoch milliseconds, LONG)
-    Duration                  hash_code(datetime(1970, 1, 1, tzinfo=utc) + it, INSTANT)
-    OffsetDateTime            hash_code(its naive datetime, LOCAL_DATE_TIME) ^ seconds of its offset
-    Map.Entry                 hash_code(its key, k) ^ hash_code(its value, v)
-    Avro's Utf8 (1.12)        hash_code(tuple of its UTF-8 as signed bytes, OBJECTS_HASH(*[BYTE] * n))
+    java.util.Date      hash_code(epoch milliseconds, LONG)
+    Duration            hash_code(datetime(1970, 1, 1, tzinfo=utc) + timedelta, INSTANT)
+    OffsetDateTime      hash_code(naive datetime, LOCAL_DATE_TIME) ^ offset in seconds
+    Map.Entry           hash_code(key, k) ^ hash_code(value, v)
+    Utf8 of Avro 1.12   hash_code(tuple(memoryview(utf8).cast("b")), OBJECTS_HASH(*[BYTE] * size))
 
-Keys that no tool can place, since their hash is another one in each JVM, or is not theirs:
+Keys that no tool can place, since their hash is another one in each JVM or version:
 
     an enum                   identity: key the job by its name(), a STRING
     an array, byte[] too      identity, and Flink refuses it: key by a ByteBuffer or a String
@@ -54,7 +54,7 @@ Keys that no tool can place, since their hash is another one in each JVM, or is 
     Scala's collections       changed within 2.13, as List(5, 5, 5) did: key by a String of it
 
 1.5 and 1.50 are different BigDecimals, 0.0 and -0.0 different Doubles. None inside a key is Java's
-null; a key that is None raises, as in Flink, but for PYFLINK and OPTIONAL.
+null; a key that is None raises, as in Flink, but for PYFLINK, OPTIONAL and SCALA_OPTION.
 """
 
 from __future__ import annotations
@@ -350,9 +350,10 @@ class OBJECTS_HASH(FieldsType):
     Raises InvalidTypeError or InvalidValueError for a start that is none.
 
     >>> from keygroups import hash_code
-    >>> key_type = OBJECTS_HASH(STRING, INT)
-    >>> hash_code(("hello", 7), key_type), hash_code(("hello", 7), OBJECTS_HASH(STRING, INT, start=0))
-    (-1220934346, -1220935307)
+    >>> hash_code(("hello", 7), OBJECTS_HASH(STRING, INT))
+    -1220934346
+    >>> hash_code(("hello", 7), OBJECTS_HASH(STRING, INT, start=0))
+    -1220935307
     """
 
     __slots__ = ("start",)
@@ -415,8 +416,9 @@ class SCALA_TUPLE(ScalaProduct):
     """scala.TupleN, 1 to 22 fields; the key is a tuple.
 
     `scala` is "2.12" or "2.13", the version of the job's scala-library: they hash differently, and
-    2.11 does with doubles. A field's type is that of its Java class: LONG for a Long, by whose `##`
-    it counts. An Option in it is SCALA_OPTION, a case class CASE_CLASS; LIST and MAP are Java's.
+    2.11 does with doubles. The type of a field is that of its Java class, as LONG for a Long: it
+    counts by its `##` as in Scala. An Option in it is SCALA_OPTION, a case class CASE_CLASS; LIST
+    and MAP are Java's.
 
     Raises InvalidTypeError or InvalidValueError for a version that is none of these, or another
     one than that of a field.
@@ -500,7 +502,8 @@ class SCALA_OPTION(ParametricType):
     for Some(None) and Some(null). `scala` is as in SCALA_TUPLE.
 
     >>> from keygroups import hash_code
-    >>> hash_code(1, SCALA_OPTION(INT, scala="2.13")), hash_code(None, SCALA_OPTION(INT, scala="2.12"))
+    >>> key_type = SCALA_OPTION(INT, scala="2.13")
+    >>> hash_code(1, key_type), hash_code(None, key_type)
     (913362633, 2433880)
     """
 

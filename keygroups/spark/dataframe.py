@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import check_max_parallelism, check_parallelisms, show
+from keygroups._values.checks import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
@@ -334,6 +335,8 @@ def _infer(tree: KeyTree) -> KeyType:
         return field_types[0] if len(field_types) == 1 else TUPLE(*field_types)
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)
+    if spark_type == "binary":
+        raise UnsupportedKeyTypeError(f"key column {tree.name} of type binary: {BYTES}")
     if spark_type not in _INFERRED:
         raise UnsupportedKeyTypeError(
             f"key column {tree.name} of type {tree.spark_type.simpleString()} has no key type by "
