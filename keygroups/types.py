@@ -464,6 +464,11 @@ class CASE_CLASS(ScalaProduct):
         version = _check_scala(scala, fields)
         super().__init__(name, *fields, version, parts=fields, prefix=name, scala=version)
 
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.prefix
+
 
 class _OfOne(ParametricType):
     __slots__ = ()

@@ -9,8 +9,8 @@ anything that has `__arrow_c_array__` or `__arrow_c_stream__`, or a list of valu
 str, int, bool, float, bytes or date, of which each is a key. For TUPLE, ROW, SQL_ROW, OBJECTS_HASH
 and the products of Scala it is a list of such arrays, which are its columns, a DataFrame, a
 MultiIndex, a RecordBatch, or an array of structs. Without a `key_type` the type of the values
-decides where it leaves no doubt, as in `keygroups.spark.infer_key_type`; integers are taken if none
-is from -2^31 to -1, where Integer and Long differ.
+decides where it leaves no doubt, as in `keygroups.spark.infer_key_type`; integers are taken if
+none is from -2^31 to -1, where Integer and Long differ.
 
 NumPy's text of a fixed width ends before the NULs behind it, as NumPy reads it; arrays of objects
 and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or
@@ -21,8 +21,8 @@ instants, of the years in which the core takes the wall-clock time of its zone.
 A null key raises InvalidValueError with its index, unless it is Scala's None; with `nulls="mask"`
 the result is a `numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW
 count as in Flink, and a null key of PYFLINK is a key. A value that its key type does not hold
-raises, with its index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays, and
-raise UnsupportedKeyTypeError.
+raises, with its index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays,
+and raise UnsupportedKeyTypeError.
 """
 
 from __future__ import annotations
