@@ -20,8 +20,8 @@ Key types are immutable, hashable, picklable and compare by value. They and keys
     LOCAL_DATE_TIME  LocalDateTime      naive datetime           timestamp_ntz
     INSTANT          Instant            aware datetime           timestamp
     UUID             java.util.UUID     uuid.UUID                string, canonical text
-    BYTE_BUFFER      java.nio.ByteBuffer  bytes                  binary
-    HASHED           any, of that hash  int                      int
+    BYTE_BUFFER      ByteBuffer         bytes                    binary
+    HASHED           any of that hash   int                      int
 
 Without a key type it is inferred from the class of the Python value: a float is a DOUBLE, a str a
 STRING, and an int from 0 to 2^31-1, where Integer and Long hash alike, an INT, beyond 32 bits a

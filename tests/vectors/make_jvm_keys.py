@@ -366,7 +366,10 @@ def version_of(jars: Path) -> str:
 
 def main(old: Path, new: Path, target: Path) -> None:
     """Write the file."""
-    java = re.search(r'"(.*?)"', subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr)
+    java = re.search(
+        r'"(.*?)"',
+        subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr,
+    )
     flink = flink_jar()
     assert java is not None and flink is not None
     header = {
@@ -379,7 +382,9 @@ def main(old: Path, new: Path, target: Path) -> None:
     with target.open("w", encoding="ascii", newline="\n") as file:
         file.write(json.dumps(header, separators=(",", ":")) + "\n")
         for seed, jars, keys in [*sets, ("Java", None, list(java_keys()))]:
-            for (key_type, key), (code, *groups) in zip(keys, answers(keys, seed, jars), strict=True):
+            for (key_type, key), (code, *groups) in zip(
+                keys, answers(keys, seed, jars), strict=True
+            ):
                 line = {
                     "type": repr(key_type),
                     "key": encode_key(key_type, key),
