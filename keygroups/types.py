@@ -380,7 +380,9 @@ _MAX_SCALA_TUPLE_ARITY = 22
 
 def _check_scala(scala: object, parts: Iterable[object]) -> str:
     """Return a version of Scala if there is none of another version in the parts."""
-    version = check_choice("scala", scala, _SCALA_VERSIONS)
+    # A float is refused as such: of 2.12 one would not see what is wrong.
+    text = check_str("scala", scala, "the text of a version")
+    version = check_choice("scala", text, _SCALA_VERSIONS)
     for part in parts:
         for nested in part.walk() if isinstance(part, KeyType) else ():
             other = getattr(nested, "scala", version)

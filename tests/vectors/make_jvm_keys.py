@@ -234,9 +234,8 @@ class Program:
     def key(self, key_type: KeyType, value: Any) -> tuple[str, str]:
         """Return the type and the expression of a key, or of a part of it."""
         if isinstance(key_type, LIST):
-            parts = [self.boxed(key_type.element, element) for element in value]
-            made = self._generic("java.util.Arrays.asList", ["Object"], parts)
-            return self._type("java.util.List", ["Object"]), made
+            parts = (self.boxed(key_type.element, element) for element in value)
+            return "java.util.List[Object]", f"java.util.Arrays.asList[Object]({', '.join(parts)})"
         if isinstance(key_type, SCALA_OPTION):
             if value is None:
                 return "Option[Any]", "(None: Option[Any])"
@@ -247,8 +246,9 @@ class Program:
         cls, *more = _CLASSES.get(key_type, _OTHERS.get(key_type, ("",)))
         if len(more) == 1 or self._rng.randrange(2):
             return cls, self.boxed(key_type, value)
-        made = f"{self.boxed(key_type, value)}.{_unboxed(more[0])}()"
-        return (more[0] if self._is_scala else _java_primitive(more[0])), made
+        primitive = more[0].lower()
+        made = f"{self.boxed(key_type, value)}.{primitive}Value()"
+        return (more[0] if self._is_scala else primitive), made
 
     def boxed(self, key_type: KeyType, value: Any) -> str:
         if value is None:
@@ -293,37 +293,23 @@ class Program:
         known = _CLASSES.get(key_type, _OTHERS.get(key_type, ("Object",)))
         return ("Any" if self._is_scala and known[0] == "Object" else known[0]), "null"
 
-    def _generic(self, name: str, kinds: list[str], parts: list[str]) -> str:
-        return f"{self._type(name, kinds)}({', '.join(parts)})" if self._is_scala else ""
-
-    def _type(self, name: str, kinds: list[str]) -> str:
-        return f"{name}[{', '.join(kinds)}]"
-
     def source(self, keys: Sequence[Key]) -> str:
-        made = [self.key(*key)[1] for key in keys]
+        made = [f"Of.print({self.key(*key)[1]})" for key in keys]
         blocks = [made[i : i + _AT_ONCE] for i in range(0, len(made), _AT_ONCE)]
         calls = " ".join(f"print{number}();" for number in range(len(blocks)))
         if self._is_scala:
             methods = [
-                f"  def print{number}(): Unit = {{ {'; '.join(f'Of.print({key})' for key in keys)} }}"
-                for number, keys in enumerate(blocks)
+                f"  def print{number}(): Unit = {{ {'; '.join(prints)} }}"
+                for number, prints in enumerate(blocks)
             ]
             main = f"  def main(args: Array[String]): Unit = {{ {calls} }}"
             return "\n".join([*self.classes, "object Keys {", *methods, main, "}"])
         methods = [
-            f"    static void print{number}() {{ {' '.join(f'Of.print({key});' for key in keys)} }}"
-            for number, keys in enumerate(blocks)
+            f"    static void print{number}() {{ {'; '.join(prints)}; }}"
+            for number, prints in enumerate(blocks)
         ]
         main = f"    public static void main(String[] args) {{ {calls} }}"
         return "\n".join(["public class Keys {", *self.classes, *methods, main, "}"])
-
-
-def _unboxed(primitive: str) -> str:
-    return f"{_java_primitive(primitive)}Value"
-
-
-def _java_primitive(primitive: str) -> str:
-    return primitive.lower()
 
 
 # --- the answers --------------------------------------------------------------------------
@@ -371,7 +357,8 @@ def main(old: Path, new: Path, target: Path) -> None:
         subprocess.run(["java", "-version"], capture_output=True, text=True, check=True).stderr,
     )
     flink = flink_jar()
-    assert java is not None and flink is not None
+    assert java is not None
+    assert flink is not None
     header = {
         "flink": flink_version(flink),
         "java": java[1],
