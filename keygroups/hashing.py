@@ -507,11 +507,6 @@ def _infer_wide_int(key: int) -> ScalarType:
     )
 
 
-_MIXED = (
-    "a java.util.List of several types is OBJECTS_HASH(...), by a tuple; else HASHED, by its hash"
-)
-
-
 def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyType:
     """Return the one type of all values; nulls have every type, small ints are also Long."""
     element_types = {_infer_field(value, depth) for value in values} - {types.NULL}
@@ -520,6 +515,8 @@ def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyTy
     if len(element_types) > 1:
         listed = ", ".join(sorted(map(repr, element_types)))
         raise UnsupportedKeyTypeError(
-            f"key is a {container} of several types ({listed}): {_MIXED}"
+            f"key is a {container} of several types ({listed}): pass its key_type, which is "
+            "OBJECTS_HASH(...) with a tuple of what is in a java.util.List, or HASHED with its "
+            "hash"
         )
     return element_types.pop() if element_types else types.NULL

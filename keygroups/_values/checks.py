@@ -36,7 +36,9 @@ def refused_key(key: object) -> KeyGroupsError:
     if key is None:
         return InvalidValueError("key is None: assigned key must not be null")
     cls = type(key).__name__
-    way_out = "; compute_key_group_for_key_hash and key_type=HASHED take a hash of your own"
+    way_out = (
+        "; compute_key_group_for_key_hash takes a hash of your own, and so does key_type=HASHED"
+    )
     if isinstance(key, Enum):
         why = (
             "a Java enum's hashCode is its identity, another one in every JVM: "

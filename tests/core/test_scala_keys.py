@@ -256,9 +256,9 @@ class Message:
     [
         (b"abc", "Flink refuses byte.. as a key, .* a ByteBuffer, .* is key_type=BYTE_BUFFER"),
         (Message(), "a protobuf message's hashCode is another one in every JVM: .* by a field"),
-        (["hello", 7], r"a java\.util\.List of several types is OBJECTS_HASH"),
-        ({"a": 1, "b": "x"}, "else HASHED"),
-        (object(), "key_type=HASHED take a hash of your own"),
+        (["hello", 7], r"OBJECTS_HASH\(\.\.\.\) with a tuple of what is in a java\.util\.List"),
+        ({"a": 1, "b": "x"}, "or HASHED with its hash"),
+        (object(), "takes a hash of your own, and so does key_type=HASHED"),
     ],
 )
 def test_keys_without_a_type_are_told_what_to_do(key: object, cure: str) -> None:
