@@ -145,5 +145,5 @@ def hash_uuid(key: object) -> int:
 
 def hash_byte_buffer(key: object) -> int:
     """java.nio.ByteBuffer.hashCode: the 31-fold from 1 of the signed bytes, the last one first."""
-    octets = expect("BYTE_BUFFER", key, (bytes, bytearray), "bytes")
+    octets = bytes(expect("BYTE_BUFFER", key, (bytes, bytearray), "bytes"))
     return fold(memoryview(octets).cast("b")[::-1], 1)

@@ -9,6 +9,7 @@ import datetime as dt
 import math
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,13 +78,12 @@ def test_a_pair_goes_where_its_class_says(key_type: KeyType, subtask: int) -> No
     assert assign_key_to_parallel_operator(HELLO, 128, 8, key_type) == subtask
 
 
-@pytest.mark.parametrize("key_type", [INT, DOUBLE, STRING], ids=repr)
-def test_classes_of_2_12_hash_whatever_their_name(key_type: KeyType) -> None:
-    keys = {
-        INT: (5, -5),
-        DOUBLE: (1.5, math.nan),
-        STRING: ("a", ""),
-    }[key_type]
+@pytest.mark.parametrize(
+    ("key_type", "keys"),
+    [(INT, [5, -5]), (DOUBLE, [1.5, math.nan]), (STRING, ["a", ""])],
+    ids=repr,
+)
+def test_classes_of_2_12_hash_whatever_their_name(key_type: KeyType, keys: list[Any]) -> None:
     for key in keys:
         old = [hash_code((key,), CASE_CLASS(name, key_type, scala="2.12")) for name in ("A", "B")]
         new = [hash_code((key,), CASE_CLASS(name, key_type, scala="2.13")) for name in ("A", "B")]
@@ -172,10 +172,10 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
             "scala must be one of 2.12, 2.13, got '2.11'",
         ),
         (
-            lambda: SCALA_TUPLE(INT, scala=2.12),
+            lambda: SCALA_TUPLE(INT, scala=2.12),  # type: ignore[arg-type]
             InvalidTypeError,
             "scala must be the text of a version",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: SCALA_TUPLE("INT", scala="2.12"), InvalidTypeError, "is made of key types"),  # type: ignore[arg-type]
         (
             lambda: SCALA_TUPLE(CASE_CLASS("A", INT, scala="2.13"), scala="2.12"),
@@ -214,9 +214,11 @@ def test_refused_types(
 
 def test_there_is_no_version_by_default() -> None:
     """The wrong one would send keys elsewhere without a word."""
-    for make in (SCALA_TUPLE, SCALA_OPTION, lambda *fields: CASE_CLASS("A", *fields)):
+    for make in (SCALA_TUPLE, SCALA_OPTION, partial(CASE_CLASS, "A")):
+        untyped: Any = make
         with pytest.raises(TypeError, match="scala"):
-            make(INT)
+            untyped(INT)
+    assert CASE_CLASS("A", INT, scala="2.13").name == "A"
 
 
 @pytest.mark.parametrize(

@@ -216,8 +216,8 @@ def java_keys() -> Iterator[Key]:
         key_type = OBJECTS_HASH(*fields, start=rng.randrange(2))
         yield key_type, random_value(rng, key_type, nulls=False)
     for _ in range(40):
-        key_type = TUPLE(HASHED, BYTE_BUFFER, OBJECTS_HASH(INT, STRING))
-        yield key_type, random_value(rng, key_type, nulls=False)
+        in_tuple = TUPLE(HASHED, BYTE_BUFFER, OBJECTS_HASH(INT, STRING))
+        yield in_tuple, random_value(rng, in_tuple, nulls=False)
 
 
 # --- the programs -------------------------------------------------------------------------
@@ -243,12 +243,13 @@ class Program:
             return f"Option[{inner}]", f"(Some({made}): Option[{inner}])"
         if isinstance(key_type, FieldsType):
             return self._fields(key_type, value)
-        cls, *more = _CLASSES.get(key_type, _OTHERS.get(key_type, ("",)))
-        if len(more) == 1 or self._rng.randrange(2):
+        if key_type in _OTHERS:
+            return _OTHERS[key_type][0], self.boxed(key_type, value)
+        cls, primitive, _ = _CLASSES[key_type]
+        if self._rng.randrange(2):
             return cls, self.boxed(key_type, value)
-        primitive = more[0].lower()
-        made = f"{self.boxed(key_type, value)}.{primitive}Value()"
-        return (more[0] if self._is_scala else primitive), made
+        made = f"{self.boxed(key_type, value)}.{primitive.lower()}Value()"
+        return (primitive if self._is_scala else primitive.lower()), made
 
     def boxed(self, key_type: KeyType, value: Any) -> str:
         if value is None:
@@ -383,4 +384,4 @@ def main(old: Path, new: Path, target: Path) -> None:
 
 if __name__ == "__main__":
     named = [Path(argument).absolute() for argument in sys.argv[1:]]
-    main(*named[:2], named[2] if len(named) > 2 else Path(__file__).parent / "jvm_keys.jsonl")
+    main(named[0], named[1], (named[2:] or [Path(__file__).parent / "jvm_keys.jsonl"])[0])
