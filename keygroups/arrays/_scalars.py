@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups import types
-from keygroups._checks import INT_MAX, INT_MIN
+from keygroups._checks import INT_MAX
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups.arrays._kernels import Array, Codes, fold_long
@@ -257,7 +257,8 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
 
 def _whole_codes(values: Array) -> Codes:
     """`##` of longs: the value where it is an Int's."""
-    low, fits = values.astype(np.uint32), (values >= INT_MIN) & (values <= INT_MAX)
+    low = values.astype(np.uint32)
+    fits = low.view(np.int32) == values
     return low if fits.all() else np.where(fits, low, fold_long(values))
 
 
@@ -270,9 +271,10 @@ def _scala_double_codes(array: pa.Array) -> Codes:
     values = doubles(array, "key type DOUBLE")
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values.astype(np.float32)
-        is_single = rounded.astype(np.float64) == values
     codes = fold_long(double_bits(values, raw=False))
-    codes = np.where(is_single, rounded.view(np.uint32), codes)
+    is_single = rounded == values
+    if is_single.any():
+        codes = np.where(is_single, rounded.view(np.uint32), codes)
     return _with_whole(values, codes)
 
 
@@ -280,16 +282,20 @@ def _scala_float_codes(array: pa.Array) -> Codes:
     """`##` of floats: that of the first of Int, Long and Float that equals it."""
     values = singles(array, "key type FLOAT", raw=False)
     codes = _with_whole(values, single_bits(values, raw=False))
-    codes[values == 2.0**31] = INT_MAX  # which equals it as a Float
-    return codes
+    is_most = values == 2.0**31  # which equals Int.MaxValue as a Float
+    return np.where(is_most, np.uint32(INT_MAX), codes) if is_most.any() else codes
 
 
 def _with_whole(values: Array, codes: Codes) -> Codes:
     """Put the codes of whole numbers that are a Long's; 2^63 equals Long.MaxValue."""
-    whole = (np.abs(values) < 2.0**63) & (np.trunc(values) == values)
-    result = np.where(whole, _whole_codes(np.where(whole, values, 0).astype(np.int64)), codes)
-    result[np.abs(values) == 2.0**63] = 2**31
-    return result
+    whole = np.trunc(values) == values
+    if not whole.any():
+        return codes
+    size = np.abs(values)
+    longs = np.where(whole & (size < 2.0**63), values, 0).astype(np.int64)
+    codes = np.where(whole & (size < 2.0**63), _whole_codes(longs), codes)
+    codes[size == 2.0**63] = 2**31
+    return codes
 
 
 _WIDTHS = {types.BYTE: 8, types.SHORT: 16, types.INT: 32, types.LONG: 64}
