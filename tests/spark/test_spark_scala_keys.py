@@ -13,7 +13,7 @@ from spark_backends import BACKENDS, skip_without
 
 from keygroups import InvalidTypeError, UnsupportedKeyTypeError, assign_to_key_group, hash_code
 from keygroups.spark import functions as KF
-from keygroups.spark import skew_report, with_routing
+from keygroups.spark import infer_key_type, skew_report, with_routing
 from keygroups.spark._columns.backend import SETTING
 from keygroups.types import (
     BYTE_BUFFER,
@@ -180,6 +180,11 @@ def test_columns_of_unknown_types(spark: SparkSession) -> None:
 def test_case_class_without_fields(spark: SparkSession) -> None:
     df = spark.range(1).select(KF.hash_code([], CASE_CLASS("Empty", scala="2.13")))
     assert df.first() == (hash_code("Empty"),)
+
+
+def test_no_column_is_a_hash_by_itself(spark: SparkSession) -> None:
+    df = spark.createDataFrame([(7, "a")], "i int, s string")
+    assert infer_key_type(df, ["i", "s"]) == TUPLE(INT, STRING)
 
 
 def test_refused(spark: SparkSession) -> None:
