@@ -446,7 +446,7 @@ _INFERRED: dict[type, KeyType] = {
 
 
 TUPLE_NOTE = (
-    "the TUPLE is inferred, which is Flink's Java Tuple: pass key_type=SQL_ROW(...) for a SQL "
+    "the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...) for a SQL "
     "job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
 )
 """What is said beside a result for a TUPLE that nobody declared."""

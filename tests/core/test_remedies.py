@@ -87,7 +87,7 @@ ROOT = Path(__file__).parents[2]
 ADVICE = [
     ("reports/_diagnosis", "key by a column of more values"),
     ("job", "key by more values"),
-    ("hashing", "which is Flink's Java Tuple: pass key_type=SQL_ROW(...)"),
+    ("hashing", "which is the Java Tuple of Flink: pass key_type=SQL_ROW(...)"),
 ]
 """What reports advise; nothing failed."""
 
