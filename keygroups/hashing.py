@@ -446,8 +446,8 @@ _INFERRED: dict[type, KeyType] = {
 
 
 TUPLE_NOTE = (
-    "the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...) for a SQL "
-    "job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
+    "the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...) for a "
+    "SQL job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
 )
 """What is said beside a result for a TUPLE that nobody declared."""
 
