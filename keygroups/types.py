@@ -417,10 +417,9 @@ class ScalaProduct(FieldsType):
 class SCALA_TUPLE(ScalaProduct):
     """scala.TupleN, 1 to 22 fields; the key is a tuple.
 
-    `scala` is "2.12" or "2.13", the version of the job's scala-library: they hash differently, and
-    2.11 does with doubles. The type of a field is that of its Java class, as LONG for a Long: it
-    counts by its `##` as in Scala. An Option in it is SCALA_OPTION, a case class CASE_CLASS; LIST
-    and MAP are Java's.
+    `scala` is "2.12" or "2.13", the version of the job's scala-library: they hash differently. The
+    type of a field is that of its Java class, as LONG for a Long: it counts by its `##` as in
+    Scala. An Option in it is SCALA_OPTION, a case class CASE_CLASS; LIST and MAP are Java's.
 
     Raises InvalidTypeError or InvalidValueError for a version that is none of these, or another
     one than that of a field.
