@@ -31,7 +31,7 @@ from keygroups._checks import (
     did_you_mean,
     show,
 )
-from keygroups._values import java_lang, java_time
+from keygroups._values import java_lang, java_time, scala_lang
 from keygroups._values.checks import (
     each,
     expect,
@@ -41,6 +41,7 @@ from keygroups._values.checks import (
     refused_key,
 )
 from keygroups._values.java_lang import fold, signed
+from keygroups._values.java_values import Some
 from keygroups._values.rows import Row
 from keygroups.binary_row import row_encoder
 from keygroups.errors import (
@@ -148,6 +149,16 @@ def _make_hasher(key_type: object) -> Hasher:
 def _nullable(key_type: KeyType) -> Hasher:
     """Make the hasher of a field or element: Java's null counts 0."""
     hasher = hasher_of(key_type)
+    if isinstance(key_type, types.SCALA_OPTION):
+        return hasher  # None is Scala's, which is no null
+    return lambda value: 0 if value is None else hasher(value)
+
+
+def _scala_field(key_type: KeyType) -> Hasher:
+    """Make the hasher of a field of a product, by `##`; it differs from hashCode in numbers."""
+    hasher = _SCALA_NUMBERS.get(key_type)
+    if hasher is None:
+        return _nullable(key_type)
     return lambda value: 0 if value is None else hasher(value)
 
 
@@ -156,7 +167,7 @@ def _deep(key_type: KeyType) -> Hasher:
 
     Lists and maps are hashed deeply; whatever else is not null counts 31 plus its hash.
     """
-    if isinstance(key_type, types.OPTIONAL):
+    if isinstance(key_type, (types.OPTIONAL, types.SCALA_OPTION)):
         optional = hasher_of(key_type)
         return lambda value: signed(31 + optional(value))  # None is Optional.empty() here
     if isinstance(key_type, types.LIST):
@@ -177,14 +188,50 @@ def _null_hasher(key: object) -> int:
     raise refused_key(key)
 
 
-def _tuple_hasher(key_type: types.TUPLE) -> Hasher:
+def _tuple_hasher(key_type: types.TUPLE | types.OBJECTS_HASH) -> Hasher:
     fields = [_nullable(field) for field in key_type.fields]
     name = repr(key_type)
+    start = key_type.start if isinstance(key_type, types.OBJECTS_HASH) else 0
 
     def hash_tuple(key: object) -> int:
-        return fold(each("field", fields, expect_fields(name, len(fields), key)), 0)
+        return fold(each("field", fields, expect_fields(name, len(fields), key)), start)
 
     return hash_tuple
+
+
+def scala_state(key_type: types.ScalaProduct | types.SCALA_OPTION) -> int:
+    """Return the state of MurmurHash3 before the first field, from 0 to 2^32 - 1.
+
+    Scala: MurmurHash3.productHash, and what the compiler makes of a case class of primitives.
+    """
+    if key_type.scala == "2.12":
+        return scala_lang.PRODUCT_SEED
+    prefix = "Some" if isinstance(key_type, types.SCALA_OPTION) else key_type.prefix
+    return scala_lang.mix(scala_lang.PRODUCT_SEED, java_lang.hash_string(prefix))
+
+
+def _product_hasher(key_type: types.ScalaProduct) -> Hasher:
+    fields = [_scala_field(field) for field in key_type.fields]
+    name, arity, state = repr(key_type), len(fields), scala_state(key_type)
+    empty = java_lang.hash_string(key_type.prefix)
+
+    def hash_product(key: object) -> int:
+        codes = each("field", fields, expect_fields(name, arity, key))
+        return scala_lang.product_hash(state, codes, arity) if arity else empty
+
+    return hash_product
+
+
+def _option_hasher(key_type: types.SCALA_OPTION) -> Hasher:
+    element, state = _scala_field(key_type.element), scala_state(key_type)
+
+    def hash_option(key: object) -> int:
+        if key is None:
+            return scala_lang.NONE_CODE
+        value = key.value if isinstance(key, Some) else key
+        return scala_lang.product_hash(state, (element(value),), 1)
+
+    return hash_option
 
 
 def _row_hasher(key_type: types.ROW) -> Hasher:
@@ -246,6 +293,11 @@ def _list_hasher(element: Hasher) -> Hasher:
     return hash_list
 
 
+def _optional_hasher(key_type: types.OPTIONAL) -> Hasher:
+    element = hasher_of(key_type.element)
+    return lambda value: 0 if value is None else element(value)
+
+
 def _set_hasher(key_type: types.SET) -> Hasher:
     element, java_value = _nullable(key_type.element), _java_value(key_type.element)
 
@@ -296,7 +348,7 @@ def _utf16(text: str) -> bytes:
 
 
 def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         fields = list(map(_java_value, key_type.fields))
         return lambda value: tuple(convert(field) for convert, field in zip(fields, value))
     if isinstance(key_type, (types.LIST, types.SET)):
@@ -308,6 +360,9 @@ def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
         return lambda value: frozenset((key(k), mapped(v)) for k, v in value.items())
     if isinstance(key_type, types.OPTIONAL):
         return _not_null_java_value(key_type.element)
+    if isinstance(key_type, types.SCALA_OPTION):
+        value_in = _java_value(key_type.element)
+        return lambda value: (value_in(value.value if isinstance(value, Some) else value),)
     return SCALARS[key_type].java_value if key_type in SCALARS else _same
 
 
@@ -341,11 +396,19 @@ SCALARS: dict[KeyType, Scalar] = {
     types.INSTANT: Scalar(
         java_time.hash_instant, java_value=partial(java_time.to_instant, "INSTANT")
     ),
+    types.BYTE_BUFFER: Scalar(java_lang.hash_byte_buffer),
+    types.HASHED: Scalar(integer_checker("HASHED", 32), java_value=operator.index),
     types.NULL: Scalar(_null_hasher),
 }
 """Each key type without parameters; other tables by key type are in test_scalar_key_types.py."""
 
 _HASHERS = {key_type: scalar.hash for key_type, scalar in SCALARS.items()}  # for the hot path
+
+_SCALA_NUMBERS: dict[KeyType, Hasher] = {
+    types.LONG: scala_lang.hash_long,
+    types.FLOAT: scala_lang.hash_float,
+    types.DOUBLE: scala_lang.hash_double,
+}
 
 
 def _with_type(hash_key: Callable[[Any, object], int]) -> Callable[[Any], Hasher]:
@@ -358,12 +421,16 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
     types.SQL_TIME: _with_type(java_time.hash_sql_time),
     types.SQL_TIMESTAMP: _with_type(java_time.hash_sql_timestamp),
     types.TUPLE: _tuple_hasher,
+    types.OBJECTS_HASH: _tuple_hasher,
+    types.SCALA_TUPLE: _product_hasher,
+    types.CASE_CLASS: _product_hasher,
+    types.SCALA_OPTION: _option_hasher,
     types.ROW: _row_hasher,
     types.SQL_ROW: _sql_row_hasher,
     types.PYFLINK: _pyflink_hasher,
     types.LIST: lambda key_type: _list_hasher(_nullable(key_type.element)),
     types.SET: _set_hasher,
-    types.OPTIONAL: lambda key_type: _nullable(key_type.element),
+    types.OPTIONAL: _optional_hasher,
     types.MAP: lambda key_type: _map_hasher(
         key_type, _nullable(key_type.key), _nullable(key_type.value), start=0
     ),
@@ -379,8 +446,8 @@ _INFERRED: dict[type, KeyType] = {
 
 
 TUPLE_NOTE = (
-    "the TUPLE is inferred, which is how Java and Scala key a DataStream; a SQL job routes "
-    "otherwise: pass key_type=SQL_ROW(...), for PyFlink PYFLINK(...)"
+    "the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...) for a "
+    "SQL job, PYFLINK(...) for PyFlink, SCALA_TUPLE(...) or CASE_CLASS(...) for Scala"
 )
 """What is said beside a result for a TUPLE that nobody declared."""
 
@@ -448,6 +515,8 @@ def _infer_common(container: str, values: Iterable[object], depth: int) -> KeyTy
     if len(element_types) > 1:
         listed = ", ".join(sorted(map(repr, element_types)))
         raise UnsupportedKeyTypeError(
-            f"key is a {container} of several types ({listed}): pass its key_type"
+            f"key is a {container} of several types ({listed}): pass its key_type, which is "
+            "OBJECTS_HASH(...) with a tuple of what is in a java.util.List, or HASHED with its "
+            "hash"
         )
     return element_types.pop() if element_types else types.NULL

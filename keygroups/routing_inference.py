@@ -115,9 +115,11 @@ def infer_routing(
     sink or the web UI: at least one. Twenty are mostly enough. `parallelism` is the operator's,
     1..32768; every max parallelism from it to 32768 is tried. `key_types`, at most 100, are tried
     beside those that the keys suggest: of ints INT and LONG, of text STRING, of tuples TUPLE of
-    these, of any other key the one that is inferred; and each of these as PYFLINK and, of ints,
-    text, bools, floats and tuples of them, as a SQL_ROW. The keys of a SQL_ROW of one column may
-    be given without the tuple around them.
+    these, of any other key the one that is inferred; and each of these as PYFLINK, of tuples as
+    the SCALA_TUPLE of either version and, of ints, text, bools, floats and tuples of them, as a
+    SQL_ROW. The keys of a SQL_ROW of one column may be given without the tuple around them. In
+    Scala 2.12 a case class hashes as the tuple; of 2.13 pass CASE_CLASS with its name. Ints in a
+    SCALA_TUPLE are LONG, which hash as INT does there.
 
     Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, and for a key
     that was seen in two subtasks, which no job does.
@@ -200,10 +202,22 @@ def _suggested(keys: Sequence[Hashable]) -> Iterator[KeyType]:
     for key_type in plain:
         with suppress(KeyGroupsError):  # of a type that PyFlink cannot declare
             yield types.PYFLINK(key_type)
+    for key_type, version in product(plain[:1], ("2.12", "2.13")):
+        if isinstance(key_type, types.TUPLE):
+            with suppress(KeyGroupsError):  # of no fields, or of more than Scala's tuples have
+                yield _scala(key_type, version)
     for key_type in plain:
         fields = key_type.parts if isinstance(key_type, types.TUPLE) else (key_type,)
         if all(field in _SQL_TYPES for field in fields):
             yield types.SQL_ROW(*(_SQL_TYPES[field] for field in fields))
+
+
+def _scala(key_type: KeyType, version: str) -> KeyType:
+    """Return a key type with Scala's tuples in place of Java's."""
+    if isinstance(key_type, types.TUPLE):
+        fields = (_scala(field, version) for field in key_type.fields)
+        return types.SCALA_TUPLE(*fields, scala=version)
+    return types.LONG if key_type is types.INT else key_type
 
 
 def _plain(keys: Sequence[Hashable]) -> list[KeyType]:

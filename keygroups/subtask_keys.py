@@ -2,11 +2,12 @@
 
 Keys are tried in one fixed order, so the answer is the same on every machine:
 
-- BYTE, SHORT, INT, LONG, BIG_INT: 0, 1, 2, ... and past the type's last value -1, -2, ...
+- BYTE, SHORT, INT, LONG, BIG_INT, HASHED: 0, 1, 2, ... and past the type's last value -1, -2, ...
 - STRING: "0", "1", "2", ..., each behind the prefix
 - BOOLEAN: False, True
-- TUPLE, ROW, SQL_ROW: the first free field runs as above; the other free fields keep their
-  first value (0, "0", False); in SQL these are integers, BOOLEAN, VARCHAR and STRING
+- TUPLE, ROW, SQL_ROW and what else has fields: the first free field runs as above; the other free
+  fields keep their first value (0, "0", False); in SQL these are integers, BOOLEAN, VARCHAR and
+  STRING
 - PYFLINK: as the key type in it
 
 Which fields are free is said by a template, a tuple with `...` for those and a value for the
@@ -42,7 +43,7 @@ from keygroups.types import KeyType
 __all__ = ["SubtaskKeySelector", "keys_for_subtasks", "salted_key"]
 __dir__ = __all__.copy
 
-_Compound = types.TUPLE | types.ROW | types.SQL_ROW
+_Compound = types.FieldsType | types.SQL_ROW
 
 
 def keys_for_subtasks(
@@ -304,6 +305,7 @@ _COUNTED: dict[KeyType, Callable[[], Iterator[Any]]] = {
     types.INT: lambda: _integers(32),
     types.LONG: count,  # the limit of the search lies below the end of Long
     types.BIG_INT: count,
+    types.HASHED: lambda: _integers(32),
 }
 _SQL_COUNTED = {
     "BOOLEAN": types.BOOLEAN,

@@ -20,6 +20,8 @@ Key types are immutable, hashable, picklable and compare by value. They and keys
     LOCAL_DATE_TIME  LocalDateTime      naive datetime           timestamp_ntz
     INSTANT          Instant            aware datetime           timestamp
     UUID             java.util.UUID     uuid.UUID                string, canonical text
+    BYTE_BUFFER      ByteBuffer         bytes                    binary
+    HASHED           any of that hash   int                      int
 
 Without a key type it is inferred from the class of the Python value: a float is a DOUBLE, a str a
 STRING, and an int from 0 to 2^31-1, where Integer and Long hash alike, an INT, beyond 32 bits a
@@ -27,8 +29,32 @@ LONG. Where the key type is given, NumPy's integers, `float32` for FLOAT, `float
 `bool_` and `str_` are taken too. Flink's IntValue, ShortValue, ByteValue, CharValue, FloatValue,
 StringValue and Either hash as what is in them: use that type.
 
+A tuple without a key type is Flink's Java Tuple. Scala's tuples and case classes hash otherwise,
+and otherwise in 2.12 than in 2.13: they are SCALA_TUPLE, CASE_CLASS and, of an Option,
+SCALA_OPTION. `Objects.hash`, lists of several types and Java's records are OBJECTS_HASH. Beam on
+Flink keys by the ByteBuffer of the encoded key, which is BYTE_BUFFER.
+
+HASHED is for any other class whose hashCode can be computed: the key is that hash, by itself or as
+a field. These are such:
+
+    java.util.Date      hash_code(epoch milliseconds, LONG)
+    Duration            hash_code(datetime(1970, 1, 1, tzinfo=utc) + timedelta, INSTANT)
+    OffsetDateTime      hash_code(naive datetime, LOCAL_DATE_TIME) ^ offset in seconds
+    Map.Entry           hash_code(key, k) ^ hash_code(value, v)
+    Utf8 of Avro 1.12   hash_code(tuple(memoryview(utf8).cast("b")), OBJECTS_HASH(*[BYTE] * size))
+
+Keys that no tool can place, since their hash is another one in each JVM or version:
+
+    an enum                   identity: key the job by its name(), a STRING
+    an array, byte[] too      identity, and Flink refuses it: key by a ByteBuffer or a String
+    GenericRowData            has the hash of its RowKind, an enum, in it: key by its fields
+    a protobuf message        has the hash of its Descriptor in it: key by a field
+    a class without hashCode  identity: key by its fields, or give it a hashCode
+    AtomicInteger, AtomicLong identity: key by its get()
+    Scala's collections       changed within 2.13, as List(5, 5, 5) did: key by a String of it
+
 1.5 and 1.50 are different BigDecimals, 0.0 and -0.0 different Doubles. None inside a key is Java's
-null; a key that is None raises, as in Flink, but for PYFLINK and OPTIONAL.
+null; a key that is None raises, as in Flink, but for PYFLINK, OPTIONAL and SCALA_OPTION.
 """
 
 from __future__ import annotations
@@ -39,7 +65,16 @@ from functools import partial
 from itertools import islice
 from typing import ClassVar, NoReturn
 
-from keygroups._checks import MAX_DEPTH, check_choice, check_str, iterate, show
+from keygroups._checks import (
+    INT_MAX,
+    INT_MIN,
+    MAX_DEPTH,
+    check_choice,
+    check_int,
+    check_str,
+    iterate,
+    show,
+)
 from keygroups._values.java_zones import time_zone
 from keygroups.errors import (
     InvalidTypeError,
@@ -135,9 +170,12 @@ __all__ = [
     "BIG_INT",
     "BOOLEAN",
     "BYTE",
+    "BYTE_BUFFER",
+    "CASE_CLASS",
     "CHAR",
     "DOUBLE",
     "FLOAT",
+    "HASHED",
     "INSTANT",
     "INT",
     "LIST",
@@ -147,9 +185,12 @@ __all__ = [
     "LONG",
     "MAP",
     "NULL",
+    "OBJECTS_HASH",
     "OPTIONAL",
     "PYFLINK",
     "ROW",
+    "SCALA_OPTION",
+    "SCALA_TUPLE",
     "SET",
     "SHORT",
     "SQL_DATE",
@@ -211,11 +252,17 @@ LOCAL_TIME = ScalarType("LOCAL_TIME")
 LOCAL_DATE_TIME = ScalarType("LOCAL_DATE_TIME")
 INSTANT = ScalarType("INSTANT")
 UUID = ScalarType("UUID")
+BYTE_BUFFER = ScalarType("BYTE_BUFFER")
+"""java.nio.ByteBuffer: its bytes between position and limit."""
+HASHED = ScalarType("HASHED")
+"""An object of any class, in place of which the key is its Java hashCode, -2^31..2^31-1."""
 NULL = ScalarType("NULL")
 """A field that is always null: what inference gives `None` inside a tuple or list."""
 
 
-class _OfFields(ParametricType):
+class FieldsType(ParametricType):
+    """A key type of several fields: the key is a tuple of them, None for null."""
+
     __slots__ = ()
 
     @property
@@ -224,7 +271,7 @@ class _OfFields(ParametricType):
         return self.parts
 
 
-class TUPLE(_OfFields):
+class TUPLE(FieldsType):
     """org.apache.flink.api.java.tuple.TupleN: 0 to 25 fields; the key is a tuple.
 
     Any field may be None, which is Java's null.
@@ -243,7 +290,7 @@ class TUPLE(_OfFields):
         super().__init__(*fields, parts=fields)
 
 
-class ROW(_OfFields):
+class ROW(FieldsType):
     """org.apache.flink.types.Row; the key is a tuple of the fields, None for null.
 
     `kind` is the row kind: "+I" (insert, Flink's default), "-U", "+U" or "-D". `names`
@@ -293,6 +340,137 @@ def _check_names(names: Iterable[str], count: int) -> tuple[str, ...]:
     return checked
 
 
+class OBJECTS_HASH(FieldsType):
+    """What hashes as `Objects.hash(f0, f1, ...)`; the key is a tuple of the fields.
+
+    So do Arrays.asList and List.of of several types, and classes whose hashCode is that call.
+    `start`, -2^31..2^31-1, is the number from which the 31-fold starts: 1 there, 0 in a Java
+    record (as the JDK has it so far), 17 in some classes. A primitive field counts as its box.
+
+    Raises InvalidTypeError or InvalidValueError for a start that is none.
+
+    >>> from keygroups import hash_code
+    >>> hash_code(("hello", 7), OBJECTS_HASH(STRING, INT))
+    -1220934346
+    >>> hash_code(("hello", 7), OBJECTS_HASH(STRING, INT, start=0))
+    -1220935307
+    """
+
+    __slots__ = ("start",)
+
+    start: int
+
+    def __init__(self, *fields: KeyType, start: int = 1) -> None:
+        start = check_int("start", start, INT_MIN, INT_MAX)
+        super().__init__(fields, start, parts=fields, start=start)
+
+    def __repr__(self) -> str:
+        parts = [repr(field) for field in self.fields]
+        if self.start != 1:
+            parts.append(f"start={self.start}")
+        return f"OBJECTS_HASH({', '.join(parts)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(OBJECTS_HASH, start=self.start), self.fields
+
+
+_SCALA_VERSIONS = ("2.12", "2.13")
+_MAX_SCALA_TUPLE_ARITY = 22
+
+
+def _check_scala(scala: object, parts: Iterable[object]) -> str:
+    """Return a version of Scala if there is none of another version in the parts."""
+    # A float is refused as such: of 2.12 one would not see what is wrong.
+    text = check_str("scala", scala, "the text of a version")
+    version = check_choice("scala", text, _SCALA_VERSIONS)
+    for part in parts:
+        for nested in part.walk() if isinstance(part, KeyType) else ():
+            other = getattr(nested, "scala", version)
+            if other != version:
+                raise InvalidValueError(
+                    f"scala must be one version throughout a key type, got {version} around "
+                    f"{nested!r}"
+                )
+    return version
+
+
+class ScalaProduct(FieldsType):
+    """A tuple or case class of Scala, which hashes by MurmurHash3 of the `##` of its fields.
+
+    `scala` is the version of Scala that the job runs on; from 2.13 on the hash has `prefix` in it,
+    the name of the class.
+    """
+
+    __slots__ = ("prefix", "scala")
+
+    prefix: str
+    scala: str
+
+    def __repr__(self) -> str:
+        *arguments, scala = self._arguments
+        return f"{type(self).__name__}({', '.join(map(repr, arguments))}, scala={scala!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(type(self), scala=self.scala), self._arguments[:-1]
+
+
+class SCALA_TUPLE(ScalaProduct):
+    """scala.TupleN, 1 to 22 fields; the key is a tuple.
+
+    `scala` is "2.12" or "2.13", the version of the job's scala-library: they hash differently. The
+    type of a field is that of its Java class, as LONG for a Long: it counts by its `##` as in
+    Scala. An Option in it is SCALA_OPTION, a case class CASE_CLASS; LIST and MAP are Java's.
+
+    Raises InvalidTypeError or InvalidValueError for a version that is none of these, or another
+    one than that of a field.
+
+    >>> from keygroups import hash_code
+    >>> hash_code(("hello", 7), SCALA_TUPLE(STRING, INT, scala="2.12"))
+    -1087830591
+    >>> hash_code(("hello", 7), SCALA_TUPLE(STRING, INT, scala="2.13"))
+    -1769884394
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *fields: KeyType, scala: str) -> None:
+        if not 1 <= len(fields) <= _MAX_SCALA_TUPLE_ARITY:
+            raise InvalidValueError(
+                f"SCALA_TUPLE has 1 to {_MAX_SCALA_TUPLE_ARITY} fields, got {len(fields)}"
+            )
+        version = _check_scala(scala, fields)
+        prefix = f"Tuple{len(fields)}"
+        super().__init__(*fields, version, parts=fields, prefix=prefix, scala=version)
+
+
+class CASE_CLASS(ScalaProduct):
+    """A case class of Scala, by its name as in its declaration; the key is a tuple.
+
+    `name` is without package and outer objects; it counts in 2.13 only, and of a class without
+    fields, as which a case object hashes, it is all that counts. All else is as in SCALA_TUPLE.
+    A class that has a hashCode of its own is HASHED. A field of a value class has the type of
+    what it wraps; Scala's BigInt, BigDecimal and collections are no BIG_INT, BIG_DEC and LIST.
+
+    Raises InvalidTypeError or InvalidValueError, as SCALA_TUPLE does.
+
+    >>> from keygroups import hash_code
+    >>> hash_code(("hello", 7), CASE_CLASS("Key", STRING, INT, scala="2.13"))
+    -1419160025
+    """
+
+    __slots__ = ()
+
+    def __init__(self, name: str, *fields: KeyType, scala: str) -> None:
+        name = check_str("name", name, "the name of a case class")
+        version = _check_scala(scala, fields)
+        super().__init__(name, *fields, version, parts=fields, prefix=name, scala=version)
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.prefix
+
+
 class _OfOne(ParametricType):
     __slots__ = ()
 
@@ -321,6 +499,38 @@ class OPTIONAL(_OfOne):
     """java.util.Optional; the key is the value, or None for Optional.empty()."""
 
     __slots__ = ()
+
+
+class SCALA_OPTION(ParametricType):
+    """scala.Option; the key is the value, or None for Scala's None.
+
+    What the savepoints' serializer reads, a `Some` around the value, is taken too, and needed
+    for Some(None) and Some(null). `scala` is as in SCALA_TUPLE.
+
+    >>> from keygroups import hash_code
+    >>> key_type = SCALA_OPTION(INT, scala="2.13")
+    >>> hash_code(1, key_type), hash_code(None, key_type)
+    (913362633, 2433880)
+    """
+
+    __slots__ = ("scala",)
+
+    scala: str
+
+    def __init__(self, element: KeyType, *, scala: str) -> None:
+        version = _check_scala(scala, (element,))
+        super().__init__(element, version, parts=(element,), scala=version)
+
+    @property
+    def element(self) -> KeyType:
+        """The key type in this one."""
+        return self.parts[0]
+
+    def __repr__(self) -> str:
+        return f"SCALA_OPTION({self.element!r}, scala={self.scala!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(SCALA_OPTION, scala=self.scala), self.parts
 
 
 class MAP(ParametricType):

@@ -42,9 +42,11 @@ class TupleSerializer(Composite):
         self.parts = tuple(parts)
         self.java_class = java_class
         self.size = total_size(self.parts)
-        if not java_class:
-            self.key_type = key_type_of(kt.TUPLE, parts)
+        self.key_type = self._key_type()
         super().__init__(self.parts, java_class)
+
+    def _key_type(self) -> kt.KeyType | None:
+        return None if self.java_class else key_type_of(kt.TUPLE, self.parts)
 
     def bind(self, reads: Sequence[Read]) -> None:
         key_type, writes = self.key_type, writers(self.parts, self.key_type)

@@ -39,7 +39,7 @@ def check_value(value: object, key_type: KeyType) -> None:
 
 @lru_cache(maxsize=1024)
 def _check_of(key_type: KeyType) -> Check:
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         return _fields_check(key_type)
     if isinstance(key_type, types.LIST):
         element = _nullable(key_type.element)
@@ -62,7 +62,7 @@ def _taken(value: object) -> None:
     """Refuse nothing."""
 
 
-def _fields_check(key_type: types.TUPLE | types.ROW) -> Check:
+def _fields_check(key_type: types.FieldsType) -> Check:
     checks = [_nullable(field) for field in key_type.fields]
     name = repr(key_type)
 

@@ -24,19 +24,30 @@ EPOCH = dt.datetime(1970, 1, 1)
 UTC_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 
 
+BYTES = (
+    "Flink refuses byte[] as a key, because an array's hashCode is its identity; a ByteBuffer, by "
+    "which Beam keys, is key_type=BYTE_BUFFER"
+)
+"""What is said of bytes without a key type."""
+
+
 def refused_key(key: object) -> KeyGroupsError:
     """Build the error for a key that no key type takes: what Flink does, and the way out."""
     if key is None:
         return InvalidValueError("key is None: assigned key must not be null")
     cls = type(key).__name__
-    way_out = "; compute_key_group_for_key_hash takes a hash of your own"
+    way_out = (
+        "; compute_key_group_for_key_hash takes a hash of your own, and so does key_type=HASHED"
+    )
     if isinstance(key, Enum):
         why = (
             "a Java enum's hashCode is its identity, another one in every JVM: "
             "key the job by its name (STRING)"
         )
+    elif hasattr(type(key), "DESCRIPTOR"):
+        why = "a protobuf message's hashCode is another one in every JVM: key the job by a field"
     elif isinstance(key, (bytes, bytearray, memoryview)):
-        why = "Flink refuses byte[] as a key, because an array's hashCode is its identity"
+        why = BYTES
     elif isinstance(key, (bool, int, float, str, Decimal, dt.date, dt.time, uuid.UUID)):
         why = "a subclass may stand for another Java class: pass key_type"
     elif hasattr(type(key), "__index__") or type(key).__module__ == "numpy":

@@ -141,3 +141,9 @@ def hash_uuid(key: object) -> int:
     """java.util.UUID.hashCode: high word xor low word, as a Long."""
     number = expect("UUID", key, uuid.UUID, "a uuid.UUID").int
     return long_bits(number >> 64 ^ number & _MASK64)
+
+
+def hash_byte_buffer(key: object) -> int:
+    """java.nio.ByteBuffer.hashCode: the 31-fold from 1 of the signed bytes, the last one first."""
+    octets = bytes(expect("BYTE_BUFFER", key, (bytes, bytearray), "bytes"))
+    return fold(memoryview(octets).cast("b")[::-1], 1)

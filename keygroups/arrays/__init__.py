@@ -6,11 +6,11 @@ what comes back is a NumPy array of int32; `skew_report` is that of `keygroups.s
 
 A key is a NumPy array, a Series of pandas or Polars, an Index of pandas, an array of Arrow,
 anything that has `__arrow_c_array__` or `__arrow_c_stream__`, or a list of values that are all
-str, int, bool, float or date, of which each is a key. For TUPLE, ROW and SQL_ROW it is a list of
-such arrays, which are its columns, a DataFrame, a MultiIndex, a RecordBatch, or an array of
-structs. Without a `key_type` the type of the values decides where it leaves no doubt, as in
-`keygroups.spark.infer_key_type`; integers are taken if none is from -2^31 to -1, where Integer and
-Long differ.
+str, int, bool, float, bytes or date, of which each is a key. For TUPLE, ROW, SQL_ROW, OBJECTS_HASH
+and the products of Scala it is a list of such arrays, which are its columns, a DataFrame, a
+MultiIndex, a RecordBatch, or an array of structs. Without a `key_type` the type of the values
+decides where it leaves no doubt, as in `keygroups.spark.infer_key_type`; integers are taken if
+none is from -2^31 to -1, where Integer and Long differ.
 
 NumPy's text of a fixed width ends before the NULs behind it, as NumPy reads it; arrays of objects
 and StringDType keep them. A `datetime64` counts any number of weeks or days, which are dates, or
@@ -18,11 +18,11 @@ of hours to nanoseconds. Years, months and what is finer than Java's nanoseconds
 so are dates beyond 2^31 days of 1970, and text of Arrow that is no UTF-8. SQL_TIMESTAMP takes
 instants, of the years in which the core takes the wall-clock time of its zone.
 
-A null key raises InvalidValueError with its index; with `nulls="mask"` the result is a
-`numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW count as in
-Flink, and a null key of PYFLINK is a key. A value that its key type does not hold raises, with its
-index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays, and raise
-UnsupportedKeyTypeError.
+A null key raises InvalidValueError with its index, unless it is Scala's None; with `nulls="mask"`
+the result is a `numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW
+count as in Flink, and a null key of PYFLINK is a key. A value that its key type does not hold
+raises, with its index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays,
+and raise UnsupportedKeyTypeError.
 """
 
 from __future__ import annotations

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from keygroups import types
-from keygroups.arrays._kernels import Codes, Nulls, fold_fields, fold_segments
+from keygroups._values.scala_lang import NONE_CODE
+from keygroups.arrays._kernels import (
+    Codes,
+    Nulls,
+    State,
+    fold_fields,
+    fold_segments,
+    murmur_end,
+    murmur_word,
+)
 from keygroups.arrays._rows import (
     RowError,
     check_type,
@@ -18,15 +28,21 @@ from keygroups.arrays._rows import (
     on_values,
     plain,
 )
-from keygroups.arrays._scalars import HASHERS, sql_date_codes, sql_timestamp_codes
+from keygroups.arrays._scalars import (
+    HASHERS,
+    SCALA_HASHERS,
+    sql_date_codes,
+    sql_timestamp_codes,
+)
 from keygroups.arrays._sql_rows import sql_row_codes
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
+from keygroups.hashing import hash_code, scala_state
 
 Hashed: TypeAlias = "tuple[Codes, Nulls | None]"
+HashField: TypeAlias = "Callable[[pa.Array, types.KeyType], Codes]"
 _31 = np.uint32(31)
 _WITH_PARAMETERS = (
-    *(types.TUPLE, types.ROW, types.LIST, types.SQL_ROW, types.PYFLINK),
+    *(types.FieldsType, types.SCALA_OPTION, types.LIST, types.SQL_ROW, types.PYFLINK),
     *(types.SQL_DATE, types.SQL_TIMESTAMP),
 )
 
@@ -41,6 +57,8 @@ def hash_array(array: pa.Array, key_type: types.KeyType) -> Hashed:
         return _deep(array, key_type.element) + _31, None
     array = plain(array)
     count = len(array)
+    if isinstance(key_type, types.SCALA_OPTION):
+        return _hash_option(array, key_type), None  # None is Scala's, and a key
     if not count or pa.types.is_null(array.type):
         return np.zeros(count, dtype=np.uint32), np.ones(count, dtype=np.bool_) if count else None
     nulls = null_rows(array)
@@ -60,14 +78,17 @@ def check_key_type(key_type: types.KeyType) -> None:
 
 def _hash(array: pa.Array, key_type: types.KeyType) -> Codes:
     """Hash keys of which none is null; there is one at least."""
-    if isinstance(key_type, types.TUPLE):
-        return fold_fields(_fields(array, key_type, deep=False), 0, len(array))
+    if isinstance(key_type, types.ScalaProduct):
+        return _hash_product(array, key_type)
+    if isinstance(key_type, (types.TUPLE, types.OBJECTS_HASH)):
+        start = key_type.start % 2**32 if isinstance(key_type, types.OBJECTS_HASH) else 0
+        return fold_fields(_fields(array, key_type, _shallow), start, len(array))
     if isinstance(key_type, types.ROW):
         return _hash_row(array, key_type)
     if isinstance(key_type, types.SQL_ROW):
         return sql_row_codes(_columns(array, key_type), key_type, len(array))
     if isinstance(key_type, types.LIST):
-        return _hash_list(array, key_type, deep=False)
+        return _hash_list(array, key_type, _shallow)
     if isinstance(key_type, types.SQL_DATE):
         return sql_date_codes(array, key_type)
     if isinstance(key_type, types.SQL_TIMESTAMP):
@@ -83,7 +104,7 @@ def _deep(array: pa.Array, key_type: types.KeyType) -> Codes:
         if pa.types.is_null(array.type):
             return np.zeros(len(array), dtype=np.uint32)
         nulls = null_rows(array)
-        return on_values(array, nulls, lambda values: _hash_list(values, key_type, deep=True))
+        return on_values(array, nulls, lambda values: _hash_list(values, key_type, _deep))
     codes, nulls = hash_array(array, key_type)
     if nulls is None:
         return codes + _31
@@ -92,8 +113,47 @@ def _deep(array: pa.Array, key_type: types.KeyType) -> Codes:
     return codes
 
 
+def _shallow(array: pa.Array, key_type: types.KeyType) -> Codes:
+    """Hash a field of a tuple: a null counts 0."""
+    return hash_array(array, key_type)[0]
+
+
+def _scala_field(array: pa.Array, key_type: types.KeyType) -> Codes:
+    """Hash a field of a product, by `##`."""
+    array = plain(array)
+    hasher = SCALA_HASHERS.get(key_type)
+    if hasher is None or pa.types.is_null(array.type):
+        return _shallow(array, key_type)
+    return on_values(array, null_rows(array), hasher) if len(array) else _shallow(array, key_type)
+
+
+def _hash_product(array: pa.Array, key_type: types.ScalaProduct) -> Codes:
+    if not key_type.fields:
+        _columns(array, key_type)
+        code = hash_code(key_type.prefix, types.STRING) % 2**32
+        return np.full(len(array), code, dtype=np.uint32)
+    return _murmur(_fields(array, key_type, _scala_field), scala_state(key_type))
+
+
+def _hash_option(array: pa.Array, key_type: types.SCALA_OPTION) -> Codes:
+    nulls = array.is_null().to_numpy(zero_copy_only=False)
+    state = scala_state(key_type)
+    codes = _murmur([_scala_field(array, key_type.element)], state)
+    codes[nulls] = NONE_CODE
+    return codes
+
+
+def _murmur(codes: list[Codes], start: int) -> Codes:
+    """Hash products by the codes of their fields, of which there is one at least."""
+    state: State = start
+    spare = np.empty_like(codes[0])
+    for code in codes:
+        state = murmur_word(state, code, spare)
+    return murmur_end(np.asarray(state, dtype=np.uint32), len(codes), spare)
+
+
 def _hash_row(array: pa.Array, key_type: types.ROW) -> Codes:
-    codes = _fields(array, key_type, deep=True)
+    codes = _fields(array, key_type, _deep)
     kind = 31 * key_type.kind_byte
     if key_type.names is None:
         return fold_fields(codes, 1, len(array)) + np.uint32(kind)
@@ -104,17 +164,17 @@ def _hash_row(array: pa.Array, key_type: types.ROW) -> Codes:
     return total
 
 
-def _fields(array: pa.Array, key_type: types.TUPLE | types.ROW, deep: bool) -> list[Codes]:
+def _fields(array: pa.Array, key_type: types.FieldsType, hash_field: HashField) -> list[Codes]:
     codes = []
     for index, (column, field) in enumerate(zip(_columns(array, key_type), key_type.fields)):
         try:
-            codes.append(_deep(column, field) if deep else hash_array(column, field)[0])
+            codes.append(hash_field(column, field))
         except RowError as error:
             raise error.at(error.row, f"field {index}: ") from None
     return codes
 
 
-def _columns(array: pa.Array, key_type: types.TUPLE | types.ROW | types.SQL_ROW) -> list[pa.Array]:
+def _columns(array: pa.Array, key_type: types.FieldsType | types.SQL_ROW) -> list[pa.Array]:
     """Return the fields of structs; any other array is the only field."""
     columns = array.flatten() if pa.types.is_struct(array.type) else [array]
     if len(columns) != len(key_type.fields):
@@ -124,12 +184,11 @@ def _columns(array: pa.Array, key_type: types.TUPLE | types.ROW | types.SQL_ROW)
     return list(columns)
 
 
-def _hash_list(array: pa.Array, key_type: types.LIST, deep: bool) -> Codes:
+def _hash_list(array: pa.Array, key_type: types.LIST, hash_element: HashField) -> Codes:
     """Java's 31-fold from 1 of the elements."""
     elements, offsets = elements_of(array, f"key type {key_type}")
-    element = key_type.element
     try:
-        codes = _deep(elements, element) if deep else hash_array(elements, element)[0]
+        codes = hash_element(elements, key_type.element)
     except RowError as error:
         raise of_element(error, offsets) from None
     return fold_segments(codes, offsets, 1)

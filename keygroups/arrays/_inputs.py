@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, MAX_DEPTH, show
+from keygroups._values.checks import BYTES
 from keygroups.arrays._kernels import Array
 from keygroups.arrays._rows import RowError, bytes_of, numbers, of_element, plain, refuse
 from keygroups.arrays._scalars import INFERRED
@@ -37,6 +38,7 @@ _OF_UNITS = {
 _OF_CLASSES = {
     int: pa.int64(),
     bool: pa.bool_(),
+    bytes: pa.binary(),
     float: pa.float64(),
     dt.date: pa.date32(),
 }
@@ -86,11 +88,11 @@ def _from_list(key: list[Any], name: str) -> pa.Array:
     if cls not in _OF_CLASSES:
         listed = ", ".join(sorted(known.__name__ for known in classes))
         raise InvalidTypeError(
-            f"{name} is a list of {listed}, and a list has to be of str, int, bool, float or date "
-            "alone: make it an array of the dtype of its values"
+            f"{name} is a list of {listed}, and a list has to be of str, int, bool, float, bytes "
+            "or date alone: make it an array of the dtype of its values"
         )
     try:
-        return pa.array(key, _OF_CLASSES[cls])
+        return _in_one_piece(pa.array(key, _OF_CLASSES[cls]))
     except OverflowError:
         row = next(row for row, value in enumerate(key) if not LONG_MIN <= value <= LONG_MAX)
         message = f"an int in a list must have 64 bits, got {show(key[row])}"
@@ -201,19 +203,22 @@ def _from_datetimes(key: Array, mask: Array | None, name: str) -> pa.Array:
 
 
 def _from_objects(key: Array, mask: Array | None, name: str, from_pandas: bool) -> pa.Array:
-    """Return Python's texts; other objects need a dtype that says what they are."""
+    """Return Python's texts or bytes; other objects need a dtype that says what they are."""
     # Of pandas' objects NaN and NA are missing texts; another float Arrow refuses.
-    known = {str, np.str_, type(None), *([float] if from_pandas else [])}
-    other = {cls.__name__ for cls in set(map(type, key.tolist())) - known}
+    missing = {type(None), *([float] if from_pandas else [])}
+    classes = set(map(type, key.tolist())) - missing
+    arrow_type = pa.binary() if classes == {bytes} else pa.string()
+    known = {bytes} if classes == {bytes} else {str, np.str_}
+    other = {cls.__name__ for cls in classes - known}
     if from_pandas:
         other.discard("NAType")
     if other:
         raise InvalidTypeError(
-            f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str is "
-            "taken from objects: give it the dtype of its values"
+            f"{name} is an array of objects of class {', '.join(sorted(other))}, and only str, or "
+            "only bytes, is taken from objects: give it the dtype of its values"
         )
     try:
-        return _in_one_piece(pa.array(key, pa.string(), mask=mask, from_pandas=from_pandas))
+        return _in_one_piece(pa.array(key, arrow_type, mask=mask, from_pandas=from_pandas))
     except _REFUSED as error:
         raise refused(name, key, error) from None
 
@@ -274,6 +279,8 @@ def infer_key_type(array: pa.Array) -> types.KeyType:
     for is_type, key_type in INFERRED:
         if is_type(arrow_type):
             return key_type
+    if pa.types.is_binary(arrow_type) or pa.types.is_large_binary(arrow_type):
+        raise UnsupportedKeyTypeError(f"key of {arrow_type} has no key type by itself: {BYTES}")
     raise UnsupportedKeyTypeError(
         f"key of {arrow_type} may stand for several Java classes: pass key_type"
     )

@@ -135,7 +135,7 @@ def fold_fields(codes: list[Codes], start: int, rows: int) -> Codes:
 
 
 def fold_matrix(octets: Array) -> Codes:
-    """Java's 31-fold from 0 of the rows of a matrix of bytes, 1 to 4096 a row.
+    """Java's 31-fold from 0 of the rows of a matrix of bytes, signed or not, 1 to 4096 a row.
 
     It is a product with a vector of powers, in doubles: the powers have 32 bits, and no sum of so
     few has more than the 53 that a double holds exactly.
@@ -173,6 +173,12 @@ def fold_segments(units: Array, offsets: Array, start: int) -> Codes:
     result: Codes = (sums[ends] - sums[offsets[:-1]]) * powers[ends - 1]
     if start:
         result += powers[lengths] * _u32(start)
+    return result
+
+
+def powers_of_31(exponents: Array) -> Codes:
+    """Return a power of 31 for each exponent; there is one at least."""
+    result: Codes = _powers(31, int(exponents.max()) + 1)[exponents]
     return result
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups import types
+from keygroups._checks import INT_MAX
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
 from keygroups.arrays._kernels import Array, Codes, fold_long
@@ -21,7 +22,7 @@ from keygroups.arrays._rows import (
     refuse,
     refuse_as_the_core,
 )
-from keygroups.arrays._text import string_codes, uuid_codes
+from keygroups.arrays._text import byte_buffer_codes, string_codes, uuid_codes
 from keygroups.hashing import hash_code
 
 Hasher = Callable[[pa.Array], Codes]
@@ -117,6 +118,12 @@ def _string_codes(array: pa.Array) -> Codes:
 def _uuid_codes(array: pa.Array) -> Codes:
     check_type(is_text(array), "key type UUID", "canonical text", array)
     return uuid_codes(array)
+
+
+def _byte_buffer_codes(array: pa.Array) -> Codes:
+    is_binary = pa.types.is_binary(array.type) or pa.types.is_large_binary(array.type)
+    check_type(is_binary, "key type BYTE_BUFFER", "binaries", array)
+    return byte_buffer_codes(array)
 
 
 def _decimal_codes(array: pa.Array) -> Codes:
@@ -245,6 +252,52 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
     return fold_long(seconds * 1_000 + nanos // 1_000_000)
 
 
+# --- the numbers of Scala -----------------------------------------------------------------
+
+
+def _whole_codes(values: Array) -> Codes:
+    """`##` of longs: the value where it is an Int's."""
+    low = values.astype(np.uint32)
+    fits = low.view(np.int32) == values
+    return low if fits.all() else np.where(fits, low, fold_long(values))
+
+
+def _scala_long_codes(array: pa.Array) -> Codes:
+    return _whole_codes(check_range(array, "LONG", 64).astype(np.int64, copy=False))
+
+
+def _scala_double_codes(array: pa.Array) -> Codes:
+    """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
+    values = doubles(array, "key type DOUBLE")
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = values.astype(np.float32)
+    codes = fold_long(double_bits(values, raw=False))
+    is_single = rounded == values
+    if is_single.any():
+        codes = np.where(is_single, rounded.view(np.uint32), codes)
+    return _with_whole(values, codes)
+
+
+def _scala_float_codes(array: pa.Array) -> Codes:
+    """`##` of floats: that of the first of Int, Long and Float that equals it."""
+    values = singles(array, "key type FLOAT", raw=False)
+    codes = _with_whole(values, single_bits(values, raw=False))
+    is_most = values == 2.0**31  # which equals Int.MaxValue as a Float
+    return np.where(is_most, np.uint32(INT_MAX), codes) if is_most.any() else codes
+
+
+def _with_whole(values: Array, codes: Codes) -> Codes:
+    """Put the codes of whole numbers that are a Long's; 2^63 equals Long.MaxValue."""
+    whole = np.trunc(values) == values
+    if not whole.any():
+        return codes
+    size = np.abs(values)
+    longs = np.where(whole & (size < 2.0**63), values, 0).astype(np.int64)
+    codes = np.where(whole & (size < 2.0**63), _whole_codes(longs), codes)
+    codes[size == 2.0**63] = 2**31
+    return codes
+
+
 _WIDTHS = {types.BYTE: 8, types.SHORT: 16, types.INT: 32, types.LONG: 64}
 HASHERS: dict[types.KeyType, Hasher] = {
     **{kt: partial(_integer_codes, repr(kt), bits) for kt, bits in _WIDTHS.items()},
@@ -258,8 +311,17 @@ HASHERS: dict[types.KeyType, Hasher] = {
     types.LOCAL_TIME: _time_codes,
     types.LOCAL_DATE_TIME: _date_time_codes,
     types.INSTANT: _instant_codes,
+    types.BYTE_BUFFER: _byte_buffer_codes,
+    types.HASHED: partial(_integer_codes, "HASHED", 32),
 }
 """What hashes the values of each scalar key type, none of them null and at least one."""
+
+SCALA_HASHERS: dict[types.KeyType, Hasher] = {
+    types.LONG: _scala_long_codes,
+    types.FLOAT: _scala_float_codes,
+    types.DOUBLE: _scala_double_codes,
+}
+"""What hashes the values of a key type by `##`, where that differs from hashCode."""
 
 INFERRED: tuple[tuple[Callable[[pa.DataType], bool], types.KeyType], ...] = (
     (pa.types.is_null, types.NULL),

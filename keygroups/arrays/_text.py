@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from keygroups._checks import show
-from keygroups.arrays._kernels import Array, Codes, fold_matrix, fold_segments
+from keygroups.arrays._kernels import Array, Codes, fold_matrix, fold_segments, powers_of_31
 from keygroups.arrays._rows import RowError
 from keygroups.arrays._utf8 import LONGEST, NoUtf8Error, utf8_codes
 from keygroups.errors import InvalidValueError
@@ -108,14 +108,14 @@ def _decoded_codes(array: pa.Array) -> Codes:
 
 
 def _fold(octets: Array, offsets: Array) -> Codes:
-    """Java's 31-fold of rows of ASCII."""
+    """Java's 31-fold of rows of ASCII, or of signed bytes."""
     rows, lengths = len(offsets) - 1, np.diff(offsets)
     shortest, longest = int(lengths.min()), int(lengths.max())
     if longest > (_WIDEST_FULL if shortest == longest else _WIDEST):
         return fold_segments(octets, offsets, 0)
     if shortest == longest:
         return fold_matrix(octets.reshape(rows, longest))
-    return fold_matrix(padded(octets, offsets, longest))
+    return fold_matrix(padded(octets, offsets, longest).view(octets.dtype))
 
 
 def padded(
@@ -128,6 +128,17 @@ def padded(
     text = pa.Array.from_buffers(pa.large_string(), rows, buffers)
     filled = pad(text, width, padding="\0").buffers()[2]
     return np.frombuffer(filled, np.uint8, rows * width).reshape(rows, width)
+
+
+def byte_buffer_codes(array: pa.Array) -> Codes:
+    """ByteBuffer.hashCode of binaries without nulls: from 1, of signed bytes, the last first."""
+    data, offsets = text_bytes(array)
+    codes = powers_of_31(np.diff(offsets))
+    if data.size:
+        # All bytes the other way round, which begins with the last row.
+        octets = np.ascontiguousarray(data[::-1]).view(np.int8)
+        codes += _fold(octets, np.ascontiguousarray((offsets[-1] - offsets)[::-1]))[::-1]
+    return codes
 
 
 def uuid_codes(array: pa.Array) -> Codes:

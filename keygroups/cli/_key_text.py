@@ -31,6 +31,7 @@ _CALLED = {
     for cls in (
         *(types.TUPLE, types.ROW, types.LIST, types.SET, types.OPTIONAL, types.MAP),
         *(types.SQL_DATE, types.SQL_TIME, types.SQL_TIMESTAMP, types.SQL_ROW, types.PYFLINK),
+        *(types.SCALA_TUPLE, types.CASE_CLASS, types.SCALA_OPTION, types.OBJECTS_HASH),
     )
 }
 _CONSTANTS = {
@@ -39,7 +40,9 @@ _CONSTANTS = {
 TYPE_NAMES = (*_CONSTANTS, *_CALLED)
 CHOICES = (*_CONSTANTS, "TUPLE(t, ...)", "ROW(t, ...)", "LIST(t)", "SET(t)", "MAP(t, t)")
 CHOICES += ("OPTIONAL(t)", "SQL_DATE('zone')", "SQL_TIME('zone')", "SQL_TIMESTAMP('zone')")
-CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)")
+CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)", "OBJECTS_HASH(t, ...)")
+CHOICES += ("SCALA_TUPLE(t, ..., scala='2.12')", "CASE_CLASS('name', t, ..., scala='2.12')")
+CHOICES += ("SCALA_OPTION(t, scala='2.12')",)
 """The key types, for people."""
 
 
@@ -180,7 +183,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
-    if isinstance(kind, (types.OPTIONAL, types.PYFLINK)):
+    if isinstance(kind, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return _from_text(text, kind.element)
     fields = _fields(kind)
     if fields is not None and len(fields) == 1 and not text.lstrip().startswith("("):
@@ -200,7 +203,7 @@ def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
 
 def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
     """Return the key for a literal; what is of a wrong shape is left for the hash to refuse."""
-    if isinstance(kind, (types.OPTIONAL, types.PYFLINK)):
+    if isinstance(kind, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return _convert(value, kind.element)
     fields = _fields(kind)
     if fields is not None and isinstance(value, (tuple, list)):
@@ -223,7 +226,7 @@ def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
 def _fields(kind: KeyType | LogicalType) -> Sequence[KeyType | LogicalType] | None:
     if isinstance(kind, LogicalType):
         return kind.fields if kind.name == "ROW" else None
-    return kind.fields if isinstance(kind, (types.TUPLE, types.ROW, types.SQL_ROW)) else None
+    return kind.fields if isinstance(kind, (types.FieldsType, types.SQL_ROW)) else None
 
 
 def _name(kind: KeyType | LogicalType) -> str:
@@ -244,7 +247,7 @@ def _read(name: str, value: str | int) -> Any:
         ) from None
 
 
-_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT")
+_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT", "HASHED")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
@@ -333,7 +336,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     **dict.fromkeys(("LOCAL_DATE_TIME", "SQL_TIMESTAMP", "TIMESTAMP"), _LOCAL_READER),
     **dict.fromkeys(("INSTANT", "TIMESTAMP_LTZ"), _INSTANT_READER),
     "UUID": (_uuid, "123e4567-e89b-12d3-a456-426614174000"),
-    **dict.fromkeys(("BINARY", "VARBINARY"), (bytes.fromhex, "cafe01")),
+    **dict.fromkeys(("BINARY", "VARBINARY", "BYTE_BUFFER"), (bytes.fromhex, "cafe01")),
 }
 _LIKELY = (
     *("LONG", "DOUBLE", "BOOLEAN", "UUID"),

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups._checks import check_max_parallelism, check_parallelisms, show
+from keygroups._values.checks import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.spark import functions as KF
@@ -35,13 +36,16 @@ from keygroups.spark._columns.key_columns import (
 from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
-from keygroups.types import INT, SQL_ROW, TUPLE, UUID, KeyType
+from keygroups.types import BYTE_BUFFER, HASHED, INT, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["infer_key_type", "infer_sql_row", "key_group_load", "rebalance_keys", "with_routing"]
 __dir__ = __all__.copy
 
-# UUIDs are text in Spark; a string column is one only where the caller says so.
-_INFERRED = {spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type != UUID}
+# UUIDs are text in Spark, and hashes are ints; a column has them only where the caller says so.
+_DECLARED = (UUID, BYTE_BUFFER, HASHED)
+_INFERRED = {
+    spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type not in _DECLARED
+}
 
 _SHOWN = 20  # names of columns in a message
 
@@ -49,7 +53,8 @@ _SHOWN = 20  # names of columns in a message
 def infer_key_type(df: DataFrame, key: KF.Key) -> KeyType:
     """Return the key type that a DataFrame's schema gives a key column, or several: a TUPLE.
 
-    That is how Java and Scala key a DataStream; for a SQL job see `infer_sql_row`.
+    That is how Java keys a DataStream; for a SQL job see `infer_sql_row`, and Scala's tuples are
+    SCALA_TUPLE.
 
     Raises UnsupportedKeyTypeError for a column whose type holds none.
 
@@ -114,10 +119,10 @@ def with_routing(
     `key` is a column, its name, or a list of several for a TUPLE, ROW or SQL_ROW;
     1 <= parallelism <= max_parallelism <= 32768. `key_type` None takes the type from the
     schema, which does not tell which API wrote the job: several columns are a TUPLE, as in a
-    DataStream of Java or Scala. A SQL job sends the same key to another subtask, so pass its
-    SQL_ROW, as `infer_sql_row` proposes it, and for PyFlink PYFLINK. A null key gives null in both
-    columns, for Flink has no subtask for it; a null that is the one field of a SQL_ROW is a key,
-    and so is one of PYFLINK.
+    DataStream of Java. Other jobs send the same key to another subtask, so pass the SQL_ROW of a
+    SQL job, as `infer_sql_row` proposes it, for PyFlink PYFLINK and for Scala SCALA_TUPLE or
+    CASE_CLASS. A null key gives null in both columns, for Flink has no subtask for it; a null that
+    is the one field of a SQL_ROW is a key, and so is one of PYFLINK or SCALA_OPTION.
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column
     that does not hold its key type; InvalidValueError if `df` has no such column as the key's, or
@@ -342,6 +347,8 @@ def _infer(tree: KeyTree) -> KeyType:
         return field_types[0] if len(field_types) == 1 else TUPLE(*field_types)
     assert tree.spark_type is not None
     spark_type = simple_type(tree.spark_type)
+    if spark_type == "binary":
+        raise UnsupportedKeyTypeError(f"key column {tree.name} of type binary: {BYTES}")
     if spark_type not in _INFERRED:
         advice = cast_advice(tree.spark_type) or (
             f" by itself: pass key_type, or use a column of type {', '.join(_INFERRED)}"

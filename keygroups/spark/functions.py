@@ -94,7 +94,8 @@ def hash_code(key: Key, key_type: KeyType) -> Column:
     """Return the Java hashCode of a key; see `keygroups.hash_code`.
 
     `key_type` is any that Spark can hold: the scalar types that `keygroups.types` gives a Spark
-    column, SQL_DATE, SQL_TIMESTAMP, TUPLE, ROW, LIST, SQL_ROW and PYFLINK. SQL_TIMESTAMP takes a
+    column, SQL_DATE, SQL_TIMESTAMP, TUPLE, ROW, OBJECTS_HASH, SCALA_TUPLE, CASE_CLASS,
+    SCALA_OPTION (of which a null is a key), LIST, SQL_ROW and PYFLINK. SQL_TIMESTAMP takes a
     timestamp, which is an instant already, so its zone does not matter. A SQL_ROW of one field
     takes that one column. What `keygroups.binary_row` refuses fails the query; a DOUBLE or FLOAT
     of a SQL_ROW that is a NaN other than Java's own is hashed as it is on the fast backend, and as

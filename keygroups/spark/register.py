@@ -19,6 +19,8 @@ from keygroups.spark._columns.sql_string import LambdaFree
 from keygroups.spark._columns.sql_text import SqlFunctions, SqlText
 from keygroups.types import (
     BIG_DEC,
+    BYTE_BUFFER,
+    HASHED,
     INSTANT,
     LOCAL_DATE,
     LOCAL_DATE_TIME,
@@ -29,9 +31,11 @@ from keygroups.types import (
 __all__ = ["register"]
 __dir__ = __all__.copy
 
-# A SQL function's parameter has one precision and scale, and the scale is part of the hash.
+# A SQL function's parameter has one precision and scale, and the scale is part of the hash of a
+# BIG_DEC. That of a BYTE_BUFFER takes a lambda function, and HASHED are numbers as they are.
+_LEFT_OUT = (BIG_DEC, BYTE_BUFFER, HASHED)
 _KEY_TYPES = {
-    key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type is not BIG_DEC
+    key_type: spark for key_type, spark in SPARK_TYPES.items() if key_type not in _LEFT_OUT
 }
 _KEY_TYPES[INSTANT] = "timestamp_ltz"  # a setting makes a mere "timestamp" one without a zone
 _PORTABLE = Portable(SqlFunctions())
@@ -51,7 +55,7 @@ def register(spark: SparkSession, key_types: Iterable[KeyType] | None = None) ->
     """Make temporary SQL functions for Flink's routing, and return their names.
 
     For each of `key_types`, which are scalar and, if None, all that a column holds but for
-    BIG_DEC, in lower case:
+    BIG_DEC, BYTE_BUFFER and HASHED, in lower case:
 
     - `flink_hash_code_string(key)`, `flink_hash_code_long(key)`, ...: the Java hashCode
     - `flink_key_group_string(key, max_parallelism)`, ...: the key group

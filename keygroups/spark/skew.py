@@ -30,7 +30,17 @@ from keygroups.spark.dataframe import (
     key_group_column,
     key_tree,
 )
-from keygroups.types import DOUBLE, FLOAT, LIST, PYFLINK, ROW, SQL_ROW, TUPLE, UUID, KeyType
+from keygroups.types import (
+    DOUBLE,
+    FLOAT,
+    LIST,
+    PYFLINK,
+    SCALA_OPTION,
+    SQL_ROW,
+    UUID,
+    FieldsType,
+    KeyType,
+)
 
 __all__ = ["skew_report"]
 __dir__ = __all__.copy
@@ -198,9 +208,9 @@ def _same(key: KeyTree, key_type: KeyType) -> Column:
             f"key type {key_type} has FLOAT or DOUBLE in it, whose bits are the key in Flink, "
             "while Spark's groups make one of 0.0 and -0.0"
         )
-    if isinstance(key_type, PYFLINK):
+    if isinstance(key_type, (PYFLINK, SCALA_OPTION)):
         return _same(key, key_type.element)
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, FieldsType):
         fields, struct = key_fields(key, key_type)
         same = F.struct(
             *(

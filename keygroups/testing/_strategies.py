@@ -41,6 +41,8 @@ SCALARS: dict[KeyType, Strategy] = {
     types.LOCAL_DATE_TIME: st.datetimes(),
     types.INSTANT: st.datetimes(timezones=st.timezones()),
     types.UUID: st.uuids(),
+    types.BYTE_BUFFER: st.binary(max_size=_LONGEST_TEXT),
+    types.HASHED: st.integers(-(2**31), 2**31 - 1),
 }
 _SQL_SCALARS: dict[str, Strategy] = {
     "BOOLEAN": SCALARS[types.BOOLEAN],
@@ -68,7 +70,7 @@ def values(key_type: KeyType) -> Strategy:
     """
     if isinstance(key_type, types.SQL_ROW):
         return st.tuples(*map(_sql_field, key_type.fields))
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         return st.tuples(*map(nullable, key_type.fields))
     if isinstance(key_type, types.LIST):
         return st.lists(nullable(key_type.element), max_size=_MOST_ELEMENTS)
@@ -78,7 +80,7 @@ def values(key_type: KeyType) -> Strategy:
     if isinstance(key_type, types.MAP):
         key = _hashable(key_type, key_type.key)
         return st.dictionaries(key, nullable(key_type.value), max_size=_MOST_ELEMENTS)
-    if isinstance(key_type, (types.OPTIONAL, types.PYFLINK)):
+    if isinstance(key_type, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return nullable(key_type.element)
     if isinstance(key_type, types.JavaSqlType):
         return _java_sql(key_type)

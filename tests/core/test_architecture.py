@@ -38,6 +38,7 @@ REACH_OF_THE_ADAPTER = {
         *("iterate", "show"),
     },
     "keygroups._serializers.base": {"check_writable"},
+    "keygroups._values.checks": {"BYTES"},
     "keygroups._serializers": {
         *("big_numbers", "collections", "compounds", "scalars", "value_types"),
     },

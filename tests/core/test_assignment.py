@@ -224,8 +224,9 @@ def test_trace_of_a_declared_type() -> None:
 def test_trace_of_a_tuple_that_nobody_declared() -> None:
     """A SQL job routes the same two columns by a row, a PyFlink job by a Row around them."""
     key = ("UA", "LAX")
-    note = "\nnote         the TUPLE is inferred, which is how Java and Scala key a DataStream; "
+    note = "\nnote         the TUPLE is inferred, which is the Java Tuple of Flink: "
     assert note in str(trace_key(key, 128, 24))
+    assert "SCALA_TUPLE(...) or CASE_CLASS(...) for Scala" in str(trace_key(key, 128, 24))
     assert "pass key_type=SQL_ROW(...)" in trace_key(key, 128, 24)._repr_html_()
     for key_type in (TUPLE(STRING, STRING), SQL_ROW("STRING", "STRING")):
         assert "note" not in str(trace_key(key, 128, 24, key_type))

@@ -41,7 +41,9 @@ def literal(value: Any) -> str:
         return f"{{{', '.join(map(literal, value))}}}" if value else "set()"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
-    if value is None or isinstance(value, (bool, int, str, bytes)):
+    if isinstance(value, bytes):
+        return repr(value.hex())
+    if value is None or isinstance(value, (bool, int, str)):
         return repr(value)
     return repr(str(value))
 
@@ -58,7 +60,7 @@ def test_keys_of_flink() -> None:
         elif key is None or (isinstance(key, int) and key.bit_length() > 10_000):
             continue  # has no text of its own; too long for Python to print
         else:
-            text = str(key)
+            text = key.hex() if isinstance(key, bytes) else str(key)
             if any("\udc80" <= character <= "\udcff" for character in text):
                 with pytest.raises(InvalidValueError, match="in the encoding of the terminal"):
                     parse_key(text, key_type)

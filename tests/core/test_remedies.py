@@ -74,6 +74,7 @@ from keygroups.types import (
     INT,
     LIST,
     LONG,
+    OBJECTS_HASH,
     PYFLINK,
     SQL_DATE,
     SQL_ROW,
@@ -87,7 +88,7 @@ ROOT = Path(__file__).parents[2]
 ADVICE = [
     ("reports/_diagnosis", "key by a column of more values"),
     ("skew", "key by more values"),
-    ("hashing", "a SQL job routes otherwise: pass key_type=SQL_ROW(...)"),
+    ("hashing", "which is the Java Tuple of Flink: pass key_type=SQL_ROW(...)"),
 ]
 """What reports advise; nothing failed."""
 
@@ -467,6 +468,15 @@ def series(dtype: str = "float64") -> Any:
     return pd.Series([1.5, float("nan")], dtype=dtype)
 
 
+class Message:
+    """As the classes that protoc writes: it has a descriptor."""
+
+    DESCRIPTOR = object()
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
 LONG_TEXT = "xxxxxxx"
 ONE_MS = dt.datetime(1970, 1, 1, 0, 0, 0, 1000)
 FINE_TIME = dt.time(23, 0, 0, 971_123)
@@ -531,6 +541,20 @@ OF_KEYS = [
         hashes(-1),
         lambda: (hash_code(-1, INT), hash_code(-1, LONG)),
         (-1, 0),
+    ),
+    Remedy(
+        "_values/checks",
+        "a protobuf message's hashCode is another one in every JVM: key the job by a field",
+        hashes(Message("a")),
+        hashes(Message("a").text, STRING),
+        97,
+    ),
+    Remedy(
+        "hashing",
+        "which is OBJECTS_HASH(...) with a tuple of what is in a java.util.List, or HASHED with",
+        hashes(["hello", 7]),
+        hashes(("hello", 7), OBJECTS_HASH(STRING, INT)),
+        -1220934346,
     ),
     Remedy(
         "hashing",
@@ -957,7 +981,7 @@ OF_ARRAYS = [
     ),
     Remedy(
         "arrays/_inputs",
-        "only str is taken from objects: give it the dtype of its values",
+        "only bytes, is taken from objects: give it the dtype of its values",
         lambda: array_hashes(numpy_array(1, 2, dtype="object")),
         lambda: array_hashes(numpy_array(1, 2, dtype="object").astype("int64")),
         [1, 2],
@@ -965,7 +989,7 @@ OF_ARRAYS = [
     ),
     Remedy(
         "arrays/_inputs",
-        "has to be of str, int, bool, float or date alone: make it an array of the dtype of its",
+        "or date alone: make it an array of the dtype of its",
         lambda: array_hashes([1, True]),
         lambda: array_hashes(numpy_array(1, True, dtype="int64")),
         [1, 1],

@@ -229,7 +229,9 @@ def test_remedies_that_differ_are_both_said() -> None:
 
 def test_a_tuple_that_nobody_declared_is_noted() -> None:
     report = skew({("UA", "LAX"): 3}, 128, 4, TUPLE(STRING, STRING))
-    note = "note: the TUPLE is inferred, which is how Java and Scala key a DataStream; a SQL job"
+    note = (
+        "note: the TUPLE is inferred, which is the Java Tuple of Flink: pass key_type=SQL_ROW(...)"
+    )
     assert note not in str(report).replace("\n", " ")
     inferred = replace(report, is_inferred=True)
     assert note in str(inferred).replace("\n", " ")

@@ -101,12 +101,14 @@ _NOT_IN_SPARK = {
 LEFT_OUT: dict[str, dict[str, str]] = {
     "PYFLINK": {
         "CHAR BIG_INT": "PyFlink and Java disagree on their bytes",
-        "UUID": "PyFlink has no type for it",
+        "UUID BYTE_BUFFER HASHED": "PyFlink has no type for it",
     },
     "hashing.SCALARS, python_class": {
         "BYTE SHORT INT LONG BIG_INT": "what an int is goes by its value",
         "FLOAT": "a float is a DOUBLE",
         "CHAR": "a str is a STRING",
+        "BYTE_BUFFER": "bytes may stand for a byte[], which is no key",
+        "HASHED": "an int is a number",
         "LOCAL_DATE_TIME INSTANT": "what a datetime is goes by its zone",
     },
     "arrays._scalars.HASHERS": {
@@ -117,27 +119,32 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "BYTE SHORT INT LONG BIG_INT": "what an integer is goes by its value",
         "FLOAT": "float32 may also stand for doubles",
         "CHAR UUID": "text is a STRING",
+        "BYTE_BUFFER": "binaries may stand for a byte[], which is no key",
+        "HASHED": "integers are numbers",
     },
     "cli._key_text._READERS": {"STRING CHAR": "the text is the key"},
     "cli._key_text._LIKELY": {
         "BYTE SHORT INT BIG_INT": "what looks like one looks like a LONG",
         "FLOAT BIG_DEC": "what looks like one looks like a DOUBLE",
         "STRING CHAR": "they are what the text is if it looks like nothing else",
+        "BYTE_BUFFER HASHED": "what looks like one looks like a LONG",
     },
     "subtask_keys._COUNTED": {
         "STRING": "it is counted behind a prefix, by itself",
-        f"FLOAT DOUBLE CHAR BIG_DEC UUID {_DATES_AND_TIMES}": "a field takes one from template",
+        f"FLOAT DOUBLE CHAR BIG_DEC UUID BYTE_BUFFER {_DATES_AND_TIMES}": "a field takes one from "
+        "template",
     },
     "routing_inference._SQL_TYPES": {
         "BYTE SHORT FLOAT CHAR BIG_INT": "no key is taken for one without a key type",
-        "UUID": "Flink SQL has no type for it",
+        "UUID BYTE_BUFFER HASHED": "Flink SQL has no type for it, or no key",
         "LOCAL_DATE": "a user who has such keys passes SQL_ROW('DATE') in key_types",
         "BIG_DEC LOCAL_TIME LOCAL_DATE_TIME INSTANT": "keys do not tell the type's precision",
     },
     "spark._columns.key_hash.SPARK_TYPES": _NOT_IN_SPARK,
     "spark._columns.portable.Portable.hashers": _NOT_IN_SPARK,
     "state_keys.serializer_of": {
-        "UUID": "Kryo writes it, as what the job's registrations say",
+        "UUID BYTE_BUFFER": "Kryo writes it, as what the job's registrations say",
+        "HASHED": "it may be of any class",
     },
 }
 """For each table the key types that it has no row of, and why."""

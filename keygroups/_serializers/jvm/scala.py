@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from keygroups._checks import check_str, show
@@ -12,6 +13,7 @@ from keygroups._serializers.base import (
     Serializer,
     Simple,
     UnreadableError,
+    key_type_of,
     writers,
 )
 from keygroups._serializers.collections import flagged_elements
@@ -23,18 +25,29 @@ from keygroups._serializers.scalars import pack_int, read_int, read_varint
 from keygroups._values.checks import expect, expect_fields
 from keygroups._values.java_values import Failure, Some, Success
 from keygroups.errors import InvalidValueError
+from keygroups.types import SCALA_TUPLE, KeyType
 
 _SCALA = "org.apache.flink.api.scala.typeutils."
 _SCALA_OF_2 = "org.apache.flink.table.api.typeutils."  # in the planner's jar
 
 
 class CaseClassSerializer(TupleSerializer):
-    """A case class, a tuple of Scala too: its fields, a tuple; it hashes by Scala's rules."""
+    """A case class, a tuple of Scala too: its fields, a tuple; it hashes by Scala's rules.
+
+    Flink's own API for Scala is that of 2.12 and, before Flink 1.15, of 2.11, where tuples hash
+    alike. A case class may have a hashCode of its own, of which the bytes tell nothing: it has no
+    key type.
+    """
 
     name, snapshot = "CASE_CLASS", f"{_SCALA}ScalaCaseClassSerializerSnapshot"
 
     def __init__(self, parts: Sequence[Serializer], java_class: str) -> None:
         super().__init__(parts, java_class)
+
+    def _key_type(self) -> KeyType | None:
+        if self.java_class != f"scala.Tuple{len(self.parts)}":
+            return None
+        return key_type_of(partial(SCALA_TUPLE, scala="2.12"), self.parts)
 
     @classmethod
     def made_of(cls, cursor: Cursor, nested: list[Serializer], outer: str) -> Serializer:

@@ -52,7 +52,7 @@ class Arrow(Portable):
         nested_types: Sequence[AnyType] | None = None
         if isinstance(field_type, LogicalType):
             nested_types = field_type.fields if field_type.name == "ROW" else None
-        elif isinstance(field_type, (types.TUPLE, types.ROW, types.SQL_ROW)):
+        elif isinstance(field_type, (types.FieldsType, types.SQL_ROW)):
             nested_types = field_type.fields
         if isinstance(key, KeyColumn):
             whole = isinstance(key.spark_type, T.StructType)
@@ -89,6 +89,8 @@ def _spark_type(field_type: AnyType) -> str:
     """Return the start of what `typeof` says of a column of a key type or a field's type."""
     if isinstance(field_type, types.LIST):
         return _array_type(field_type.element)
+    if isinstance(field_type, types.SCALA_OPTION):
+        return _spark_type(field_type.element)
     if isinstance(field_type, types.JavaSqlType):
         return "date" if isinstance(field_type, types.SQL_DATE) else "timestamp"
     if not isinstance(field_type, LogicalType):

@@ -65,7 +65,7 @@ def row_hash(backend: Portable, key: KeyTree, types: Sequence[LogicalType]) -> C
             words += [backend.low32(slot), backend.F.shiftrightunsigned(slot, 32)]
         else:
             words += [slot, None]
-    return backend.hash_words(words)
+    return backend.hash_words(words, 42, 4 * len(words))
 
 
 def _is_variable(logical_type: LogicalType) -> bool:

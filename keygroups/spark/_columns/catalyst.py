@@ -21,8 +21,19 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from keygroups.hashing import hash_code, murmur_hash
-from keygroups.spark._columns.portable import Portable
-from keygroups.types import BIG_DEC, DOUBLE, FLOAT, INT, LIST, LONG, SQL_ROW, STRING, KeyType
+from keygroups.spark._columns.portable import Portable, signed32
+from keygroups.types import (
+    BIG_DEC,
+    BYTE_BUFFER,
+    DOUBLE,
+    FLOAT,
+    INT,
+    LIST,
+    LONG,
+    SQL_ROW,
+    STRING,
+    KeyType,
+)
 
 # Known keys and the Spark type of their column, to try each expression on.
 _PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
@@ -35,6 +46,7 @@ _PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
         T.DecimalType(38, 2),
         [Decimal("-1.50"), Decimal("12345678901234567890123456789.01"), None],
     ),
+    (BYTE_BUFFER, "binary", [b"", b"a\xff", None]),
 ]
 _FOLD_PROBE = [2**31 - 1, None, -5]
 _MURMUR_PROBE = [5, -5, -2089875627]  # the last gives Integer.MIN_VALUE, of which Flink makes 0
@@ -85,8 +97,8 @@ class Catalyst(Portable):
         absolute = self._column(self._expressions.Abs(scrambled, False))
         return absolute.bitwiseAND(F.lit(mask))
 
-    def hash_words(self, words: Sequence[Column | None]) -> Column:
-        """Murmur3 with seed 42 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0.
+    def hash_words(self, words: Sequence[Column | None], start: int, size: int) -> Column:
+        """Murmur3 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0.
 
         Scala's murmur3 is that of a class whose state is its argument.
         """
@@ -94,13 +106,13 @@ class Catalyst(Portable):
         murmur = self._class("scala.util.hashing.MurmurHash3")
         options = (False, self._types.ObjectType(murmur), self._option.empty())
         instance = self._objects.NewInstance(murmur, none, none, *options)
-        state = self._expression(F.lit(42))
+        state = self._expression(F.lit(signed32(start)))
         for word in words:
             # HiveHash of a bigint is its high half xor its low half, as an int.
             number = self._expression(F.lit(0) if word is None else self._hive_hash(word))
             state = self._invoke(instance, "mix", integer, state, number)
-        size = self._expression(F.lit(4 * len(words)))
-        return self._column(self._invoke(instance, "finalizeHash", integer, state, size))
+        length = self._expression(F.lit(size))
+        return self._column(self._invoke(instance, "finalizeHash", integer, state, length))
 
     def write(
         self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
@@ -135,6 +147,13 @@ class Catalyst(Portable):
         boolean = self._types.DataTypes.BooleanType
         is_ascii = self._column(self._invoke(self._expression(column), "isFullAscii", boolean))
         return F.when(is_ascii, self._hive_hash(column)).otherwise(code)
+
+    def hash_byte_buffer(self, column: Column) -> Column:
+        """Call ByteBuffer.hashCode."""
+        name, integer = "java.nio.ByteBuffer", self._types.DataTypes.IntegerType
+        buffer_type = self._types.ObjectType(self._class(name))
+        buffer = self._invoke_static(name, "wrap", buffer_type, self._expression(column))
+        return self._column(self._invoke(buffer, "hashCode", integer))
 
     def hash_floating(self, column: Column) -> Column:
         """HiveHash, which is Java's hash but for zeros and null."""
@@ -265,7 +284,7 @@ def _probes(catalyst: Catalyst) -> Iterator[tuple[Column, Any]]:
     bigint = F.lit(_LONG_PROBE).cast("bigint")
     words = [catalyst.low32(bigint), F.shiftrightunsigned(bigint, 32)]
     row_hash = hash_code((_LONG_PROBE,), SQL_ROW("BIGINT"))
-    yield catalyst.hash_words([F.lit(0).cast("bigint"), None, *words]), row_hash
+    yield catalyst.hash_words([F.lit(0).cast("bigint"), None, *words], 42, 16), row_hash
     number = _LONG_PROBE.to_bytes(8, "little", signed=True)
     yield catalyst.words([bigint]), number
     yield _written(catalyst), number + b"ab" + bytes(6)

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from keygroups import types
 from keygroups.errors import InvalidValueError, UnsupportedKeyTypeError
-from keygroups.hashing import hash_code
+from keygroups.hashing import hash_code, scala_state
 from keygroups.spark._columns.binary_row import row_hash
 from keygroups.spark._columns.key_columns import (
     KeyColumn,
@@ -41,6 +41,8 @@ SPARK_TYPES: dict[types.KeyType, str] = {
     types.LOCAL_DATE_TIME: "timestamp_ntz",
     types.INSTANT: "timestamp",
     types.UUID: "string",
+    types.BYTE_BUFFER: "binary",
+    types.HASHED: "int",
 }
 """The Spark type that holds each scalar key type, as `typeof` says it, without parameters."""
 
@@ -60,8 +62,11 @@ def hash_key(
 def _hash_whole(
     backend: Portable, key: KeyTree, key_type: types.KeyType
 ) -> tuple[Column, Column | None]:
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         return _hash_fields(backend, key, key_type)
+    if isinstance(key_type, types.SCALA_OPTION):
+        [only] = counted(key, 1, key_type)
+        return _hash(backend, only, key_type), None
     if isinstance(key_type, types.SQL_ROW):
         return _hash_sql_row(backend, key, key_type)
     if isinstance(key_type, types.PYFLINK):
@@ -73,10 +78,13 @@ def _hash_whole(
 
 def _hash(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     """Return the hash of a part of a key; null where the part is."""
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         code, struct = _hash_fields(backend, key, key_type)
         return code if struct is None else backend.F.when(struct.isNotNull(), code)
-    return _hash_column(backend, single(key, f"key of type {key_type}"), key_type)
+    column = single(key, f"key of type {key_type}")
+    if isinstance(key_type, types.SCALA_OPTION):
+        return _hash_option(backend, column, key_type)
+    return _hash_column(backend, column, key_type)
 
 
 def _deep(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
@@ -87,14 +95,17 @@ def _deep(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
 
 
 def _hash_fields(
-    backend: Portable, key: KeyTree, key_type: types.TUPLE | types.ROW
+    backend: Portable, key: KeyTree, key_type: types.FieldsType
 ) -> tuple[Column, Column | None]:
     F = backend.F
     fields, struct = key_fields(key, key_type)
     pairs = list(zip(fields, key_type.fields))
-    if isinstance(key_type, types.TUPLE):
+    if isinstance(key_type, types.ScalaProduct):
+        return _hash_product(backend, pairs, key_type), struct
+    if not isinstance(key_type, types.ROW):
+        start = key_type.start if isinstance(key_type, types.OBJECTS_HASH) else 0
         codes = [_hash(backend, field, field_type) for field, field_type in pairs]
-        return (backend.fold(codes, 0) if codes else F.lit(0)), struct
+        return (backend.fold(codes, start) if codes else F.lit(start)), struct
     codes = [_deep(backend, field, field_type) for field, field_type in pairs]
     kind = 31 * key_type.kind_byte
     if key_type.names is None:
@@ -106,6 +117,35 @@ def _hash_fields(
         for name, code in zip(name_codes, codes)
     ]
     return backend.as_code(backend.total(terms, 1 + kind)), struct
+
+
+def _hash_product(
+    backend: Portable, pairs: list[tuple[KeyTree, types.KeyType]], key_type: types.ScalaProduct
+) -> Column:
+    if not pairs:
+        return backend.F.lit(hash_code(key_type.prefix, types.STRING))
+    words = [_scala_word(backend, field, field_type) for field, field_type in pairs]
+    return backend.hash_words(words, scala_state(key_type), len(words))
+
+
+def _hash_option(backend: Portable, key: KeyColumn, key_type: types.SCALA_OPTION) -> Column:
+    """Hash an Option: null is Scala's None."""
+    word = _scala_word(backend, key, key_type.element)
+    code = backend.hash_words([word], scala_state(key_type), 1)
+    return backend.F.when(key.column.isNotNull(), code).otherwise(hash_code("None", types.STRING))
+
+
+def _scala_word(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
+    """Return the `##` of a field as a bigint from 0 to 2^32 - 1; a null counts 0."""
+    F = backend.F
+    hasher = backend.scala_hashers.get(key_type)
+    if hasher is None:
+        code = _hash(backend, key, key_type)
+    else:
+        name = f"key type {key_type}"
+        column = single(key, f"key of type {key_type}")
+        code = hasher(checked(backend, column, SPARK_TYPES[key_type], name))
+    return backend.low32(F.coalesce(code.cast("bigint"), F.lit(0)))
 
 
 def _hash_sql_row(
@@ -121,7 +161,7 @@ def _hash_pyflink(backend: Portable, key: KeyTree, key_type: types.PYFLINK) -> C
     element = key_type.element
     if isinstance(element, types.SQL_TIMESTAMP):
         raise UnsupportedKeyTypeError(f"key type {key_type} has no column expression")
-    if not isinstance(element, (types.TUPLE, types.ROW)):
+    if not isinstance(element, types.FieldsType):
         [key] = counted(key, 1, key_type)
     return backend.fold_longs([_deep(backend, key, element)], 1)
 
@@ -196,7 +236,7 @@ def _midnights(key_type: types.SQL_DATE) -> tuple[dt.date, dt.date, list[tuple[d
 
 
 def key_fields(
-    key: KeyTree, key_type: types.TUPLE | types.ROW | types.SQL_ROW
+    key: KeyTree, key_type: types.FieldsType | types.SQL_ROW
 ) -> tuple[Sequence[KeyTree], Column | None]:
     """Return the columns of the fields, and the struct column that they are in, if they are."""
     fields = struct_fields(key) if isinstance(key, KeyColumn) else None

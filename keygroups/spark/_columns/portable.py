@@ -38,7 +38,8 @@ _ODD_ONES = {
 class Portable:
     """The expressions that hash columns.
 
-    `F` is `pyspark.sql.functions` or a `SqlFunctions`. `hashers` has, for each key type without
+    `F` is `pyspark.sql.functions` or a `SqlFunctions`. `scala_hashers` has the methods for the key
+    types whose `##` in Scala is not their hashCode. `hashers` has, for each key type without
     parameters that needs one column, the method that hashes it: it takes a column of the Spark
     type that holds the key type, and null gives null. `in_sql` says whether the same expressions
     may be had as SQL text.
@@ -51,6 +52,9 @@ class Portable:
 
     The code grows with them, and of a method with 8,000 bytes of it the JVM compiles nothing.
     """
+
+    most_words = 16
+    """How many are hashed without a lambda function, whose code does not grow with them."""
 
     def __init__(self, F: Any) -> None:
         self.F = F
@@ -68,6 +72,13 @@ class Portable:
             types.LOCAL_DATE_TIME: self.hash_date_time,
             types.INSTANT: self.hash_instant,
             types.UUID: self.hash_uuid,
+            types.BYTE_BUFFER: self.hash_byte_buffer,
+            types.HASHED: self.hash_int,
+        }
+        self.scala_hashers: dict[types.KeyType, Callable[[Column], Column]] = {
+            types.LONG: self.scala_long,
+            types.FLOAT: self.scala_float,
+            types.DOUBLE: self.scala_double,
         }
 
     def finalise(self, code: Column, mask: int = 0x7FFFFFFF) -> Column:
@@ -81,10 +92,23 @@ class Portable:
         """Murmur3, from a state of 0, of an int column that is never null."""
         return self.F.hash(self.F.lit(_HASHES_TO_ZERO), code)
 
-    def hash_words(self, words: Sequence[Column | None]) -> Column:
-        """Murmur3 with seed 42 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0."""
-        state = murmur.state_after(self.F, words)
-        return self._murmur(self.as_code(murmur.last_word(self.F, state, 4 * len(words))))
+    def hash_words(self, words: Sequence[Column | None], start: int, size: int) -> Column:
+        """Murmur3 of 4-byte words: bigints from 0 to 2^32 - 1, and None for 0.
+
+        It goes from a state of `start` and is closed with `size`, both from 0 to 2^32 - 1.
+        """
+        state = murmur.long(self.F, start)
+        if len(words) <= self.most_words:
+            state = murmur.state_after(self.F, words, state)
+        else:
+            state = self.F.aggregate(
+                self.F.array(
+                    *(murmur.long(self.F, 0) if word is None else word for word in words)
+                ),
+                state,
+                lambda state, word: self.low32(murmur.state_after(self.F, [word], state)),
+            )
+        return self._murmur(self.as_code(murmur.last_word(self.F, state, size)))
 
     def write(
         self, size: Column, words: Sequence[Column], tails: Sequence[tuple[Column, Column]]
@@ -164,7 +188,7 @@ class Portable:
         F = self.F
         powers = [31 ** (len(codes) - 1 - i) for i in range(len(codes))]
         terms = [
-            self.low32(F.coalesce(code.cast("bigint"), F.lit(0)) * _signed32(power))
+            self.low32(F.coalesce(code.cast("bigint"), F.lit(0)) * signed32(power))
             for code, power in zip(codes, powers)
         ]
         return self.as_code(self.total(terms, start * 31 ** len(codes) + plus))
@@ -274,6 +298,47 @@ class Portable:
             ),
         )
 
+    def hash_byte_buffer(self, column: Column) -> Column:
+        """ByteBuffer.hashCode: the 31-fold from 1 of the signed bytes, the last one first."""
+        F = self.F
+        # As text each byte is a character. Of no bytes split() makes an empty text, not none.
+        characters = F.split(F.reverse(F.decode(column, "ISO-8859-1")), "")
+
+        def step(code: Column, character: Column) -> Column:
+            byte = F.ascii(character).bitwiseXOR(F.lit(0x80)) - 0x80
+            return self.low32(code * 31 + byte)
+
+        fold = F.aggregate(characters, F.lit(1).cast("bigint"), step)
+        return F.when(F.octet_length(column) == 0, F.lit(1)).otherwise(self.as_code(fold))
+
+    def scala_long(self, column: Column) -> Column:
+        """`##` of a bigint: the value where it is an int's."""
+        return self.F.when(column.between(-(2**31), 2**31 - 1), self.as_code(column)).otherwise(
+            self.hash_long(column)
+        )
+
+    def scala_double(self, column: Column) -> Column:
+        """`##` of a double: that of the first of Int, Long, Float and Double that equals it."""
+        F = self.F
+        single = column.cast("float")
+        # NaN equals itself in Spark.
+        is_single = (single.cast("double") == column) & ~F.isnan(column)
+        other = F.when(is_single, self.hash_floating(single)).otherwise(self.hash_floating(column))
+        return self._scala_whole(column, other)
+
+    def scala_float(self, column: Column) -> Column:
+        """`##` of a float: that of the first of Int, Long and Float that equals it."""
+        F = self.F
+        whole = self._scala_whole(column.cast("double"), self.hash_floating(column))
+        return F.when(column == 2.0**31, F.lit(2**31 - 1)).otherwise(whole)
+
+    def _scala_whole(self, column: Column, other: Column) -> Column:
+        """Return the code of a double that is whole and a Long's; 2^63 equals the largest Long."""
+        F = self.F
+        whole = (F.abs(column) < 2.0**63) & (F.rint(column) == column)
+        code = F.when(F.abs(column) == 2.0**63, F.lit(-(2**31)))
+        return code.when(whole, self.scala_long(column.cast("bigint"))).otherwise(other)
+
     def hash_big_dec(self, column: Column) -> Column:
         """BigDecimal.hashCode, with the scale of the column's type."""
         F = self.F
@@ -376,5 +441,6 @@ class Portable:
         return F.unhex(F.regexp_replace(F.concat(*digits), spare, F.lit("")))
 
 
-def _signed32(number: int) -> int:
+def signed32(number: int) -> int:
+    """Return the signed number of the same low 32 bits."""
     return (number + _SIGN32) % 2**32 - _SIGN32

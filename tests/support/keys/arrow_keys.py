@@ -28,6 +28,8 @@ _SCALARS: dict[KeyType, pa.DataType] = {
     types.LOCAL_DATE_TIME: pa.timestamp("us"),
     types.INSTANT: pa.timestamp("us", "UTC"),
     types.UUID: pa.string(),
+    types.BYTE_BUFFER: pa.binary(),
+    types.HASHED: pa.int32(),
 }
 _SQL: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
@@ -61,13 +63,15 @@ class InArrow(NamedTuple):
 
 def in_arrow(key_type: KeyType, key: Any) -> InArrow:
     """Return the Arrow type that holds a key, and the value in it."""
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         values = key if key is not None else (None,) * len(key_type.fields)
         parts = [in_arrow(field, value) for field, value in zip(key_type.fields, values)]
         return _struct(parts, key)
     if isinstance(key_type, types.PYFLINK) and not isinstance(
         key_type.element, types.SQL_TIMESTAMP
     ):
+        return in_arrow(key_type.element, key)
+    if isinstance(key_type, types.SCALA_OPTION):
         return in_arrow(key_type.element, key)
     if isinstance(key_type, types.SQL_ROW):
         return _struct(list(map(sql_in_arrow, key_type.fields, key)), key)

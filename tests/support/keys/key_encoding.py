@@ -11,7 +11,17 @@ from typing import Any
 
 from keygroups import types
 from keygroups.logical_types import LogicalType
-from keygroups.types import LIST, MAP, OPTIONAL, PYFLINK, ROW, SET, SQL_ROW, TUPLE, KeyType
+from keygroups.types import (
+    LIST,
+    MAP,
+    OPTIONAL,
+    PYFLINK,
+    SCALA_OPTION,
+    SET,
+    SQL_ROW,
+    FieldsType,
+    KeyType,
+)
 
 _READERS: dict[str, Callable[[str], object]] = {
     "FLOAT": float.fromhex,
@@ -25,6 +35,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "SQL_TIME": dt.time.fromisoformat,
     "SQL_TIMESTAMP": dt.datetime.fromisoformat,
     "UUID": uuid.UUID,
+    "BYTE_BUFFER": bytes.fromhex,
     "DECIMAL": Decimal,
     "BINARY": bytes.fromhex,
     "VARBINARY": bytes.fromhex,
@@ -50,13 +61,13 @@ def encode_key(key_type: KeyType, key: Any) -> Any:
         return None
     if isinstance(key_type, SQL_ROW):
         return _encode_sql(key)
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, FieldsType):
         return [encode_key(field, value) for field, value in zip(key_type.fields, key)]
     if isinstance(key_type, LIST):
         return [encode_key(key_type.element, element) for element in key]
     if isinstance(key_type, SET):  # sorted, as Python walks a set of strings in random order
         return sorted((encode_key(key_type.element, e) for e in key), key=json.dumps)
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, (OPTIONAL, SCALA_OPTION)):
         return encode_key(key_type.element, key)
     if isinstance(key_type, MAP):
         return [
@@ -89,13 +100,13 @@ def decode_key(key_type: KeyType, data: Any) -> Any:
         return None
     if isinstance(key_type, SQL_ROW):
         return tuple(map(_decode_sql, key_type.fields, data))
-    if isinstance(key_type, (TUPLE, ROW)):
+    if isinstance(key_type, FieldsType):
         return tuple(map(decode_key, key_type.fields, data))
     if isinstance(key_type, LIST):
         return [decode_key(key_type.element, element) for element in data]
     if isinstance(key_type, SET):
         return frozenset(decode_key(key_type.element, element) for element in data)
-    if isinstance(key_type, OPTIONAL):
+    if isinstance(key_type, (OPTIONAL, SCALA_OPTION)):
         return decode_key(key_type.element, data)
     if isinstance(key_type, MAP):
         return {decode_key(key_type.key, k): decode_key(key_type.value, v) for k, v in data}

@@ -27,6 +27,8 @@ _SCALARS: dict[types.KeyType, T.DataType] = {
     types.LOCAL_DATE_TIME: T.TimestampNTZType(),
     types.INSTANT: T.TimestampType(),
     types.UUID: T.StringType(),
+    types.BYTE_BUFFER: T.BinaryType(),
+    types.HASHED: T.IntegerType(),
     types.SQL_DATE("UTC"): T.DateType(),
     types.SQL_TIMESTAMP("UTC"): T.TimestampType(),
 }
@@ -40,19 +42,17 @@ def in_spark(key_type: types.KeyType, key: Any) -> tuple[types.KeyType, T.DataTy
     """Return key type, Spark type and Spark value; a NULL part becomes an INT that is null."""
     if key_type is types.NULL:
         return types.INT, T.IntegerType(), None
-    if isinstance(key_type, (types.TUPLE, types.ROW)):
+    if isinstance(key_type, types.FieldsType):
         values = key if key is not None else (None,) * len(key_type.fields)
         fields = [in_spark(field, value) for field, value in zip(key_type.fields, values)]
         if not fields:
             raise NoSparkTypeError(key_type)
         struct = T.StructType([T.StructField(f"f{i}", f[1]) for i, f in enumerate(fields)])
-        parts = [f[0] for f in fields]
-        same = (
-            types.TUPLE(*parts)
-            if isinstance(key_type, types.TUPLE)
-            else types.ROW(*parts, kind=key_type.kind, names=key_type.names)
-        )
+        same = _of_fields(key_type, [f[0] for f in fields])
         return same, struct, None if key is None else tuple(f[2] for f in fields)
+    if isinstance(key_type, types.SCALA_OPTION):
+        element, spark_type, value = in_spark(key_type.element, key)
+        return types.SCALA_OPTION(element, scala=key_type.scala), spark_type, value
     if isinstance(key_type, types.PYFLINK):
         if key_type.element == types.SQL_TIMESTAMP("UTC"):
             raise NoSparkTypeError(key_type)
@@ -73,6 +73,19 @@ def in_spark(key_type: types.KeyType, key: Any) -> tuple[types.KeyType, T.DataTy
     if key_type not in _SCALARS:
         raise NoSparkTypeError(key_type)
     return key_type, _SCALARS[key_type], _value(key_type, key)
+
+
+def _of_fields(key_type: types.FieldsType, fields: list[types.KeyType]) -> types.KeyType:
+    """Return a key type with other fields."""
+    if isinstance(key_type, types.ROW):
+        return types.ROW(*fields, kind=key_type.kind, names=key_type.names)
+    if isinstance(key_type, types.OBJECTS_HASH):
+        return types.OBJECTS_HASH(*fields, start=key_type.start)
+    if isinstance(key_type, types.CASE_CLASS):
+        return types.CASE_CLASS(key_type.name, *fields, scala=key_type.scala)
+    if isinstance(key_type, types.SCALA_TUPLE):
+        return types.SCALA_TUPLE(*fields, scala=key_type.scala)
+    return types.TUPLE(*fields)
 
 
 _SQL: dict[str, T.DataType] = {

@@ -86,7 +86,7 @@ def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
 
 def _key_column(key: KeyTree, key_type: KeyType) -> Column:
     """Return one column with the whole key, a struct where it has fields."""
-    if not isinstance(key_type, (types.TUPLE, types.ROW, types.SQL_ROW)):
+    if not isinstance(key_type, (types.FieldsType, types.SQL_ROW)):
         [only] = counted(key, 1, key_type)
         return sent(single(only, f"key of type {key_type}"))
     fields, struct = key_fields(key, key_type)
