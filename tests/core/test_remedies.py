@@ -88,6 +88,13 @@ ROOT = Path(__file__).parents[2]
 ADVICE = [
     ("reports/_diagnosis", "key by a column of more values"),
     ("skew", "key by more values"),
+    ("cli/_key_groups", "parallelism and subtask, or --key-groups, must be given"),
+    ("flink_exceptions", "filter such records out before keyBy, or give them a key of their own"),
+    (
+        "flink_exceptions",
+        "or set a max parallelism of at least {}; state that was written at {} has to be written "
+        "anew for it: keygroups savepoint PATH --set-max-parallelism N",
+    ),
     ("hashing", "which is the Java Tuple of Flink: pass key_type=SQL_ROW(...)"),
 ]
 """What reports advise; nothing failed."""

@@ -308,7 +308,8 @@ TRIED_ELSEWHERE = [
     ),
     (
         "spark/_group_by/key_group",
-        "the checkpoint has state of {}, not that of this query, {}: take a new checkpoint",
+        "{}: the state of a query stays where and as it was put, so give what the checkpoint has, "
+        "or take a new checkpoint",
     ),
     ("spark/state", "key is null, on which Flink fails: filter such rows out first"),
 ]
