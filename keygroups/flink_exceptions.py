@@ -140,14 +140,15 @@ _UNSTABLE = (
 
 
 def _checks_of_a_key(key_group: int | None, job: _Job) -> tuple[str, ...]:
-    group = "the group of the message" if key_group is None else str(key_group)
+    group = "one that the subtask does not have" if key_group is None else str(key_group)
     return (
-        f"keygroups trace KEY {job.options()} --type TYPE, for a key that the subtask had: where "
-        f"it says {group}, the key is stable and was sent wrongly (reinterpretAsKeyedStream, a "
-        "key that changed later); where not, the hash or the selector is not stable",
-        "infer_routing(pairs of a key and the subtask where it was seen, parallelism) finds the "
-        "key type and max parallelism that explain them, and none where the hash is not stable",
-        "help(keygroups.types) has the keys that no tool can place, with what to key by instead",
+        f"keygroups trace KEY {job.options()} --type TYPE, for the key of the record: if its key "
+        f"group is {group}, the record was sent to the wrong subtask; if not, the key's hash or "
+        "its selector is not stable",
+        "infer_routing(key_groups=[(key, key group), ...]), for pairs from a log, finds the key "
+        "type and max parallelism that explain them, and none if the hash is not stable",
+        "infer_routing([(key, subtask), ...], parallelism) does so by the subtasks of keys",
+        "help(keygroups.types) lists keys that no tool can place, and what to key by instead",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice, product
@@ -44,7 +44,7 @@ _MISSES = 0.05  # of the pairs, that the nearest candidates may leave unexplaine
 
 
 class RoutingCandidate(NamedTuple):
-    """A job that sends every observed key to the subtask where it was seen."""
+    """A job that sends every observed key to the place where it was seen."""
 
     max_parallelism: int
     key_type: KeyType
@@ -61,20 +61,29 @@ class _Hashed(NamedTuple):
     hashes: list[int]
 
 
+class _Seen(NamedTuple):
+    """Where the keys were seen: in subtasks of a parallelism, in key groups without one."""
+
+    pairs: dict[Hashable, int]
+    parallelism: int | None
+    max_parallelisms: range  # that have all these places
+
+
 @dataclass(frozen=True)
 class RoutingInference:
     """What `infer_routing` found; `str()` says it.
 
-    `candidates` explain all pairs, the most usual first: the max parallelism that Flink gives a
-    job of this parallelism by default, then powers of two, then multiples of the parallelism,
-    then the others, each from the lowest on. `tried` is how many were asked, `by_chance` how many
+    `parallelism` is None where key groups were seen. `candidates` explain all pairs, the most
+    usual first: the max parallelism that Flink gives a job of this parallelism by default, then
+    powers of two, then multiples of the parallelism, then the others, each from the lowest on; of
+    key groups powers of two and the others. `tried` is how many were asked, `by_chance` how many
     of these would pass if keys were dealt out at random: far below 1, what was found is no
     chance. `deciding_keys` tell the candidates apart: look where they go. Where nothing explains
     all, `nearest` is the candidate that a few pairs contradict, and they are `unexplained`; None
     where nothing comes near.
     """
 
-    parallelism: int
+    parallelism: int | None
     candidates: tuple[RoutingCandidate, ...]
     tried: int
     by_chance: float
@@ -105,33 +114,43 @@ class RoutingInference:
 
 
 def infer_routing(
-    observed: Iterable[tuple[object, int]],
-    parallelism: int,
+    observed: Iterable[tuple[object, int]] | None = None,
+    parallelism: int | None = None,
     key_types: Iterable[KeyType] | None = None,
+    *,
+    key_groups: Iterable[tuple[object, int]] | None = None,
 ) -> RoutingInference:
-    """Find the max parallelisms and key types that explain in which subtasks keys were seen.
+    """Find the max parallelisms and key types that explain where keys were seen.
 
-    `observed` are pairs of a key and its subtask, 0..parallelism-1, from logs, the partitions of a
-    sink or the web UI: at least one. Twenty are mostly enough. `parallelism` is the operator's,
-    1..32768; every max parallelism from it to 32768 is tried. `key_types`, at most 100, are tried
-    beside those that the keys suggest: of ints INT and LONG, of text STRING, of tuples TUPLE of
-    these, of any other key the one that is inferred; and each of these as PYFLINK, of tuples as
-    the SCALA_TUPLE of either version and, of ints, text, bools, floats and tuples of them, as a
-    SQL_ROW. The keys of a SQL_ROW of one column may be given without the tuple around them. In
-    Scala 2.12 a case class hashes as the tuple; of 2.13 pass CASE_CLASS with its name. Ints in a
-    SCALA_TUPLE are LONG, which hash as INT does there.
+    Pass `observed` and `parallelism`, or `key_groups` alone. `observed` are pairs of a key and its
+    subtask, 0..parallelism-1, from logs, the partitions of a sink or the web UI; `parallelism` is
+    the operator's, 1..32768, and every max parallelism from it to 32768 is tried. `key_groups` are
+    pairs of a key and its key group, 0..32767, from exceptions, logs or the state of a savepoint;
+    every max parallelism above the highest one is tried. Of either at least one pair: twenty
+    subtasks are mostly enough, or three key groups.
 
-    Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, and for a key
-    that was seen in two subtasks, which no job does.
+    `key_types`, at most 100, are tried beside those that the keys suggest: of ints INT and LONG,
+    of text STRING, of tuples TUPLE of these, of any other key the one that is inferred; and each
+    of these as PYFLINK, of tuples as the SCALA_TUPLE of either version and, of ints, text, bools,
+    floats and tuples of them, as a SQL_ROW. The keys of a SQL_ROW of one column may be given
+    without the tuple around them. In Scala 2.12 a case class hashes as the tuple; of 2.13 pass
+    CASE_CLASS with its name. Ints in a SCALA_TUPLE are LONG, which hash as INT does there.
+
+    Raises ParallelismError, InvalidTypeError or InvalidValueError for an argument, for both forms
+    at once or neither, and for a key that was seen in two places, which no job does.
+
+    Flink: KeyGroupRangeAssignment.assignToKeyGroup and computeOperatorIndexForKeyGroup, asked
+    backwards.
 
     >>> seen = [("user-1", 15), ("user-2", 2), ("user-3", 5), ("user-4", 14), ("user-5", 0)]
     >>> infer_routing(seen + [("user-6", 11), ("user-7", 4), ("user-8", 13)], 16).candidates
     (RoutingCandidate(max_parallelism=128, key_type=STRING),)
+    >>> infer_routing(key_groups=[("hello", 35), ("A", 104), ("B", 17)]).candidates
+    (RoutingCandidate(max_parallelism=128, key_type=STRING),)
     """
-    check_bounds("parallelism", parallelism)
-    pairs = _check_pairs(observed, parallelism)
+    seen = _check_seen(observed, parallelism, key_groups)
     given = _check_key_types(() if key_types is None else key_types)
-    keys = list(pairs)
+    keys = list(seen.pairs)
     hashed = [
         hashed_keys
         for key_type in dict.fromkeys((*given, *_suggested(keys)))
@@ -141,48 +160,67 @@ def infer_routing(
         raise InvalidTypeError(
             f"key_types must have a key type of all keys, of which {show(keys[0])} is one"
         )
-    subtasks = list(pairs.values())
     candidates = [
         RoutingCandidate(max_parallelism, key_type)
         for key_type, _, hashes in hashed
-        for max_parallelism in _explaining(hashes, subtasks, parallelism)
+        for max_parallelism in _explaining(hashes, seen)
     ]
-    candidates.sort(key=lambda candidate: _usual(candidate.max_parallelism, parallelism))
-    tried = len(hashed) * (UPPER_BOUND_MAX_PARALLELISM - parallelism + 1)
-    nearest = None if candidates else _nearest(hashed, subtasks, parallelism)
-    unexplained = () if nearest is None else _unexplained(*nearest, pairs, parallelism)
+    candidates.sort(key=lambda candidate: _usual(candidate.max_parallelism, seen.parallelism))
+    nearest = None if candidates else _nearest(hashed, seen)
     return RoutingInference(
-        parallelism,
+        seen.parallelism,
         tuple(candidates),
-        tried,
-        tried * float(parallelism) ** -len(set(hashed[0].hashes)),
-        tuple(_deciding_keys(candidates, hashed, keys, parallelism)),
+        len(hashed) * len(seen.max_parallelisms),
+        len(hashed) * _by_chance(len(set(hashed[0].hashes)), seen),
+        tuple(_deciding_keys(candidates, hashed, keys, seen.parallelism)),
         None if nearest is None else RoutingCandidate(nearest[1], nearest[0].key_type),
-        unexplained,
+        () if nearest is None else _unexplained(*nearest, seen),
     )
 
 
-def _check_pairs(observed: Iterable[tuple[object, int]], parallelism: int) -> dict[Hashable, int]:
+def _check_seen(
+    observed: Iterable[tuple[object, int]] | None,
+    parallelism: int | None,
+    key_groups: Iterable[tuple[object, int]] | None,
+) -> _Seen:
+    if key_groups is None:
+        if observed is None and parallelism is None:
+            raise InvalidValueError("observed and parallelism, or key_groups, must be given")
+        lowest = parallelism = check_bounds("parallelism", parallelism)
+        pairs = _check_pairs("observed", observed, "subtask", parallelism - 1)
+    else:
+        for name, value in (("observed", observed), ("parallelism", parallelism)):
+            if value is not None:
+                raise InvalidValueError(f"{name} must not go with key_groups, got {show(value)}")
+        highest = UPPER_BOUND_MAX_PARALLELISM - 1
+        pairs = _check_pairs("key_groups", key_groups, "key group", highest)
+        lowest = max(pairs.values()) + 1
+    return _Seen(pairs, parallelism, range(lowest, UPPER_BOUND_MAX_PARALLELISM + 1))
+
+
+def _check_pairs(
+    name: str, values: Iterable[tuple[object, int]] | None, what: str, most: int
+) -> dict[Hashable, int]:
     pairs: dict[Hashable, int] = {}
-    given: Iterator[object] = iterate("observed", "pairs of a key and its subtask", observed)
+    given: Iterator[object] = iterate(name, f"pairs of a key and its {what}", values)
     for pair in given:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise InvalidTypeError(
-                f"observed must be pairs of a key and its subtask, got {show(pair)}"
+                f"{name} must be pairs of a key and its {what}, got {show(pair)}"
             )
         key, seen = pair
-        subtask = check_int("subtask of an observed pair", seen, 0, parallelism - 1)
+        place = check_int(f"{what} of a pair of {name}", seen, 0, most)
         try:
-            known = pairs.setdefault(key, subtask)
+            known = pairs.setdefault(key, place)
         except TypeError:
-            raise InvalidTypeError(f"observed keys must be hashable, got {show(key)}") from None
-        if known != subtask:
+            raise InvalidTypeError(f"keys of {name} must be hashable, got {show(key)}") from None
+        if known != place:
             raise InvalidValueError(
-                f"observed key {show(key)} is in subtask {known} and in {subtask}: "
-                "a job sends a key to one subtask"
+                f"key {show(key)} of {name} is in {what} {known} and in {place}: "
+                f"a job sends a key to one {what}"
             )
     if not pairs:
-        raise InvalidValueError("observed must have at least one pair, got none")
+        raise InvalidValueError(f"{name} must have at least one pair, got none")
     return pairs
 
 
@@ -250,37 +288,49 @@ def _hash_all(key_type: KeyType, keys: Sequence[Hashable]) -> _Hashed | None:
         return None
 
 
-def _explaining(hashes: Sequence[int], subtasks: Sequence[int], parallelism: int) -> Iterator[int]:
-    """Yield the max parallelisms under which every hash goes to its subtask."""
-    pairs = list(zip(hashes, subtasks))
-    for max_parallelism in range(parallelism, UPPER_BOUND_MAX_PARALLELISM + 1):
-        for code, subtask in pairs:
-            if code % max_parallelism * parallelism // max_parallelism != subtask:
-                break
-        else:
-            yield max_parallelism
+def _place(code: int, max_parallelism: int, parallelism: int | None) -> int:
+    """Return the subtask that a scrambled hash goes to, or its key group without a parallelism."""
+    key_group = code % max_parallelism
+    return key_group if parallelism is None else key_group * parallelism // max_parallelism
 
 
-def _usual(max_parallelism: int, parallelism: int) -> tuple[bool, bool, bool, int]:
+def _explaining(hashes: Sequence[int], seen: _Seen) -> Sequence[int]:
+    """Return the max parallelisms under which every hash goes to its place."""
+    left: Sequence[int] = seen.max_parallelisms
+    parallelism = seen.parallelism
+    for code, place in zip(hashes, seen.pairs.values()):
+        # This is `_place` without a call, on the hot path: as many subtasks as key groups.
+        left = [n for n in left if code % n * (parallelism or n) // n == place]
+    return left
+
+
+def _by_chance(hashes: int, seen: _Seen) -> float:
+    """Return how many max parallelisms would explain so many hashes that are dealt out."""
+    if seen.parallelism is not None:
+        return len(seen.max_parallelisms) * float(seen.parallelism) ** -hashes
+    return sum(float(groups) ** -hashes for groups in seen.max_parallelisms)
+
+
+def _usual(max_parallelism: int, parallelism: int | None) -> tuple[bool, bool, bool, int]:
     """Return the sort key of a max parallelism by how usual it is, the most usual first."""
     return (
-        max_parallelism != compute_default_max_parallelism(parallelism),
+        parallelism is not None
+        and max_parallelism != compute_default_max_parallelism(parallelism),
         max_parallelism.bit_count() != 1,
-        max_parallelism % parallelism != 0,
+        parallelism is not None and max_parallelism % parallelism != 0,
         max_parallelism,
     )
 
 
-def _nearest(
-    hashed: Sequence[_Hashed], subtasks: Sequence[int], parallelism: int
-) -> tuple[_Hashed, int] | None:
+def _nearest(hashed: Sequence[_Hashed], seen: _Seen) -> tuple[_Hashed, int] | None:
     """Return the key type and max parallelism that the fewest pairs contradict, if few do."""
-    fewest, nearest = int(len(subtasks) * _MISSES) + 1, None
+    fewest, nearest = int(len(seen.pairs) * _MISSES) + 1, None
     for hashed_keys in hashed:
-        for max_parallelism in range(parallelism, UPPER_BOUND_MAX_PARALLELISM + 1):
+        pairs = list(zip(hashed_keys.hashes, seen.pairs.values()))
+        for max_parallelism in seen.max_parallelisms:
             misses = 0
-            for code, subtask in zip(hashed_keys.hashes, subtasks):
-                if code % max_parallelism * parallelism // max_parallelism != subtask:
+            for code, place in pairs:
+                if _place(code, max_parallelism, seen.parallelism) != place:
                     misses += 1
                     if misses >= fewest:
                         break
@@ -290,12 +340,12 @@ def _nearest(
 
 
 def _unexplained(
-    hashed_keys: _Hashed, max_parallelism: int, pairs: Mapping[Hashable, int], parallelism: int
+    hashed_keys: _Hashed, max_parallelism: int, seen: _Seen
 ) -> tuple[tuple[object, int], ...]:
     return tuple(
-        (key, subtask)
-        for code, (key, subtask) in zip(hashed_keys.hashes, pairs.items())
-        if code % max_parallelism * parallelism // max_parallelism != subtask
+        (key, place)
+        for code, (key, place) in zip(hashed_keys.hashes, seen.pairs.items())
+        if _place(code, max_parallelism, seen.parallelism) != place
     )
 
 
@@ -303,7 +353,7 @@ def _deciding_keys(
     candidates: Sequence[RoutingCandidate],
     hashed: Sequence[_Hashed],
     keys: Sequence[Hashable],
-    parallelism: int,
+    parallelism: int | None,
 ) -> Iterator[Hashable]:
     """Yield keys that split the candidates, each as many as it can, until none does."""
     hashers = {key_type: hash_key for key_type, hash_key, _ in hashed}
@@ -313,7 +363,7 @@ def _deciding_keys(
         with suppress(KeyGroupsError):  # of a key that is not of every candidate's type
             codes = {key_type: hashers[key_type](key) for key_type in key_types}
             places[key] = [
-                codes[key_type] % groups * parallelism // groups
+                _place(codes[key_type], groups, parallelism)
                 for groups, key_type in candidates[:_COMPARED]
             ]
     parts: list[object] = [None] * min(len(candidates), _COMPARED)

@@ -123,6 +123,11 @@ def test_the_job_decides_which_subtask_it_was() -> None:
     explained = explain_exception(NOT_IN_RANGE, 720, 20)
     assert explained.says[1:] == says
     assert explained.next_checks[0].startswith("keygroups trace KEY -m 720 -p 20 --type TYPE")
+    assert explained.next_checks[0].endswith(
+        "if its key group is 193, the record was sent to the wrong subtask; if not, the key's "
+        "hash or its selector is not stable"
+    )
+    assert explained.next_checks[1].startswith("infer_routing(key_groups=[(key, key group), ...])")
     assert explain_exception(NOT_IN_RANGE, 720, 30).says[1:] == (
         "no subtask of 30 has exactly these at the max parallelism 720",
     )
@@ -133,8 +138,9 @@ def test_the_job_decides_which_subtask_it_was() -> None:
 
 def test_a_job_that_sets_none_has_the_default_of_its_parallelism() -> None:
     """At 256 and above [16, 31] is of 16 subtasks and more, whose default is 128."""
-    says = explain_exception("Key group index out of range of key group range [16, 32)").says
-    assert says[1:] == ("at max parallelism 128 that is subtask 1 of 8",)
+    explained = explain_exception("Key group index out of range of key group range [16, 32)")
+    assert explained.says[1:] == ("at max parallelism 128 that is subtask 1 of 8",)
+    assert "if its key group is one that the subtask does not" in explained.next_checks[0]
     # By default 86 subtasks have 256 key groups, where those of subtask 1 are 3 to 5.
     says = explain_exception("key group from 3 to 6 does not contain 6", parallelism=86).says
     assert says[1:] == (

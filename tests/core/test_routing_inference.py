@@ -18,6 +18,7 @@ from keygroups import (
     InvalidTypeError,
     InvalidValueError,
     ParallelismError,
+    assign_to_key_group,
     infer_routing,
 )
 from keygroups import assign_key_to_parallel_operator as subtask_of
@@ -117,6 +118,76 @@ def test_suggests_the_key_types_that_the_keys_may_have(
     is_column = isinstance(key_type, SQL_ROW) and len(key_type.fields) == 1
     pairs = [(key, subtask_of((key,) if is_column else key, 720, 40, key_type)) for key in keys]
     assert infer_routing(pairs, 40).candidates == (RoutingCandidate(720, key_type),)
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in STREAMS}))
+def test_finds_the_job_of_every_recorded_stream_by_key_groups(name: str) -> None:
+    key_type = decode_key_type(name.removesuffix(" of the other vectors"))
+    for (recorded, groups), pairs in STREAMS.items():
+        if recorded != name or groups == 1:
+            continue
+        some = random.Random(groups).sample(pairs, 50)
+        highest = max(pair[1] for pair in some)
+        found = infer_routing(key_groups=some, key_types=[key_type])
+        assert found.parallelism is None
+        assert RoutingCandidate(groups, key_type) in found.candidates
+        assert {candidate.max_parallelism for candidate in found.candidates} == {groups}
+        assert found.tried % (32768 - highest) == 0
+        assert found.by_chance < 1e-9
+        assert (found.nearest, found.unexplained) == (None, ())
+
+
+FLINKS = [("hello", 35), ("A", 104), ("B", 17)]
+"""Key groups of 128 that Flink gives to strings."""
+
+
+def test_three_key_groups_are_mostly_enough() -> None:
+    found = infer_routing(key_groups=dict(FLINKS).items())
+    assert found.candidates == (RoutingCandidate(128, STRING),)
+    assert found.tried == 3 * (32768 - 104)
+    assert found.by_chance == pytest.approx(3 * sum(m**-3 for m in range(105, 32769)))
+    assert str(found) == (
+        "1 of 97,992 candidates explain all pairs; 0.00014 would by chance\n"
+        "  max parallelism 128, STRING"
+    )
+
+
+def test_keys_that_decide_between_max_parallelisms_of_key_groups() -> None:
+    found = infer_routing(key_groups=FLINKS[:2], key_types=[STRING])
+    assert RoutingCandidate(128, STRING) == found.candidates[0]
+    assert len(found.candidates) > 1
+    key = found.deciding_keys[0]
+    groups = [groups for groups, key_type in found.candidates if key_type == STRING]
+    assert len({assign_to_key_group(key, count, STRING) for count in groups}) > 1
+    assert f"keys that decide: {key!r}" in str(found)
+
+
+def test_powers_of_two_come_first_of_key_groups() -> None:
+    groups = [
+        candidate.max_parallelism
+        for candidate in infer_routing(key_groups=[("B", 17)]).candidates
+        if candidate.key_type == STRING
+    ]
+    powers = [number for number in groups if number.bit_count() == 1]
+    assert 128 in powers
+    assert len(powers) < len(groups)
+    assert groups == [*sorted(powers), *sorted({*groups}.difference(powers))]
+
+
+def test_names_the_key_groups_that_contradict() -> None:
+    pairs = STREAMS["STRING of the other vectors", 128][:40]
+    key, group = pairs[7]
+    pairs[7] = (key, (group + 1) % 128)
+    found = infer_routing(key_groups=pairs)
+    assert found.candidates == ()
+    assert found.nearest == RoutingCandidate(128, STRING)
+    assert found.unexplained == (pairs[7],)
+
+
+def test_the_highest_key_group_has_one_max_parallelism() -> None:
+    keys = (key for key in range(10**6) if assign_to_key_group(key, 32768, INT) == 32767)
+    found = infer_routing(key_groups=[(next(keys), 32767)], key_types=[INT])
+    assert {candidate.max_parallelism for candidate in found.candidates} == {32768}
 
 
 def test_keys_that_decide_between_integer_and_long() -> None:
@@ -287,12 +358,20 @@ def test_keys_of_no_type_that_decides() -> None:
     ("observed", "parallelism", "error", "message"),
     [
         ([], 2, InvalidValueError, "observed must have at least one pair"),
-        ([("a", 2)], 2, InvalidValueError, "subtask of an observed pair must be from 0 to 1"),
-        ([("a", 0), ("a", 1)], 2, InvalidValueError, "'a' is in subtask 0 and in 1"),
+        ([("a", 2)], 2, InvalidValueError, "subtask of a pair of observed must be from 0 to 1"),
+        (
+            [("a", 0), ("a", 1)],
+            2,
+            InvalidValueError,
+            "key 'a' of observed is in subtask 0 and in 1",
+        ),
         (["ab"], 2, InvalidTypeError, "pairs of a key and its subtask, got 'ab'"),
-        ([([], 0)], 2, InvalidTypeError, "observed keys must be hashable"),
+        ([([], 0)], 2, InvalidTypeError, "keys of observed must be hashable"),
         ([("a", 0)], 0, ParallelismError, "parallelism must be from 1"),
         (7, 2, InvalidTypeError, "observed must be an iterable"),
+        (None, 2, InvalidTypeError, "observed must be an iterable"),
+        ([("a", 0)], None, ParallelismError, "parallelism must be an int, got None"),
+        (None, None, InvalidValueError, "observed and parallelism, or key_groups, must be given"),
     ],
 )
 def test_refusals(
@@ -300,6 +379,34 @@ def test_refusals(
 ) -> None:
     with pytest.raises(error, match=message):
         infer_routing(observed, parallelism)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key_groups", "error", "message"),
+    [
+        ([], InvalidValueError, "key_groups must have at least one pair"),
+        (
+            [("a", 32768)],
+            InvalidValueError,
+            "key group of a pair of key_groups must be from 0 to 32767, got 32768",
+        ),
+        ([("a", 0), ("a", 1)], InvalidValueError, "'a' of key_groups is in key group 0 and in 1"),
+        (["ab"], InvalidTypeError, "key_groups must be pairs of a key and its key group, got"),
+        ([({}, 0)], InvalidTypeError, "keys of key_groups must be hashable"),
+        (7, InvalidTypeError, "key_groups must be an iterable of pairs of a key and its key gro"),
+    ],
+)
+def test_refusals_of_key_groups(key_groups: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        infer_routing(key_groups=key_groups)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("observed", [("a", 0)]), ("observed", []), ("parallelism", 128)]
+)
+def test_refuses_both_forms_at_once(name: str, value: object) -> None:
+    with pytest.raises(InvalidValueError, match=f"^{name} must not go with key_groups, got"):
+        infer_routing(key_groups=FLINKS, **{name: value})  # type: ignore[arg-type]
 
 
 def test_refuses_what_is_no_key_type() -> None:

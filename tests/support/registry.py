@@ -893,7 +893,9 @@ REGISTRY: dict[str, Registered] = {
     ),
     "Savepoint.__str__": Registered(lambda n: str(read_savepoint(savepoint_folder(1, n)))),
     "routing_inference.infer_routing": Registered(
-        lambda n: infer_routing(enumerate(range(n)), 32_700)
+        lambda n: infer_routing(enumerate(range(n)), 32_700),
+        more={"of key groups": lambda n: infer_routing(key_groups=zip(range(n), [32_700] * n))},
+        arguments={"key_groups": [None, [("hello", 35)]]},
     ),
     "partitioners.subtask_state_mapping": Registered(
         more={

@@ -284,6 +284,8 @@ def which_job() -> None:
     assert_type(first.max_parallelism, int)
     assert_type(first.key_type, types.KeyType)
     assert_type((found.tried, found.by_chance), tuple[int, float])
+    in_groups = routing_inference.infer_routing(key_groups=[("user-1", 643), ("user-2", 17)])
+    assert_type(in_groups.parallelism, int | None)
 
 
 if __name__ == "__main__":
