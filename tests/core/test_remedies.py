@@ -45,6 +45,7 @@ from keygroups import (
     assign_key_to_parallel_operator,
     compute_key_group_for_key_hash,
     hash_code,
+    infer_routing,
     keys_for_subtasks,
 )
 from keygroups._serializers.data_input import Cursor
@@ -54,6 +55,7 @@ from keygroups._serializers.streaming import TtlSerializer
 from keygroups.cli import main
 from keygroups.explain import hash_exchanges
 from keygroups.job import read_job
+from keygroups.routing_inference import RoutingCandidate
 from keygroups.savepoint import (
     Operator,
     Savepoint,
@@ -493,6 +495,13 @@ PLAN, LOAD = RescalePlan(10, 3, 4), KeyGroupLoad(10, [1] * 10)
 ARRAYS = ("numpy", "pyarrow")
 
 OF_KEYS = [
+    Remedy(
+        "routing_inference",
+        "observed and parallelism, or key_groups, must be given",
+        infer_routing,
+        lambda: infer_routing(key_groups=[("hello", 35), ("A", 104), ("B", 17)]).candidates,
+        (RoutingCandidate(128, STRING),),
+    ),
     Remedy(
         "_values/checks",
         "compute_key_group_for_key_hash takes a hash of your own",
