@@ -76,8 +76,11 @@ class FlinkSql:
 
     def jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
         """Run jobs in a local cluster, and return what `java/SqlJobs.java` says of each."""
-        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
-        return [*map(json.loads, self._run("SqlJobs", "4", given=given).splitlines())]
+        return self._answers("SqlJobs", tasks)
+
+    def partition_jobs(self, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
+        """Run jobs in a local cluster, and return what `java/PartitionJobs.java` says of each."""
+        return self._answers("PartitionJobs", tasks)
 
     def group_aggregates(self, lines: Iterable[str]) -> list[str]:
         """Return what `java/GroupAggregates.java` says of each history."""
@@ -102,6 +105,11 @@ class FlinkSql:
                 yield RestJob(jvm, task)
             finally:
                 jvm.communicate()  # which closes its standard input, and so ends it
+
+    def _answers(self, program: str, tasks: Iterable[dict[str, object]]) -> list[dict[str, Any]]:
+        """Return what a program with a cluster of four slots answers to each task."""
+        given = "".join(f"{json.dumps(task)}\n" for task in tasks)
+        return [*map(json.loads, self._run(program, "4", given=given).splitlines())]
 
     def _run(self, program: str, *arguments: str, given: str) -> str:
         return self._execute(self._java(program, *arguments), given)

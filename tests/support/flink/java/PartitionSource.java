@@ -32,8 +32,9 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
  * <p>The layouts and the rules are those of flink-connector-kafka: KafkaPartitionSplitSerializer of
  * version 0, KafkaSourceEnumStateSerializer of version 2; a partition that the enumerator does not
  * know is read from its start if the first discovery was finished, else from where the job is told
- * to start, which is here the end. Partitions hold their offsets: each record is a partition
- * and its place in it. The ends of partitions come by their names, such as clicks-0.
+ * to start, which is here the end, or the start for `fromStart`. Partitions hold their offsets: each
+ * record is a partition and its place in it. The ends of partitions come by their names, such as
+ * clicks-0.
  */
 public class PartitionSource
         implements Source<Tuple2<String, Long>, PartitionSource.Split, PartitionSource.Known> {
@@ -42,10 +43,22 @@ public class PartitionSource
     private static final long EARLIEST = -2;
     private static final long NO_STOP = Long.MIN_VALUE;
 
-    private final TreeMap<String, Long> ends = new TreeMap<>();
+    private final TreeMap<String, Long> ends;
+    private final long start;
 
     PartitionSource(JsonNode ends) {
+        this(new TreeMap<>(), LATEST);
         ends.fields().forEachRemaining(one -> this.ends.put(one.getKey(), one.getValue().asLong()));
+    }
+
+    private PartitionSource(TreeMap<String, Long> ends, long start) {
+        this.ends = ends;
+        this.start = start;
+    }
+
+    /** Makes the source of a job that is told to start at the first offsets. */
+    static PartitionSource fromStart(Map<String, Long> ends) {
+        return new PartitionSource(new TreeMap<>(ends), EARLIEST);
     }
 
     @Override
@@ -200,11 +213,11 @@ public class PartitionSource
 
         @Override
         public void start() {
-            long first = known.isDiscovered ? EARLIEST : LATEST;
+            long first = known.isDiscovered ? EARLIEST : start;
             for (String partition : ends.keySet()) {
                 if (!known.isAssigned.getOrDefault(partition, false)) {
                     // One that was not assigned before was there as the job first started.
-                    long offset = known.isAssigned.containsKey(partition) ? LATEST : first;
+                    long offset = known.isAssigned.containsKey(partition) ? start : first;
                     Split split = new Split(topic(partition), number(partition), offset, NO_STOP);
                     pending.put(partition, split);
                     known.isAssigned.put(partition, false);
