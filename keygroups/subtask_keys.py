@@ -4,11 +4,13 @@ Keys are tried in one fixed order, so the answer is the same on every machine:
 
 - BYTE, SHORT, INT, LONG, BIG_INT, HASHED: 0, 1, 2, ... and past the type's last value -1, -2, ...
 - STRING: "0", "1", "2", ..., each behind the prefix
-- BOOLEAN: False, True
+- BOOLEAN: False, True, the numbers 0 and 1
 - TUPLE, ROW, SQL_ROW and what else has fields: the first free field runs as above; the other free
   fields keep their first value (0, "0", False); in SQL these are integers, BOOLEAN, VARCHAR and
   STRING
 - PYFLINK: as the key type in it
+
+A search that starts at another number leaves out those before it.
 
 Which fields are free is said by a template, a tuple with `...` for those and a value for the
 others; without one all are. A field of any other type has to get its value there.
@@ -16,7 +18,7 @@ others; without one all are. A field of any other type has to get its value ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, islice, takewhile
 from typing import Any
@@ -24,6 +26,7 @@ from typing import Any
 from keygroups import types
 from keygroups._checks import (
     INT_MAX,
+    LONG_MAX,
     check_class,
     check_int,
     check_parallelisms,
@@ -54,15 +57,17 @@ def keys_for_subtasks(
     *,
     prefix: str = "",
     template: tuple[object, ...] | None = None,
+    start: int = 0,
     progress: ProgressCallback | bool | None = None,
 ) -> list[Any]:
     """Return the first key that Flink sends to each subtask, from subtask 0.
 
     1 <= parallelism <= max_parallelism <= 32768. With n > 1 there is a list of the first `n`
     keys for each subtask. The order of the keys is in the module's docstring: `prefix` goes
-    before the number of a STRING, `template` is a tuple of a compound key's fields. `progress` is
-    a function that is told how many keys are found, as `keygroups.progress` has it, or True for a
-    bar.
+    before the number of a STRING, `template` is a tuple of a compound key's fields. `start` is the
+    number that the search starts at, from 0 to the type's last value: 1 for BOOLEAN, 127 for BYTE
+    or TINYINT, and so on, 2^63 - 1 for BIG_INT and text. `progress` is a function that is told how
+    many keys are found, as `keygroups.progress` has it, or True for a bar.
 
     The search ends with an InvalidValueError where the type has no more values (BOOLEAN has
     2, BYTE 256), and after (2n + 50) * max_parallelism / (max_parallelism // parallelism)
@@ -79,10 +84,12 @@ def keys_for_subtasks(
     [['bucket-0', 'bucket-7'], ['bucket-1', 'bucket-2']]
     >>> keys_for_subtasks(128, 4, TUPLE(STRING, INT), template=("page", ...))
     [('page', 2), ('page', 0), ('page', 3), ('page', 1)]
+    >>> keys_for_subtasks(128, 5, start=1000)
+    [1005, 1009, 1004, 1000, 1001]
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     n = check_int("n", n, 1, INT_MAX)
-    candidates = _candidates(key_type, prefix, template)
+    candidates = _candidates(key_type, prefix, template, start)
     subtasks = range(parallelism)
     told = checked_progress(progress)
     with measured(told, "find keys", lambda: n * parallelism, "keys") as meter:
@@ -94,7 +101,8 @@ def keys_for_subtasks(
 class SubtaskKeySelector:
     """Substitute keys, one per subtask, so that keyBy reaches them evenly; immutable.
 
-    Takes and raises what `keys_for_subtasks` does. `keys` are its keys, from subtask 0.
+    Takes what `keys_for_subtasks` does but for `n`, `start` and `progress`, and raises the same.
+    `keys` are its keys, from subtask 0.
 
     Flink: a KeySelector for a keyBy that has to balance rather than to group.
 
@@ -164,6 +172,16 @@ def salted_key(
     >>> from keygroups.types import INT, STRING, TUPLE
     >>> salted_key("page", 3, 128, 4, TUPLE(STRING, INT))
     ('page', 1)
+
+    As many salts as subtasks, counted from 0, do not reach all of these: 'page#0' to 'page#7' go
+    to six of eight, and subtasks 6 and 7 stay empty.
+
+    >>> from keygroups import assign_key_to_parallel_operator
+    >>> salted = [f"page#{salt}" for salt in range(8)]
+    >>> [assign_key_to_parallel_operator(key, 128, 8) for key in salted]
+    [0, 4, 3, 1, 5, 2, 2, 1]
+    >>> [salted_key("page", subtask, 128, 8) for subtask in (6, 7)]
+    ['page#18', 'page#21']
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     subtask = check_int("subtask", subtask, 0, parallelism - 1)
@@ -171,9 +189,9 @@ def salted_key(
     candidates: Iterator[Any]
     if shape is types.STRING:
         text = expect("STRING", key, str, "a str")
-        candidates = _candidates(types.STRING, text + check_str("separator", separator), None)
+        candidates = _candidates(types.STRING, text + check_str("separator", separator), None, 0)
     elif isinstance(shape, _Compound) and len(shape.fields) == 2:
-        candidates = ((key, salt) for salt in _field(shape, 1, ""))
+        candidates = ((key, salt) for salt in _field(shape, 1, "", 0))
     else:
         raise InvalidTypeError(
             "key_type of a salted key must be STRING or have two fields, the key and the salt, "
@@ -218,20 +236,21 @@ def _find(
 
 
 def _candidates(
-    key_type: KeyType, prefix: str, template: tuple[object, ...] | None
+    key_type: KeyType, prefix: str, template: tuple[object, ...] | None, start: int
 ) -> Iterator[Any]:
     """Return the keys of a type in the order of the module's docstring."""
     check_str("prefix", prefix)
     key_type = _without_pyflink(key_type)
     if isinstance(key_type, _Compound):
-        return _tuples(key_type, prefix, template)
+        return _tuples(key_type, prefix, template, start)
     if template is not None:
         raise InvalidTypeError(
             f"template must be left out for a key_type without fields, got {show(template)} "
             f"for {show(key_type)}"
         )
     if key_type is types.STRING:
-        return (f"{prefix}{number}" for number in count())
+        first = check_int("start", start, 0, LONG_MAX)
+        return (f"{prefix}{number}" for number in count(first))
     if not isinstance(key_type, types.ScalarType) or key_type not in _COUNTED:
         raise InvalidTypeError(
             "key_type must be an integer type, STRING, BOOLEAN or made of these; a field of "
@@ -241,11 +260,16 @@ def _candidates(
         raise InvalidValueError(
             f"prefix must be '' where no STRING is counted, got {show(prefix)} for {key_type!r}"
         )
-    return _COUNTED[key_type]()
+    first = check_int("start", start, 0, _COUNTED[key_type])
+    if key_type is types.BOOLEAN:
+        return iter((False, True)[first:])
+    if key_type is types.BIG_INT:
+        return count(first)
+    return _integers(first, _COUNTED[key_type])
 
 
 def _tuples(
-    key_type: _Compound, prefix: str, template: tuple[object, ...] | None
+    key_type: _Compound, prefix: str, template: tuple[object, ...] | None, start: int
 ) -> Iterator[tuple[Any, ...]]:
     arity = len(key_type.fields)
     values = (...,) * arity if template is None else template
@@ -262,51 +286,53 @@ def _tuples(
     runs, *others = free
     filled = list(values)
     for index in others:
-        filled[index] = next(_field(key_type, index, ""))
+        filled[index] = next(_field(key_type, index, "", 0))
     head, tail = filled[:runs], filled[runs + 1 :]
-    return ((*head, value, *tail) for value in _field(key_type, runs, prefix))
+    return ((*head, value, *tail) for value in _field(key_type, runs, prefix, start))
 
 
-def _field(key_type: _Compound, index: int, prefix: str) -> Iterator[Any]:
+def _field(key_type: _Compound, index: int, prefix: str, start: int) -> Iterator[Any]:
     field = key_type.fields[index]
     try:
         if isinstance(field, LogicalType):
-            return _sql_values(field, prefix)
-        return _candidates(field, prefix, None)
+            return _sql_values(field, prefix, start)
+        return _candidates(field, prefix, None, start)
     except KeyGroupsError as error:
         raise type(error)(f"field {index} of {key_type!r}: {error}") from None
 
 
-def _sql_values(logical_type: LogicalType, prefix: str) -> Iterator[Any]:
+def _sql_values(logical_type: LogicalType, prefix: str, start: int) -> Iterator[Any]:
     if logical_type.name == "VARCHAR":
         length = logical_type.length or 0
-        return takewhile(lambda text: len(text) <= length, _candidates(types.STRING, prefix, None))
+        texts = _candidates(types.STRING, prefix, None, start)
+        return takewhile(lambda text: len(text) <= length, texts)
     if logical_type.name not in _SQL_COUNTED:
         raise InvalidTypeError(
             "only integers, BOOLEAN, VARCHAR and STRING are counted through; a field of another "
             f"type takes a value from template; got {logical_type}"
         )
-    return _candidates(_SQL_COUNTED[logical_type.name], prefix, None)
+    return _candidates(_SQL_COUNTED[logical_type.name], prefix, None, start)
 
 
 def _without_pyflink(key_type: KeyType) -> KeyType:
     return key_type.element if isinstance(key_type, types.PYFLINK) else key_type
 
 
-def _integers(bits: int) -> Iterator[int]:
-    end = 1 << bits - 1
-    return chain(range(end), range(-1, -end - 1, -1))
+def _integers(first: int, highest: int) -> Iterator[int]:
+    # The highest is by itself: a range whose end is no long of C is slow.
+    return chain(range(first, highest), (highest,), range(-1, -highest - 2, -1))
 
 
-_COUNTED: dict[KeyType, Callable[[], Iterator[Any]]] = {
-    types.BOOLEAN: lambda: iter((False, True)),
-    types.BYTE: lambda: _integers(8),
-    types.SHORT: lambda: _integers(16),
-    types.INT: lambda: _integers(32),
-    types.LONG: count,  # the limit of the search lies below the end of Long
-    types.BIG_INT: count,
-    types.HASHED: lambda: _integers(32),
+_COUNTED: dict[KeyType, int] = {
+    types.BOOLEAN: 1,
+    types.BYTE: 127,
+    types.SHORT: 32767,
+    types.INT: INT_MAX,
+    types.LONG: LONG_MAX,
+    types.BIG_INT: LONG_MAX,
+    types.HASHED: INT_MAX,
 }
+"""Key types whose values are counted through, with the highest number to start at."""
 _SQL_COUNTED = {
     "BOOLEAN": types.BOOLEAN,
     "TINYINT": types.BYTE,

@@ -65,6 +65,8 @@ def add_commands(command: AddCommand) -> None:
     add("--type", help=f"{key_types} (default: INT)")
     add("--prefix", default="", metavar="TEXT", help="what a STRING begins with")
     add("-n", type=to_int, default=1, metavar="N", help="how many keys a subtask (default: 1)")
+    first = "the number that the search starts at (default: 0)"
+    add("--start", type=to_int, default=0, metavar="N", help=first)
     command(_evenness, "max_parallelism")
     add = command(_counts, "max_parallelism")
     add("file", metavar="FILE", help="the counts, or - for standard input")
@@ -282,6 +284,9 @@ def _range_data(groups: KeyGroupRange) -> list[int]:
 def _default(options: argparse.Namespace) -> Iterator[str]:
     """Print the max parallelism of a fresh job that sets none.
 
+    The parallelism is the one that is declared, in the job or the configuration. In reactive mode
+    an operator without a declared one has 128, whatever number of subtasks runs.
+
     JSON: parallelism, max_parallelism.
     """
     groups = compute_default_max_parallelism(options.parallelism)
@@ -302,6 +307,7 @@ def _keys(options: argparse.Namespace) -> Iterator[str]:
         _key_type(options.type) or types.INT,
         options.n,
         prefix=check_text("prefix", options.prefix),
+        start=options.start,
         progress=progress_of(options),
     )
     lists = by_subtask if options.n > 1 else [[key] for key in by_subtask]

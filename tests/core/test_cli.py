@@ -300,6 +300,14 @@ def test_keys(run: Any) -> None:
     ]
 
 
+def test_keys_from_a_number_on(run: Any) -> None:
+    keys = keys_for_subtasks(128, 3, start=1000)
+    assert min(keys) >= 1000
+    assert ok(run("keys", "128", "3", "--start", "1000")).splitlines() == [
+        f"{subtask}\t{key}" for subtask, key in enumerate(keys)
+    ]
+
+
 def test_a_prefix_that_cannot_be_printed_is_escaped(run: Any) -> None:
     text = ("keys", "128", "2", "--type", "STRING", "--prefix", "a\tb")
     keys = keys_for_subtasks(128, 2, STRING, prefix="a\tb")
@@ -528,6 +536,7 @@ def test_savepoint_that_cannot_be_read(run: Any, tmp_path: Path) -> None:
         (("keys", "128", "24", "--type", "STRING", "--prefix", "\udcff"), "prefix must be text"),
         (("keys", "128", "24", "--type", "BOOLEAN"), "keys of type BOOLEAN were tried"),
         (("keys", "128", "24", "-n", "0"), "n must be from 1"),
+        (("keys", "128", "24", "--start", "-1"), "start must be from 0 to 2147483647, got -1"),
         (("range", "128"), "parallelism and subtask, or --key-groups, must be given"),
         (("range", "128", "4"), "parallelism and subtask, or --key-groups, must be given"),
         (

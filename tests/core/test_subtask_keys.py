@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import FrozenInstanceError
 from itertools import count
 from typing import Any
@@ -41,6 +41,7 @@ from keygroups.types import (
     BYTE,
     CHAR,
     DOUBLE,
+    HASHED,
     INT,
     LIST,
     LOCAL_DATE,
@@ -169,6 +170,73 @@ def test_booleans_run_from_false() -> None:
             break
     assert keys_for_subtasks(128, 1, BOOLEAN) == [False]
     assert keys_for_subtasks(128, 1, BOOLEAN, n=2) == [[False, True]]
+
+
+HIGHEST: dict[KeyType, int] = {
+    BOOLEAN: 1,
+    BYTE: 2**7 - 1,
+    SHORT: 2**15 - 1,
+    **dict.fromkeys((INT, HASHED), 2**31 - 1),
+    **dict.fromkeys((LONG, BIG_INT, STRING), 2**63 - 1),
+}
+"""The last number of each key type that is counted, of Java's; for text the one of Long."""
+
+
+@settings(deadline=None)
+@given(jobs(), st.sampled_from([INT, LONG, BIG_INT, STRING]), st.integers(0, 2**31 - 5_000))
+def test_a_search_starts_at_a_number(job: tuple[int, int], key_type: KeyType, start: int) -> None:
+    order: Iterator[object] = count(start)
+    if key_type is STRING:
+        order = (f"{number}" for number in count(start))
+    expected = plain_search(order, *job, key_type, 2)
+    assert keys_for_subtasks(*job, key_type, 2, start=start) == expected
+
+
+@pytest.mark.parametrize("key_type", HIGHEST, ids=repr)
+def test_a_search_starts_within_the_key_type(key_type: KeyType) -> None:
+    highest = HIGHEST[key_type]
+    last = {BOOLEAN: True, STRING: str(highest)}.get(key_type, highest)
+    assert keys_for_subtasks(128, 1, key_type, start=highest) == [last]
+    assert keys_for_subtasks(128, 1, TUPLE(key_type), start=highest) == [(last,)]
+    for start in (-1, highest + 1):
+        says = f"start must be from 0 to {highest}, got {start}"
+        with pytest.raises(InvalidValueError, match=says):
+            keys_for_subtasks(128, 1, key_type, start=start)
+        with pytest.raises(InvalidValueError, match=f"field 0 of .*: {says}"):
+            keys_for_subtasks(128, 1, TUPLE(key_type), start=start)
+    with pytest.raises(InvalidTypeError, match="start must be an int"):
+        keys_for_subtasks(128, 1, key_type, start="1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("key_type", "highest", "after"),
+    [
+        (BYTE, 2**7 - 1, -1),
+        (INT, 2**31 - 1, -1),
+        (LONG, 2**63 - 1, -1),
+        (BIG_INT, 2**63 - 1, 2**63),
+    ],
+    ids=str,
+)
+def test_a_search_goes_on_after_the_highest(key_type: KeyType, highest: int, after: int) -> None:
+    [keys] = keys_for_subtasks(128, 1, key_type, 3, start=highest - 1)
+    assert keys == [highest - 1, highest, after]
+
+
+def test_the_field_that_runs_starts_at_the_number() -> None:
+    keys = keys_for_subtasks(128, 3, TUPLE(STRING, INT), template=("a", ...), start=7)
+    assert keys == [
+        first
+        for (first,) in plain_search(
+            (("a", number) for number in count(7)), 128, 3, TUPLE(STRING, INT)
+        )
+    ]
+    [(text, other)] = keys_for_subtasks(128, 1, TUPLE(STRING, INT), start=7)
+    assert (text, other) == ("7", 0)  # the others keep their first value
+    assert keys_for_subtasks(128, 1, SQL_ROW("TINYINT"), start=127) == [(127,)]
+    assert keys_for_subtasks(128, 1, SQL_ROW("VARCHAR(3)"), start=999) == [("999",)]
+    with pytest.raises(InvalidValueError, match=r"all 0 keys of type .* were tried"):
+        keys_for_subtasks(128, 1, SQL_ROW("VARCHAR(3)"), start=1000)
 
 
 DAY = dt.date(2024, 2, 29)

@@ -264,7 +264,7 @@ def show_progress(now: progress.Progress) -> None:
 
 def around_skew() -> None:
     keys: list[str] = subtask_keys.keys_for_subtasks(128, 3, types.STRING, prefix="bucket-")
-    several: list[list[int]] = subtask_keys.keys_for_subtasks(128, 3, n=2)
+    several: list[list[int]] = subtask_keys.keys_for_subtasks(128, 3, n=2, start=1000)
     subtask_keys.keys_for_subtasks(128, 3, progress=show_progress)
     told: progress.ProgressCallback = show_progress
     told(progress.Progress("find keys", 2, 3, "keys"))
