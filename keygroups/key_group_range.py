@@ -213,9 +213,11 @@ def compute_operator_indexes_for_key_group_range(
 def compute_default_max_parallelism(operator_parallelism: int) -> int:
     """Return the max parallelism of a fresh job that sets none.
 
-    1 <= operator_parallelism <= 32768; the result is one and a half times that, rounded
-    up to a power of two and kept in 128..32768. A job restored from a savepoint keeps the
-    savepoint's instead. Raises ParallelismError.
+    1 <= operator_parallelism <= 32768, the parallelism that is declared, in the job or the
+    configuration; the result is one and a half times that, rounded up to a power of two and kept
+    in 128..32768. In reactive mode an operator without a declared one has 128, whatever number of
+    subtasks runs. A job restored from a savepoint keeps the savepoint's instead. Raises
+    ParallelismError.
 
     Flink: KeyGroupRangeAssignment.computeDefaultMaxParallelism.
 

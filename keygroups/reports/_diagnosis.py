@@ -150,7 +150,8 @@ def _remedies(rows: Sequence[SubtaskRow], load: KeyGroupLoad, any_hot: bool) -> 
     """Return what helps against what keys do, which is looked for if a subtask is hot."""
     return {
         ONE_HOT_KEY: "a key is in one subtask at any parallelism: pre-aggregate before the keyBy "
-        "(LocalKeyBy), or split the key with a salt and aggregate in two steps",
+        "(LocalKeyBy), or split the key with salts (salted_key: counted ones leave subtasks "
+        "empty) and aggregate in two steps",
         TOO_FEW_KEYS: _more_keys(rows),
         UNLUCKY_KEYS: _other_parallelism(load, len(rows)) if any_hot else "",
         UNEVEN_KEYS: "",

@@ -220,7 +220,8 @@ def pre_aggregate(
 
     A hot key for which even one subtask's combined rows are too many takes two steps: by the
     key and a salt, then by the key alone. Sums, minima and maxima combine as themselves, a
-    count as a sum, and an average as the sums of both its parts.
+    count as a sum, and an average as the sums of both its parts. Few salts leave subtasks empty:
+    eight of them mostly reach four to six of eight.
 
     >>> salted = df.withColumn("salt", (F.monotonically_increasing_id() % 8).cast("int"))
     >>> parts = pre_aggregate(salted, ["letter", "salt"], [F.count("*").alias("n")], 128, 3)

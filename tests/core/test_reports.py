@@ -192,7 +192,8 @@ def test_text() -> None:
         "one hot key: the heaviest of 4 subtasks has 2.20 times the mean",
         *[
             "remedy: a key is in one subtask at any parallelism: pre-aggregate before the",
-            "keyBy (LocalKeyBy), or split the key with a salt and aggregate in two steps",
+            "keyBy (LocalKeyBy), or split the key with salts (salted_key: counted ones leave",
+            "subtasks empty) and aggregate in two steps",
         ],
         "1,832 records, 5 distinct keys of type LONG, max parallelism 128",
         "",
