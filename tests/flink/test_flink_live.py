@@ -18,7 +18,12 @@ from flink_oracle import ASSIGNMENT, FlinkOracle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keygroups import InvalidValueError, assign_to_key_group, hash_code
+from keygroups import (
+    InvalidValueError,
+    assign_to_key_group,
+    compute_default_max_parallelism,
+    hash_code,
+)
 from keygroups.testing._strategies import SCALARS, values
 from keygroups.types import (
     BIG_INT,
@@ -253,6 +258,17 @@ def clock_changes(zone: str) -> list[dt.datetime]:
     noons = [dt.datetime(1970, 1, 1, 12) + dt.timedelta(days) for days in range(365 * 67)]
     offsets = [ZoneInfo(zone).utcoffset(noon) for noon in noons]
     return [noons[i] for i in range(1, len(noons)) if offsets[i] != offsets[i - 1]]
+
+
+def test_the_default_follows_the_declared_parallelism(spark: SparkSession) -> None:
+    """The schedulers ask this function, the adaptive one in reactive mode too."""
+    jvm: Any = spark.sparkContext._jvm
+    default = jvm.org.apache.flink.runtime.scheduler.SchedulerBase.getDefaultMaxParallelism
+    vertex = jvm.org.apache.flink.runtime.jobgraph.JobVertex("vertex")
+    assert default(vertex) == 128  # of one that declares none
+    for parallelism in (1, 85, 86, 170, 171, 21_845, 21_846, 32_768):
+        vertex.setParallelism(parallelism)
+        assert default(vertex) == compute_default_max_parallelism(parallelism)
 
 
 def record(record_property: Record, what: object, count: int) -> None:
