@@ -85,7 +85,7 @@ def keys_for_subtasks(
     >>> keys_for_subtasks(128, 4, TUPLE(STRING, INT), template=("page", ...))
     [('page', 2), ('page', 0), ('page', 3), ('page', 1)]
     >>> keys_for_subtasks(128, 5, start=1000)
-    [1005, 1009, 1004, 1000, 1001]
+    [1000, 1003, 1001, 1009, 1002]
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     n = check_int("n", n, 1, INT_MAX)

@@ -85,10 +85,20 @@ def test_first_keys(flink: FlinkOracle, record_property: Record) -> None:
         subtasks = flink_subtasks(flink, INT, earlier, max_parallelism, parallelism)
         assert keys == [subtasks.index(subtask) for subtask in range(parallelism)]
         record(record_property, (max_parallelism, parallelism), len(earlier))
+    later = list(range(1000, 1050))
+    subtasks = flink_subtasks(flink, INT, later, 128, 5)
+    first_later = [later[subtasks.index(subtask)] for subtask in range(5)]
+    assert keys_for_subtasks(128, 5, start=1000) == first_later
     texts = [f"bucket-{number}" for number in range(8)]
     subtasks = flink_subtasks(flink, STRING, texts, 128, 2)
     reaching = [[key for key, of in zip(texts, subtasks) if of == index][:2] for index in (0, 1)]
     assert keys_for_subtasks(128, 2, STRING, n=2, prefix="bucket-") == reaching
+
+
+def test_counted_salts_leave_subtasks_empty(flink: FlinkOracle) -> None:
+    counted = [f"page#{salt}" for salt in range(8)]
+    assert flink_subtasks(flink, STRING, counted, 128, 8) == [0, 4, 3, 1, 5, 2, 2, 1]
+    assert flink_subtasks(flink, STRING, ["page#18", "page#21"], 128, 8) == [6, 7]
 
 
 @pytest.mark.parametrize(
