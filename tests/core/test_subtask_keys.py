@@ -195,7 +195,8 @@ def test_a_search_starts_at_a_number(job: tuple[int, int], key_type: KeyType, st
 @pytest.mark.parametrize("key_type", HIGHEST, ids=repr)
 def test_a_search_starts_within_the_key_type(key_type: KeyType) -> None:
     highest = HIGHEST[key_type]
-    last = {BOOLEAN: True, STRING: str(highest)}.get(key_type, highest)
+    own: dict[KeyType, object] = {BOOLEAN: True, STRING: str(highest)}
+    last = own.get(key_type, highest)
     assert keys_for_subtasks(128, 1, key_type, start=highest) == [last]
     assert keys_for_subtasks(128, 1, TUPLE(key_type), start=highest) == [(last,)]
     for start in (-1, highest + 1):
