@@ -107,7 +107,7 @@ def test_partitions_that_the_subtasks_of_keys_read(
     """They are those of the core, whose owners are those of Kafka's connector."""
     keys = [*(f"user-{number}" for number in range(50)), "", "h\u00e9\U0001f600"]
     job = (max_parallelism, parallelism)
-    previous = spark.conf.get("spark.keygroups.path", "auto")
+    previous = spark.conf.get("spark.keygroups.path", "auto") or "auto"
     spark.conf.set("spark.keygroups.path", backend)
     try:
         df = spark.createDataFrame([(key,) for key in [*keys, None]], "user string")

@@ -46,7 +46,7 @@ _PROBES: list[tuple[KeyType, T.DataType, list[Any]]] = [
         T.DecimalType(38, 2),
         [Decimal("-1.50"), Decimal("12345678901234567890123456789.01"), None],
     ),
-    (BYTE_BUFFER, "binary", [b"", b"a\xff", None]),
+    (BYTE_BUFFER, T.BinaryType(), [b"", b"a\xff", None]),
 ]
 _FOLD_PROBE = [2**31 - 1, None, -5]
 _MURMUR_PROBE = [5, -5, -2089875627]  # the last gives Integer.MIN_VALUE, of which Flink makes 0
