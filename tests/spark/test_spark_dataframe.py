@@ -167,7 +167,9 @@ def test_weight_that_is_no_number(spark: SparkSession) -> None:
 
 def test_null_keys_are_not_dropped(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
-    with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+    with pytest.raises(
+        InvalidValueError, match="key must not be null, got 2 such rows, which Flink refuses"
+    ):
         key_group_load(df, "key", 128)
 
 

@@ -47,7 +47,7 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._group_by import checks
 from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.retention import Retention
-from keygroups.spark.dataframe import key_group_column
+from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
     for names, key_type in ((["s"], TUPLE(STRING)), (["n", "s"], TUPLE(LONG, STRING))):
         for parallelism in (1, 3, 128):
             subtask = F.col(f"subtask_{len(wrong)}")
-            key_group = key_group_column(df, names, 128, key_type)
+            key_group = key_group_column(df, key_tree(df, names), 128, key_type)
             routed = PORTABLE.operator_index(F.col("key_group"), 128, parallelism)
             df = df.withColumn("key_group", key_group).withColumn(f"subtask_{len(wrong)}", routed)
             columns = [F.col(name) for name in names]
