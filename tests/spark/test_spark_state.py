@@ -308,6 +308,22 @@ def test_state_is_in_the_partition_of_its_subtask(stream: SparkSession, tmp_path
     assert_placed(stream, tmp_path)
 
 
+@pytest.mark.extras
+@needs_api
+def test_null_keys_fail_or_are_dropped(stream: SparkSession, tmp_path: Path) -> None:
+    rows = [{"kind": "+I", "app": app, "seq": n, "v": n} for n, app in enumerate(["a", None])]
+    put(tmp_path / "in", 0, rows)
+    source = read(stream, tmp_path / "in")
+    processor = GroupAggregate(source.schema, {"n": ("count", "*")})
+    with pytest.raises(InvalidValueError, match="nulls must be one of raise, drop, got 'null'"):
+        group_aggregate(source, "app", processor, 128, 3, nulls="null")
+    says = "key must not be null, which Flink refuses: pass nulls='drop' to leave out the rows"
+    with pytest.raises(Exception, match=says):
+        run(group_aggregate(source, "app", processor, 128, 3), tmp_path / "raise")
+    run(group_aggregate(source, "app", processor, 128, 3, nulls="drop"), tmp_path / "drop")
+    assert [row.app for row in read_changes(stream, tmp_path / "drop")] == ["a"]
+
+
 def assert_placed(spark: SparkSession, place: Path) -> None:
     kept = read_state(spark, str(place / "checkpoint")).collect()
     for entry in kept:
