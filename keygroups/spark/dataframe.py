@@ -140,6 +140,9 @@ def with_routing(
     >>> df = spark.createDataFrame([("A",), ("B",)], "letter string")
     >>> with_routing(df, "letter", 128, 3).collect()
     [Row(letter='A', key_group=104, subtask=2), Row(letter='B', key_group=17, subtask=0)]
+    >>> df = spark.createDataFrame([("A",), (None,)], "letter string")
+    >>> with_routing(df, "letter", 128, 3, nulls="drop").collect()
+    [Row(letter='A', key_group=104, subtask=2)]
     """
     _refuse_columns(df, "key_group", "subtask")
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)

@@ -133,7 +133,7 @@ def assert_placed(
     keygroups.errors.InvalidValueError: df must have each row ... got 3 of 6 rows elsewhere: ...
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    df, tree, known = routable(df, key, key_type, nulls)
+    _, tree, known = routable(df, key, key_type, nulls)  # partitions are looked at as they are
     subtask = key_group_column(
         *(df, tree, max_parallelism, known),
         lambda backend, group: backend.operator_index(group, max_parallelism, parallelism),
