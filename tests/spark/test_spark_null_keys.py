@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import keygroups
@@ -49,7 +49,7 @@ NULLS = ("raise", "drop", "null")
 class Case(NamedTuple):
     """A key whose first row is null as a whole or within, and whose second is not."""
 
-    key: KF.Key | Callable[[], Column]
+    key: KF.Key | Callable[[], KF.Key]  # a function where a column is to be made
     key_type: KeyType | None
     values: tuple[object, object]  # as the core takes them
     is_null: bool  # the whole of the first
@@ -81,7 +81,8 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def key_of(case: Case) -> KF.Key:
-    return case.key() if callable(case.key) else case.key
+    key: Any = case.key
+    return key if isinstance(key, (str, list)) else key()
 
 
 def groups(case: Case) -> list[int | None]:
@@ -100,29 +101,29 @@ def core_type(case: Case) -> KeyType:
     return TUPLE(STRING, INT) if case.key == ["s", "n"] else STRING
 
 
-def routed(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def routed(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     found = with_routing(df, key_of(case), 128, 3, case.key_type, **nulls)
     return [row["key_group"] for row in found.collect()]
 
 
-def rebalanced(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def rebalanced(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     found = rebalance_keys(df, key_of(case), 128, 128, case.key_type, **nulls)
     substitutes = [row["substitute_key"] for row in found.collect()]
     # At as many subtasks as key groups the substitute's key group is the key's.
     return [None if k is None else keygroups.assign_to_key_group(k, 128, INT) for k in substitutes]
 
 
-def loaded(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def loaded(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     load = key_group_load(df, key_of(case), 128, case.key_type, **nulls)
     return [group for group, count in enumerate(load.weights) for _ in range(int(count))]
 
 
-def rescaled(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def rescaled(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     load = rescale_report(df, key_of(case), 128, 3, 4, case.key_type, **nulls).load
     return [group for group, count in enumerate(load.weights) for _ in range(int(count))]
 
 
-def skewed(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def skewed(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     found = []
     for batch_size in (None, 5):
         report = skew_report(
@@ -135,29 +136,29 @@ def skewed(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
     return found[0]
 
 
-def placed(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def placed(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     found = repartition_by_subtask(df, key_of(case), 128, 128, case.key_type, **nulls)
     return [row[0] for row in found.select(F.spark_partition_id()).collect()]
 
 
-def placed_in_one(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def placed_in_one(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     found = repartition_by_subtask(df, key_of(case), 128, 1, case.key_type, **nulls)
     again = with_routing(found, key_of(case), 128, 1, case.key_type)
     return [row["key_group"] for row in again.collect()]
 
 
-def aggregated(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def aggregated(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     counts = [F.count("*").alias("count")]
     found = pre_aggregate(df, key_of(case), counts, 128, 128, case.key_type, **nulls)
     return [row[0] for row in found.select(F.spark_partition_id()).collect()]
 
 
-def asserted(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def asserted(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     assert_placed(df, key_of(case), 128, 1, case.key_type, **nulls)
     return [group for group in groups(case) if group is not None]
 
 
-def written(df: DataFrame, case: Case, path: Path, **nulls: str) -> list[Any]:
+def written(df: DataFrame, case: Case, path: Path, **nulls: Any) -> list[Any]:
     states = {"v": ValueState("n", INT)}
     keyed = KeyedState(None, key_of(case), core_type(case), states)
     savepoint = write_savepoint(df, path / "new", {"u": keyed}, 128, 2, **nulls)
@@ -187,7 +188,7 @@ def expected(case: Case, nulls: str) -> list[int | None]:
     return [group for group in groups(case) if group is not None or nulls == "null"]
 
 
-def check(call: Call, case: Case, df: DataFrame, path: Path, **nulls: str) -> None:
+def check(call: Call, case: Case, df: DataFrame, path: Path, **nulls: Any) -> None:
     """Compare with the core's key groups, or be refused where a key is null."""
     said = nulls.get("nulls", "null" if call in ADDS else "raise")
     if said == "raise" and case.is_null:
@@ -244,12 +245,10 @@ def test_dropped_keys_are_the_same_each_time(
 
 def test_entries_are_not_dropped(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing is dropped from entries of a savepoint, whose key is no column of the caller's."""
+    arguments: dict[str, Any] = {"from_savepoint": "old", "operator": "u", "nulls": "drop"}
     says = "template and nulls must be left out with from_savepoint, got 'drop'"
     with pytest.raises(InvalidValueError, match=says):
-        write_savepoint(
-            *(rows(spark), tmp_path / "new"),
-            **{"from_savepoint": "old", "operator": "u", "nulls": "drop"},
-        )
+        write_savepoint(rows(spark), tmp_path / "new", **arguments)
 
 
 def test_a_schema_without_nulls_is_not_checked(
