@@ -232,6 +232,15 @@ def check_choice(name: str, value: object, choices: Sequence[Choice]) -> Choice:
     return choices[choices.index(value)]
 
 
+def null_key(name: str = "key", rows: int | None = None) -> str:
+    """Return the words in which a null key is refused, and in how many rows it is, if counted."""
+    got = "" if rows is None else f", got {rows} such rows"
+    return (
+        f"{name} must not be null{got}, which Flink refuses: pass nulls='drop' to leave out the "
+        "rows with one"
+    )
+
+
 def did_you_mean(word: str, names: Iterable[str], of_others: Mapping[str, str]) -> str:
     """Return the question with which a message ends that refuses a word; "" without a guess.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from keygroups._checks import null_key
 from keygroups.errors import InvalidValueError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import HotKey, SkewReport
@@ -36,10 +37,7 @@ class CountedKey(NamedTuple):
 def check_null_keys(null_keys: int, drop: bool) -> None:
     """Refuse null keys, unless they are dropped."""
     if null_keys and not drop:
-        raise InvalidValueError(
-            f"key is null in {null_keys} rows, on which Flink fails: filter them out first, or "
-            "pass nulls='drop'"
-        )
+        raise InvalidValueError(null_key(rows=null_keys))
 
 
 def skew_report_of(

@@ -1,4 +1,21 @@
-"""Flink's routing in PySpark: `functions` for columns, the names here for DataFrames."""
+"""Flink's routing in PySpark: `functions` for columns, the names here for DataFrames.
+
+Flink fails on a null key, and has no key group for one. What adds columns to a DataFrame answers
+one with null, as functions of columns in Spark do: so do `with_routing` and `rebalance_keys`. What
+counts, places, groups or writes rows refuses one. `nulls` says it otherwise, and means the same
+everywhere:
+
+- "raise": a null key is refused, before any job where the column is void, else when the query
+  that needs its key group runs. What runs one itself, as the reports do, says how many rows there
+  are. It is the default but of these two, and never looks where the schema allows no nulls.
+- "drop": the rows with a null key are left out, and a key that is not deterministic is refused.
+- "null": the rows stay, with null. Only these two functions take it, and it is their default.
+
+A key is null if all of it is, by its key type: a column that is, a null struct for a TUPLE, ROW or
+SQL_ROW of several fields. A key given as a list of its fields never is. A null within a key counts
+as in Flink, that in a SQL_ROW of one field among them, and for PYFLINK and SCALA_OPTION a null is
+a key too.
+"""
 
 try:
     import pyspark  # noqa: F401  # only to say which extra is missing

@@ -11,7 +11,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import check_max_parallelism, check_parallelisms, show
+from keygroups._checks import (
+    check_choice,
+    check_max_parallelism,
+    check_parallelisms,
+    null_key,
+    show,
+)
 from keygroups._values.checks import BYTES
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
@@ -33,10 +39,10 @@ from keygroups.spark._columns.key_columns import (
     simple_type,
     single,
 )
-from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key
+from keygroups.spark._columns.key_hash import SPARK_TYPES, hash_key, whole_key
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark.functions import look_up_key
-from keygroups.types import BYTE_BUFFER, HASHED, INT, SQL_ROW, TUPLE, UUID, KeyType
+from keygroups.types import BYTE_BUFFER, HASHED, INT, LIST, SQL_ROW, TUPLE, UUID, KeyType
 
 __all__ = ["infer_key_type", "infer_sql_row", "key_group_load", "rebalance_keys", "with_routing"]
 __dir__ = __all__.copy
@@ -47,6 +53,7 @@ _INFERRED = {
     spark: key_type for key_type, spark in SPARK_TYPES.items() if key_type not in _DECLARED
 }
 
+_NULLS = ("raise", "drop", "null")
 _SHOWN = 20  # names of columns in a message
 
 
@@ -113,6 +120,8 @@ def with_routing(
     max_parallelism: int,
     parallelism: int,
     key_type: KeyType | None = None,
+    *,
+    nulls: str = "null",
 ) -> DataFrame:
     """Add the columns `key_group` and `subtask`: where Flink sends each row.
 
@@ -121,8 +130,8 @@ def with_routing(
     schema, which does not tell which API wrote the job: several columns are a TUPLE, as in a
     DataStream of Java. Other jobs send the same key to another subtask, so pass the SQL_ROW of a
     SQL job, as `infer_sql_row` proposes it, for PyFlink PYFLINK and for Scala SCALA_TUPLE or
-    CASE_CLASS. A null key gives null in both columns, for Flink has no subtask for it; a null that
-    is the one field of a SQL_ROW is a key, and so is one of PYFLINK or SCALA_OPTION.
+    CASE_CLASS. `nulls` says what becomes of a null key, as `keygroups.spark` has it: "null" in
+    both columns, "drop", or "raise", with which a query for either column fails.
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column
     that does not hold its key type; InvalidValueError if `df` has no such column as the key's, or
@@ -131,10 +140,14 @@ def with_routing(
     >>> df = spark.createDataFrame([("A",), ("B",)], "letter string")
     >>> with_routing(df, "letter", 128, 3).collect()
     [Row(letter='A', key_group=104, subtask=2), Row(letter='B', key_group=17, subtask=0)]
+    >>> df = spark.createDataFrame([("A",), (None,)], "letter string")
+    >>> with_routing(df, "letter", 128, 3, nulls="drop").collect()
+    [Row(letter='A', key_group=104, subtask=2)]
     """
     _refuse_columns(df, "key_group", "subtask")
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    key_group = key_group_column(df, key, max_parallelism, key_type)
+    df, tree, known = routable(df, key, key_type, nulls, _NULLS)
+    key_group = key_group_column(df, tree, max_parallelism, known, nulls=nulls)
     routed = df.withColumn("key_group", key_group)
     subtask = PORTABLE.operator_index(F.col("key_group"), max_parallelism, parallelism)
     return routed.withColumn("subtask", subtask)
@@ -150,15 +163,15 @@ def rebalance_keys(
     column: str = "substitute_key",
     *,
     prefix: str = "",
+    nulls: str = "null",
 ) -> DataFrame:
     """Add a column of substitute keys, by which a Flink job reaches all its subtasks evenly.
 
     For a job whose keyBy has to balance rather than to group. Every value of `key` gets one
     of `parallelism` keys, always the same one, as `SubtaskKeySelector.key_for_value` does.
-    Subtasks share the values, not the rows, evenly: take a key of many values. A null
-    gives null, for which Flink has no subtask.
+    Subtasks share the values, not the rows, evenly: take a key of many values.
 
-    `key`, `max_parallelism`, `parallelism` and `key_type` are those of `with_routing`;
+    `key`, `max_parallelism`, `parallelism`, `key_type` and `nulls` are those of `with_routing`;
     `substitute_type` and `prefix` are the key type and prefix of
     `keygroups.spark.functions.key_for_subtask`. Raises what these two raise, and
     InvalidValueError if `df` has a column of that name already.
@@ -172,7 +185,8 @@ def rebalance_keys(
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
     look_up = look_up_key(max_parallelism, parallelism, substitute_type, prefix)
     # As many key groups as subtasks: the key group is the hash modulo the parallelism.
-    return df.withColumn(column, key_group_column(df, key, parallelism, key_type, look_up))
+    df, tree, known = routable(df, key, key_type, nulls, _NULLS)
+    return df.withColumn(column, key_group_column(df, tree, parallelism, known, look_up, nulls))
 
 
 def key_group_load(
@@ -181,24 +195,27 @@ def key_group_load(
     max_parallelism: int,
     key_type: KeyType | None = None,
     weight: KF.ColumnOrName | None = None,
+    *,
+    nulls: str = "raise",
 ) -> KeyGroupLoad:
     """Measure the load of every key group: its rows, or the sum of a weight column.
 
     Reads `df` once and brings max_parallelism numbers to the driver. `key`,
     `max_parallelism` and `key_type` are those of `with_routing`; `weight` is a numeric
     column without nulls, NaN or negative numbers. Integers are summed exactly, other
-    numbers as doubles.
+    numbers as doubles. `nulls` is "raise" or "drop" for null keys, as `keygroups.spark` has it.
 
     Raises what `with_routing` raises, InvalidTypeError for a weight that is not numeric,
-    and InvalidValueError if a key or a weight is null, or a weight negative or NaN: Flink
-    fails on null keys, so filter them out first.
+    and InvalidValueError if a key is null, with the number of such rows, or a weight null,
+    negative or NaN.
 
     >>> df = spark.createDataFrame([("A",), ("B",), ("A",)], "letter string")
     >>> key_group_load(df, "letter", 128).per_subtask(3)
     [1, 0, 2]
     """
     max_parallelism = check_max_parallelism(max_parallelism)
-    key_group = key_group_column(df, key, max_parallelism, key_type)
+    df, tree, known = routable(df, key, key_type, nulls)
+    key_group = key_group_column(df, tree, max_parallelism, known)
     value = F.lit(1) if weight is None else _weight(df, weight)
     rows = (
         df.select(key_group.alias("key_group"), value.alias("weight"))
@@ -218,32 +235,60 @@ def key_group_load(
     weights: list[float] = [0] * max_parallelism
     for row in rows:
         if row["key_group"] is None:
-            raise InvalidValueError(
-                f"key is null in {row['rows']} rows, on which Flink fails: filter them out first"
-            )
+            raise InvalidValueError(null_key(rows=row["rows"]))
         total = row["weight"]
         weights[row["key_group"]] = total if isinstance(total, float) else int(total)
     return KeyGroupLoad(max_parallelism, weights)
 
 
-def key_group_column(
+def routable(
     df: DataFrame,
     key: KF.Key,
-    max_parallelism: int,
     key_type: KeyType | None,
+    nulls: str,
+    choices: tuple[str, ...] = ("raise", "drop"),
+) -> tuple[DataFrame, KeyTree, KeyType]:
+    """Return the rows of `df` to route, without null keys for "drop", the key and its key type.
+
+    Raises InvalidValueError where `nulls` is none of the choices, for a key that is nothing but
+    null under "raise", and under "drop" for one that is not deterministic, as null keys are found
+    before others are hashed.
+    """
+    nulls = check_choice("nulls", nulls, choices)
+    tree = key_tree(df, key)
+    if nulls == "raise":
+        _refuse_void(tree, key_type)
+    known = _infer(tree) if key_type is None else check_key_type(key_type)
+    whole = whole_key(tree, known)
+    if nulls == "drop" and whole is not None and whole.nullable:
+        check_deterministic(df, tree)
+        df = df.where(whole.column.isNotNull())
+    return df, tree, known
+
+
+def key_group_column(
+    df: DataFrame,
+    tree: KeyTree,
+    max_parallelism: int,
+    key_type: KeyType,
     then: Callable[[Portable, Column], Column] = lambda backend, key_group: key_group,
+    nulls: str = "null",
 ) -> Column:
-    """Return the key group of a key of `df`, whose schema gives or checks the key type.
+    """Return the key group of a key of `df`, null for a null key or else the query fails.
 
     `then` makes what is returned of the backend and the key group.
     """
-    tree = key_tree(df, key)
-    known = _infer(tree) if key_type is None else check_key_type(key_type)
     groups = check_max_parallelism(max_parallelism)
+    whole = whole_key(tree, key_type)
+    refused = nulls != "null" and whole is not None and whole.nullable
 
     def make(backend: Portable, key: KeyTree) -> Column:
-        code, nullable = hash_key(backend, key, known)
-        return then(backend, backend.key_group(code, groups, nullable))
+        code, nullable = hash_key(backend, key, key_type)
+        key_group = backend.key_group(code, groups, nullable)
+        if refused:
+            F = backend.F
+            key_group = F.coalesce(key_group, F.raise_error(F.lit(null_key())))
+        return then(backend, key_group)
 
     return build(tree, make, df.sparkSession)
 
@@ -268,7 +313,8 @@ def key_tree(df: DataFrame, key: object, name: str = "key") -> KeyTree:
             f"{name} must be one column each, but {len(columns)} are {len(fields)}: {names}"
         )
     named = (
-        KeyColumn(column, field.name, field.dataType) for column, field in zip(columns, fields)
+        KeyColumn(column, field.name, field.dataType, field.nullable)
+        for column, field in zip(columns, fields)
     )
     tree: KeyTree = map_key(key, lambda _: next(named))
     return tree
@@ -331,6 +377,19 @@ def _columns(key: KeyTree) -> list[Column]:
     return [column for field in key for column in _columns(field)]
 
 
+def _refuse_void(tree: KeyTree, key_type: KeyType | None) -> None:
+    """Refuse a key that is null in every row, unless a null is a key of its key type."""
+    column = tree if isinstance(tree, KeyColumn) else tree[0]
+    if not isinstance(column, KeyColumn) or not isinstance(column.spark_type, T.NullType):
+        return
+    is_whole = isinstance(tree, KeyColumn) or len(tree) == 1
+    if is_whole and (key_type is None or whole_key(tree, check_key_type(key_type)) is not None):
+        raise InvalidValueError(
+            f"key must not be null, which Flink refuses, but {column.name} is void: all of it is "
+            "null"
+        )
+
+
 def _refuse_columns(df: DataFrame, *names: str) -> None:
     check_df(df)
     taken = [name.lower() for name in names]
@@ -350,14 +409,28 @@ def _infer(tree: KeyTree) -> KeyType:
     if spark_type == "binary":
         raise UnsupportedKeyTypeError(f"key column {tree.name} of type binary: {BYTES}")
     if spark_type not in _INFERRED:
+        proposed = _proposed(tree.spark_type)
         advice = cast_advice(tree.spark_type) or (
-            f" by itself: pass key_type, or use a column of type {', '.join(_INFERRED)}"
+            f" by itself: pass key_type{'' if proposed is None else f', such as {proposed}'}, or "
+            f"use a column of type {', '.join(_INFERRED)}"
         )
         raise UnsupportedKeyTypeError(
             f"key column {tree.name} of type {tree.spark_type.simpleString()} has no key type"
             f"{advice}"
         )
     return _INFERRED[spark_type]
+
+
+def _proposed(spark_type: T.DataType) -> KeyType | None:
+    """Return a key type that a column may have, None where there is none to propose."""
+    if isinstance(spark_type, T.ArrayType):
+        element = _proposed(spark_type.elementType)
+        return None if element is None else LIST(element)
+    if isinstance(spark_type, T.StructType):
+        fields = [_proposed(field.dataType) for field in spark_type.fields]
+        known = [field for field in fields if field is not None]
+        return TUPLE(*known) if known and len(known) == len(fields) <= 25 else None
+    return _INFERRED.get(simple_type(spark_type))
 
 
 def _weight(df: DataFrame, weight: KF.ColumnOrName) -> Column:

@@ -4,8 +4,8 @@
 
 A key is a column or a column name; for TUPLE, ROW and SQL_ROW it is a list of keys, one per
 field. The key type is always stated, because a Column has no type before it meets a DataFrame.
-Results are IntegerType columns. A null key gives null, but a PYFLINK one the group that Flink
-has for it; null fields and elements count as in Flink.
+Results are IntegerType columns. A null key gives null, as a column has no rows to drop;
+which keys are null, `keygroups.spark` says. Null fields and elements count as in Flink.
 A column whose type does not hold the key type fails when the query is analysed, with a
 message that names both: nothing is cast in silence. Text may be a char(n), whose key has the
 blanks that Spark gives the column, or a varchar(n); of a collation other than UTF8_BINARY, by

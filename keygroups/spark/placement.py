@@ -14,19 +14,15 @@ from pyspark.sql import types as T
 
 from keygroups._checks import check_parallelisms, show
 from keygroups.errors import InvalidTypeError, InvalidValueError, UnsupportedKeyTypeError
+from keygroups.reports._skew import check_null_keys
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.arguments import check_key_type, is_column
+from keygroups.spark._columns.arguments import is_column
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn
 from keygroups.spark._columns.key_hash import contains
 from keygroups.spark._columns.portable import Portable
 from keygroups.spark._savepoint.arrow_map import map_in_arrow
-from keygroups.spark.dataframe import (
-    infer_key_type,
-    key_group_column,
-    key_tree,
-    known_columns,
-)
+from keygroups.spark.dataframe import key_group_column, known_columns, routable
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["assert_placed", "pre_aggregate", "repartition_by_subtask"]
@@ -37,6 +33,7 @@ _COUNTS = T.StructType(
     [
         T.StructField("partition", T.IntegerType()),
         T.StructField("rows", T.LongType()),
+        T.StructField("null_keys", T.LongType()),
         T.StructField("elsewhere", T.LongType()),
         T.StructField("most", T.LongType()),
         T.StructField("subtask", T.IntegerType()),
@@ -50,6 +47,8 @@ def repartition_by_subtask(
     max_parallelism: int,
     parallelism: int,
     key_type: KeyType | None = None,
+    *,
+    nulls: str = "raise",
 ) -> DataFrame:
     """Move every row to the Spark partition that has the number of its Flink subtask.
 
@@ -67,7 +66,8 @@ def repartition_by_subtask(
 
     Raises ParallelismError; UnsupportedKeyTypeError and InvalidTypeError for a column that
     does not hold its key type; InvalidValueError for another number of columns than fields.
-    A null key makes the query fail, as it makes Flink fail: filter such rows out first.
+    With `nulls` "raise" a null key makes the query fail, with "drop" its rows are left out, as
+    `keygroups.spark` has it.
 
     >>> from pyspark.sql import functions as F
     >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
@@ -91,15 +91,14 @@ def repartition_by_subtask(
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
 
+    df, tree, known = routable(df, key, key_type, nulls)
+
     def place(backend: Portable, key_group: Column) -> Column:
-        F = backend.F
-        subtask = F.coalesce(
-            backend.operator_index(key_group, max_parallelism, parallelism),
-            F.raise_error(F.lit("key is null, on which Flink fails: filter such rows out first")),
-        )
+        subtask = backend.operator_index(key_group, max_parallelism, parallelism)
         return _placed_by(df, backend, subtask, parallelism)
 
-    return _move(df, key_group_column(df, key, max_parallelism, key_type, place), parallelism)
+    placed_by = key_group_column(df, tree, max_parallelism, known, place, nulls)
+    return _move(df, placed_by, parallelism)
 
 
 def assert_placed(
@@ -108,20 +107,23 @@ def assert_placed(
     max_parallelism: int,
     parallelism: int,
     key_type: KeyType | None = None,
+    *,
+    nulls: str = "raise",
 ) -> None:
     """Raise unless every row is in the Spark partition that has the number of its Flink subtask.
 
     That is how `repartition_by_subtask` lays a DataFrame out, and what a union, a join or a
     `coalesce` after it may undo. Runs one job over the rows of `df`, which brings a row for each
     of its partitions to the driver; the partitions are those that `df` has in this run. `key`,
-    `max_parallelism`, `parallelism` and `key_type` are those of `repartition_by_subtask`. It needs
-    the extra `arrays` on the executors.
+    `max_parallelism`, `parallelism`, `key_type` and `nulls` are those of `repartition_by_subtask`:
+    "drop" passes over rows with a null key, which have no subtask. It needs the extra `arrays` on
+    the executors.
 
-    Raises InvalidValueError where rows are in other partitions, among them those with a null key,
-    which have no subtask; where there are more or fewer partitions than subtasks, as of what Spark
-    knows to be empty, which has none; and for a stream, of which each batch has its own. Raises
-    what `repartition_by_subtask` raises, and PythonWorkerError where Spark's workers run a Python
-    without keygroups.
+    Raises InvalidValueError where rows are in other partitions; with `nulls` "raise" where a key
+    is null, with the number of such rows; where there are more or fewer partitions than subtasks,
+    as of what Spark knows to be empty, which has none; and for a stream, of which each batch has
+    its own. Raises what `repartition_by_subtask` raises, and PythonWorkerError where Spark's
+    workers run a Python without keygroups.
 
     >>> df = spark.createDataFrame([("A", 1), ("B", 2), ("A", 3)], "letter string, n int")
     >>> placed = repartition_by_subtask(df, "letter", 128, 3)
@@ -131,14 +133,17 @@ def assert_placed(
     keygroups.errors.InvalidValueError: df must have each row ... got 3 of 6 rows elsewhere: ...
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
+    _, tree, known = routable(df, key, key_type, nulls)  # partitions are looked at as they are
     subtask = key_group_column(
-        *(df, key, max_parallelism, key_type),
+        *(df, tree, max_parallelism, known),
         lambda backend, group: backend.operator_index(group, max_parallelism, parallelism),
     )
     if df.isStreaming:
         raise InvalidValueError("df must not be a stream: look at a batch, as in foreachBatch")
     subtasks = df.select(subtask.alias("subtask"))
     partitions = sorted(map_in_arrow(subtasks, _count_subtasks, _COUNTS).collect())
+    null_keys = sum(partition["null_keys"] for partition in partitions)
+    check_null_keys(null_keys, nulls == "drop")
     elsewhere = sum(partition["elsewhere"] for partition in partitions)
     if elsewhere:
         wrong = [partition for partition in partitions if partition["elsewhere"]]
@@ -156,9 +161,8 @@ def assert_placed(
 
 def _misplaced(partition: Any) -> str:
     """Return which rows of a partition are not its own: how many, and of which subtask most."""
-    most, subtask = partition["most"], partition["subtask"]
-    rows = f"{most} of subtask {subtask}" if subtask is not None else f"{most} with a null key"
-    more = partition["elsewhere"] - most
+    more = partition["elsewhere"] - partition["most"]
+    rows = f"{partition['most']} of subtask {partition['subtask']}"
     return f"{rows}{f' and {more} others' if more else ''} in partition {partition['partition']}"
 
 
@@ -172,12 +176,13 @@ def _count_subtasks(batches: Iterable[Any]) -> Iterator[Any]:
             counts[counted["values"]] += counted["counts"]
     context = TaskContext.get()
     assert context is not None  # in a task
+    null_keys = counts.pop(None, 0)
     partition, rows = context.partitionId(), counts.total()
     here = counts.pop(partition, 0)
     [(subtask, most)] = counts.most_common(1) or [(None, 0)]
-    row = (partition, rows, rows - here, most, subtask)
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int32())
-    names = ["partition", "rows", "elsewhere", "most", "subtask"]
+    row = (partition, rows, null_keys, rows - here, most, subtask)
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.int32())
+    names = ["partition", "rows", "null_keys", "elsewhere", "most", "subtask"]
     yield pa.RecordBatch.from_arrays([pa.array([v], t) for v, t in zip(row, types)], names)
 
 
@@ -196,6 +201,8 @@ def pre_aggregate(
     max_parallelism: int,
     parallelism: int,
     key_type: KeyType | None = None,
+    *,
+    nulls: str = "raise",
 ) -> DataFrame:
     """Aggregate by key and put each key's row into the partition of its Flink subtask.
 
@@ -230,7 +237,7 @@ def pre_aggregate(
     [Row(letter='A', n=2), Row(letter='B', n=1)]
     """
     max_parallelism, parallelism = check_parallelisms(max_parallelism, parallelism)
-    tree = key_tree(df, key)
+    df, tree, known = routable(df, key, key_type, nulls)
     keys = [tree] if isinstance(tree, KeyColumn) else tree
     columns = [field.column for field in keys if isinstance(field, KeyColumn)]
     if len(columns) < len(keys):
@@ -240,14 +247,13 @@ def pre_aggregate(
         raise InvalidTypeError(
             f"aggregations must be a list of at least one column, got {show(aggregations)}"
         )
-    key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
-    if contains(key_type, FLOAT, DOUBLE):
+    if contains(known, FLOAT, DOUBLE):
         raise UnsupportedKeyTypeError(
-            f"key type {key_type} is not for groupBy, which makes one key of 0.0 and -0.0"
+            f"key type {known} is not for groupBy, which makes one key of 0.0 and -0.0"
         )
-    if contains(key_type, UUID):
+    if contains(known, UUID):
         raise UnsupportedKeyTypeError(
-            f"key type {key_type} is not for groupBy, which makes two keys of a UUID in upper and "
+            f"key type {known} is not for groupBy, which makes two keys of a UUID in upper and "
             "in lower case: group by its lower case, then use repartition_by_subtask"
         )
     with known_columns(df, "aggregations"):
@@ -262,7 +268,7 @@ def pre_aggregate(
             )
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
     placed_by = quoted if isinstance(key, (list, tuple)) else quoted[0]
-    return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, key_type)
+    return repartition_by_subtask(aggregated, placed_by, max_parallelism, parallelism, known)
 
 
 def _partitions(parallelism: int) -> int:

@@ -24,11 +24,13 @@ def rescale_report(
     key_type: KeyType | None = None,
     weight: KF.ColumnOrName | None = None,
     at_least: int = 1,
+    *,
+    nulls: str = "raise",
 ) -> RescaleReport:
     """Measure what a rescale moves, and how even the load is before it and after it.
 
-    Reads `df` once, as `key_group_load` does, whose `key`, `max_parallelism`, `key_type` and
-    `weight` these are; 1 <= old_parallelism, new_parallelism <= max_parallelism. No
+    Reads `df` once, as `key_group_load` does, whose `key`, `max_parallelism`, `key_type`,
+    `weight` and `nulls` these are; 1 <= old_parallelism, new_parallelism <= max_parallelism. No
     parallelism below `at_least` is recommended, 1 <= at_least <= new_parallelism.
 
     Raises what `key_group_load` raises, and ParallelismError before any job is run.
@@ -55,5 +57,5 @@ def rescale_report(
     """
     plan = RescalePlan(max_parallelism, old_parallelism, new_parallelism)
     at_least = check_bounds("at_least", at_least, plan.new_parallelism, "new_parallelism")
-    load = key_group_load(df, key, plan.max_parallelism, key_type, weight)
+    load = key_group_load(df, key, plan.max_parallelism, key_type, weight, nulls=nulls)
     return RescaleReport(plan, load, at_least)

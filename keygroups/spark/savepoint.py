@@ -244,6 +244,7 @@ def write_savepoint(
     flink: str = "2.3",
     *,
     template: Savepoint | str | os.PathLike[str] | None = None,
+    nulls: str = "raise",
 ) -> Savepoint: ...
 
 
@@ -272,6 +273,7 @@ def write_savepoint(
     operator: str | None = None,
     states: Iterable[str] | None = None,
     allow_any_last_access: bool = False,
+    nulls: str = "raise",
 ) -> Savepoint:
     """Write a savepoint from which a Flink job starts with keyed state that Spark computed.
 
@@ -286,6 +288,8 @@ def write_savepoint(
     1..max_parallelism, is how many files an operator has, each written by one task: the job may
     run with any other. `flink` is the version of the job, 1.17 to 2.3: one format serves all,
     which jobs of 1.17.2, 1.19.3, 1.20.5, 2.1.3 and 2.3.0 have restored.
+
+    `nulls` is "raise" or "drop" for null keys, as `keygroups.spark` has it.
 
     Rows are moved once, to the task that writes the file of their subtask, and sorted there by
     Spark: what is held is a batch of Arrow. The folder appears when all of it is written; a query
@@ -337,10 +341,11 @@ def write_savepoint(
     [('UA', 'IAH', 3), ('AA', 'MIA', 2)]
     """
     check_choice("flink", flink, _FLINK)
+    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     allow = check_class("allow_any_last_access", allow_any_last_access, bool, "a bool")
     if from_savepoint is not None:
-        names = "operators, max_parallelism, parallelism and template"
-        new = (operators, max_parallelism, parallelism, template)
+        names = "operators, max_parallelism, parallelism, template and nulls"
+        new = (operators, max_parallelism, parallelism, template, nulls if drop else None)
         _check_left_out(names, "with from_savepoint", new)
         return _write_rows(df, path, from_savepoint, operator, states, allow)
     names = "operator, states and allow_any_last_access"
@@ -358,7 +363,7 @@ def write_savepoint(
         if isinstance(given, KafkaOffsets):
             writer.add_source(uid, given, *check_parallelisms(max_parallelism, parallelism))
         else:
-            plans.append(_plan(writer, uid, given, df, max_parallelism, parallelism))
+            plans.append(_plan(writer, uid, given, df, max_parallelism, parallelism, nulls))
     with writer:
         for plan in plans:
             description = f"write_savepoint: {plan.uid}, to {os.fspath(path)}"
@@ -593,6 +598,7 @@ def _plan(
     df: DataFrame | None,
     max_parallelism: int | None,
     parallelism: int | None,
+    nulls: str,
 ) -> _Plan:
     """Add an operator, after all checks that no job is needed for."""
     check_class("operators", keyed, KeyedState, "KeyedStates by uid")
@@ -609,7 +615,7 @@ def _plan(
     source = df if keyed.df is None else keyed.df
     check_df(source)
     assert source is not None
-    rows = rows_of(source, keyed, operator.max_parallelism)
+    rows = rows_of(source, keyed, operator.max_parallelism, nulls)
     encoder = RowEncoder(uid, operator.task(0), keyed.key_type, has_ttl, rows.states)
     elements_of = [number for number, state in enumerate(rows.states) if state.is_element]
     return _Plan(uid, operator, map_in_arrow(rows.df, encoder, ENTRIES), elements_of)

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from keygroups._checks import INT_MAX, check_choice, check_int, check_parallelisms
+from keygroups._checks import INT_MAX, check_int, check_parallelisms
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.load import KeyGroupLoad
 from keygroups.reports import SkewReport
@@ -20,15 +20,13 @@ from keygroups.reports._skew import (
     skew_report_of,
 )
 from keygroups.spark import functions as KF
-from keygroups.spark._columns.arguments import check_key_type
 from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._columns.key_columns import KeyColumn, KeyTree
 from keygroups.spark._columns.key_hash import contains, key_fields
 from keygroups.spark.dataframe import (
     check_deterministic,
-    infer_key_type,
     key_group_column,
-    key_tree,
+    routable,
 )
 from keygroups.types import (
     DOUBLE,
@@ -84,8 +82,8 @@ def skew_report(
     `subtask`, 0 <= subtask < parallelism, asks for one more closely, hot or not: its range of
     key groups, the `top` heaviest of these, its keys and diagnosis are the report's `detail`.
 
-    Flink fails on a null key. With `nulls` "raise" so does this; with "drop" such rows are left
-    out, and the report says how many.
+    `nulls` is "raise" or "drop" for null keys, as `keygroups.spark` has it; the report says how
+    many are dropped.
 
     With `batch_size`, 1 to 2^31-1, the report counts what `LocalKeyBy` of that batch size
     would send, if each Spark partition of `df` were a subtask upstream: exact for the order
@@ -111,11 +109,10 @@ def skew_report(
         batch_size = check_int("batch_size", batch_size, 1, INT_MAX)
     if subtask is not None:
         subtask = check_int("subtask", subtask, 0, parallelism - 1)
-    drop = check_choice("nulls", nulls, ("raise", "drop")) == "drop"
     is_inferred = key_type is None
-    key_type = infer_key_type(df, key) if key_type is None else check_key_type(key_type)
-    key_group = key_group_column(df, key, max_parallelism, key_type).alias("key_group")
-    tree = key_tree(df, key)
+    _, tree, key_type = routable(df, key, key_type, nulls)  # the null keys are counted below
+    drop = nulls == "drop"
+    key_group = key_group_column(df, tree, max_parallelism, key_type).alias("key_group")
     check_deterministic(df, tree)
     same = _same(tree, key_type).alias("key")
 

@@ -72,7 +72,7 @@ from keygroups.spark._group_by.stored import (
     values_of,
 )
 from keygroups.spark._workers import STATE, check_workers
-from keygroups.spark.dataframe import infer_key_type, key_group_column
+from keygroups.spark.dataframe import key_group_column, routable
 from keygroups.types import DOUBLE, FLOAT, UUID, KeyType
 
 __all__ = ["GroupAggregate", "StateAccesses", "group_aggregate", "read_state", "state_accesses"]
@@ -89,6 +89,8 @@ def group_aggregate(
     max_parallelism: int,
     parallelism: int,
     key_type: KeyType | None = None,
+    *,
+    nulls: str = "raise",
 ) -> DataFrame:
     """Aggregate a streaming changelog by key, with state where Flink's subtasks have theirs.
 
@@ -113,8 +115,9 @@ def group_aggregate(
     `spark.sql.shuffle.partitions` at least the parallelism. Raises ParallelismError,
     InvalidTypeError and InvalidValueError, also for a `df` that is no stream; and
     UnsupportedKeyTypeError for a key type with a FLOAT, DOUBLE or UUID in it, of which Spark
-    groups by other equality. A null key makes the query fail, as it makes Flink fail. Raises
-    PythonWorkerError where Spark's workers run a Python without keygroups.
+    groups by other equality. With `nulls` "raise" a null key makes the query fail, with "drop" its
+    rows are left out, as `keygroups.spark` has it. Raises PythonWorkerError where Spark's workers
+    run a Python without keygroups.
 
     With the processor of GroupAggregate's example; `examples/streaming_distinct_users.py` is a
     whole job.
@@ -137,7 +140,7 @@ def group_aggregate(
     for name in names:
         if name.lower() in results:
             raise InvalidValueError(f"key must not have the name of a result, got {name}")
-    known = infer_key_type(df, key) if key_type is None else key_type
+    df, tree, known = routable(df, key, key_type, nulls)
     if contains(known, FLOAT, DOUBLE, UUID):
         raise InvalidTypeError(
             f"key type {known} is not for grouping: Spark makes one key of 0.0 and -0.0, and two "
@@ -146,10 +149,7 @@ def group_aggregate(
     check_session(df, parallelism)
     check_workers(df.sparkSession, STATE)
 
-    null = "key is null, on which Flink fails: filter such rows out first"
-    key_group = F.coalesce(
-        key_group_column(df, key, max_parallelism, known), F.raise_error(F.lit(null))
-    )
+    key_group = key_group_column(df, tree, max_parallelism, known, nulls=nulls)
     # PySpark's state holds no char(n) or varchar(n).
     held = (
         F.col(_quoted(name)).cast(spark_type).alias(name)

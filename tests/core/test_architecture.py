@@ -35,7 +35,7 @@ REACH_OF_THE_ADAPTER = {
     "keygroups._checks": {
         *("INT_MAX", "MAX_DEPTH", "check_bounds", "check_choice", "check_class", "check_int"),
         *("check_max_parallelism", "check_parallelism", "check_parallelisms", "check_str"),
-        *("iterate", "show"),
+        *("iterate", "null_key", "show"),
     },
     "keygroups._serializers.base": {"check_writable"},
     "keygroups._values.checks": {"BYTES"},

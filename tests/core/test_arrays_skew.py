@@ -258,7 +258,9 @@ def test_nothing() -> None:
 
 def test_null_keys() -> None:
     data = {"user": pa.array(["a", None, None])}
-    with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+    with pytest.raises(
+        InvalidValueError, match="key must not be null, got 2 such rows, which Flink refuses"
+    ):
         skew_report(data, "user", 128, 4)
     report = skew_report(data, "user", 128, 4, nulls="drop")
     assert (report.records, report.null_keys) == (1, 2)

@@ -970,8 +970,8 @@ OF_ARRAYS = [
         "MONEY",
     ),
     Remedy(
-        "reports/_skew",
-        "filter them out first, or pass nulls='drop'",
+        "_checks",
+        "pass nulls='drop' to leave out the rows with one",
         lambda: array_skew(["A", None]),
         lambda: [array_skew(["A"]), array_skew(["A", None], "drop")],
         [[0, 0, 1]] * 2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
@@ -33,7 +34,7 @@ from keygroups.spark import (
     skew_report,
     with_routing,
 )
-from keygroups.types import BIG_DEC, INT, LONG, SQL_ROW, STRING, TUPLE, UUID, KeyType
+from keygroups.types import BIG_DEC, INT, LIST, LONG, SQL_ROW, STRING, TUPLE, UUID, KeyType
 
 
 @pytest.mark.parametrize(
@@ -68,8 +69,34 @@ def test_column_that_holds_no_key_type(spark: SparkSession, ddl: str) -> None:
     df = spark.sql(f"select cast(null as {ddl}) as payload")
     with pytest.raises(UnsupportedKeyTypeError, match="key column payload of type"):
         with_routing(df, "payload", 128, 3)
-    with pytest.raises(UnsupportedKeyTypeError, match="key column payload of type"):
+    error: type[KeyGroupsError] = UnsupportedKeyTypeError
+    says = "key column payload of type"
+    if ddl == "void":  # a null key before all, where one is refused
+        error, says = InvalidValueError, "key must not be null, which Flink refuses, but payload"
+    with pytest.raises(error, match=says):
         key_group_load(df, "payload", 128)
+
+
+@pytest.mark.parametrize(
+    ("value", "proposed"),
+    [
+        (["a"], LIST(STRING)),
+        ([[1]], LIST(LIST(LONG))),
+        (("a", 1), TUPLE(STRING, LONG)),
+        ({"a": 1}, None),
+    ],
+)
+def test_a_key_type_is_proposed(
+    spark: SparkSession, value: object, proposed: KeyType | None
+) -> None:
+    """The types that PySpark gives Python's values; with the key type proposed they are taken."""
+    df = spark.createDataFrame([(value,)], ["key"])
+    says = " by itself: pass key_type, or use a column of type"
+    if proposed is not None:
+        says = f" by itself: pass key_type, such as {proposed}, or use a column of type"
+        with_routing(df, "key", 128, 3, proposed)
+    with pytest.raises(UnsupportedKeyTypeError, match=re.escape(says)):
+        with_routing(df, "key", 128, 3)
 
 
 def test_routing_keeps_rows_and_order(spark: SparkSession) -> None:
@@ -167,7 +194,9 @@ def test_weight_that_is_no_number(spark: SparkSession) -> None:
 
 def test_null_keys_are_not_dropped(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
-    with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+    with pytest.raises(
+        InvalidValueError, match="key must not be null, got 2 such rows, which Flink refuses"
+    ):
         key_group_load(df, "key", 128)
 
 

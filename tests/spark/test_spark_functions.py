@@ -35,7 +35,7 @@ from keygroups.spark import functions as KF
 from keygroups.spark import repartition_by_subtask, with_routing
 from keygroups.spark._columns import catalyst
 from keygroups.spark._columns.backend import SETTING, current_backend
-from keygroups.spark.dataframe import key_group_column
+from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -453,7 +453,9 @@ def test_arrow_backend(spark: SparkSession, capsys: pytest.CaptureFixture[str]) 
         (["s", []], TUPLE(STRING, ROW()), lambda row: (row[0], ())),
     ]
     for _ in setting(spark, SETTING, "arrow"):
-        columns = [key_group_column(df, key, 32768, key_type) for key, key_type, _ in keys]
+        columns = [
+            key_group_column(df, key_tree(df, key), 32768, key_type) for key, key_type, _ in keys
+        ]
         empty = KF.hash_code([], TUPLE())
         found = df.select(empty, *(c.alias(f"c{i}") for i, c in enumerate(columns))).collect()
         for row, (code, *key_groups) in zip(rows, found):

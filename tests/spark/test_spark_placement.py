@@ -235,7 +235,9 @@ def test_nested_and_computed_keys(spark: SparkSession, way: str) -> None:
 def test_null_keys_fail(spark: SparkSession, way: str, parallelism: int) -> None:
     df = spark.createDataFrame([("A", 1), (None, 2)], "key string, n int")
     placed = repartition_by_subtask(df, "key", 128, parallelism)
-    with pytest.raises(QUERY_FAILS, match="key is null, on which Flink fails: filter such rows"):
+    with pytest.raises(
+        QUERY_FAILS, match="key must not be null, which Flink refuses: pass nulls='drop' to"
+    ):
         placed.collect()
     kept = repartition_by_subtask(df.dropna(subset=["key"]), "key", 128, parallelism)
     assert kept.collect() == [Row(key="A", n=1)]
@@ -410,7 +412,7 @@ def test_aggregate_named_like_the_key(spark: SparkSession, alias: str) -> None:
 def test_pre_aggregate_of_null_keys_fails(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", 1), (None, 2)], "key string, n int")
     totals = pre_aggregate(df, "key", [F.sum("n").alias("n")], 128, 3)
-    with pytest.raises(QUERY_FAILS, match="key is null, on which Flink fails"):
+    with pytest.raises(QUERY_FAILS, match="key must not be null, which Flink refuses"):
         totals.collect()
 
 
@@ -475,10 +477,10 @@ def test_each_subtask_has_a_partition(numbered: DataFrame) -> None:
 
 def test_null_keys_are_placed_nowhere(numbered: DataFrame) -> None:
     df = numbered.limit(10).coalesce(1).selectExpr("if(n < 4, NULL, k) AS k")
-    with pytest.raises(
-        InvalidValueError, match="got 4 of 10 rows elsewhere: 4 with a null key in"
-    ):
+    says = "^key must not be null, got 4 such rows, which Flink refuses: pass nulls='drop'"
+    with pytest.raises(InvalidValueError, match=says):
         assert_placed(df, "k", 128, 1)
+    assert_placed(df, "k", 128, 1, nulls="drop")
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from remedies import Remedy, imported, in_another_python, untried
 
+import keygroups
 from keygroups.spark import functions as KF
 from keygroups.spark import (
-    key_group_load,
     pre_aggregate,
     read_keyed_state,
     register,
@@ -31,7 +31,7 @@ from keygroups.spark import (
     with_routing,
 )
 from keygroups.spark._columns.sql_string import LambdaFree
-from keygroups.types import BIG_DEC, LONG, SQL_ROW, STRING, UUID
+from keygroups.types import BIG_DEC, LIST, LONG, SQL_ROW, STRING, UUID
 
 QUERY_FAILS = (PySparkException, Py4JJavaError)
 SESSIONS: list[SparkSession] = []
@@ -47,10 +47,6 @@ def session(spark: SparkSession) -> Iterator[None]:
 
 def rows(ddl: str, *values: tuple[Any, ...]) -> DataFrame:
     return SESSIONS[0].createDataFrame(list(values), ddl)
-
-
-def letters() -> DataFrame:
-    return rows("key string", ("A",), (None,))
 
 
 def first(df: DataFrame, column: Column | str) -> object:
@@ -70,6 +66,12 @@ BYTES = next(record for record in read("keys")[1] if record["type"] == "SQL_ROW(
 def of_bytes(key_type: SQL_ROW | None = None) -> object:
     """Return the key group at 128 of a key that is in the golden vectors."""
     df = rows("key binary", (bytes.fromhex(BYTES["key"][0]),))
+    return first(with_routing(df, "key", 128, 3, key_type), "key_group")
+
+
+def of_a_list(key_type: LIST | None) -> object:
+    """Return the key group of a list, of a type that Python's values have given the column."""
+    df = SESSIONS[0].createDataFrame([(["A"],)], ["key"])
     return first(with_routing(df, "key", 128, 3, key_type), "key_group")
 
 
@@ -170,10 +172,10 @@ EVERYWHERE = [
     ),
     Remedy(
         "spark/dataframe",
-        "filter them out first",
-        lambda: key_group_load(letters(), "key", 128),
-        lambda: key_group_load(letters().dropna(), "key", 128).per_subtask(3),
-        [0, 0, 1],
+        " by itself: pass key_type{}, or use a column of type {}",
+        lambda: of_a_list(None),
+        lambda: of_a_list(LIST(STRING)),
+        keygroups.assign_to_key_group(["A"], 128, LIST(STRING)),
     ),
     Remedy(
         "spark/dataframe",
@@ -197,14 +199,6 @@ EVERYWHERE = [
         lambda: counted("key"),
         lambda: counted("n"),
         [("A", 1)],
-    ),
-    Remedy(
-        "spark/placement",
-        "filter such rows out first",
-        lambda: placed(letters()),
-        lambda: placed(letters().dropna()),
-        [2],
-        error=QUERY_FAILS,
     ),
 ]
 ON_CLASSIC = [  # Spark Connect makes columns without a session
@@ -295,10 +289,6 @@ TRIED_ELSEWHERE = [
     ("spark/savepoint", "{} must be left out {}, got {}"),
     ("spark/_workers", "set the environment variable PYSPARK_PYTHON, or spark.pyspark.python for"),
     ("spark/_workers", "or name the folder in the environment variable PYTHONPATH"),
-    (
-        "spark/_savepoint/rows/row_encoder",
-        " is null, on which Flink fails: filter such rows out first",
-    ),
     ("spark/savepoint", "{} needs NumPy and PyArrow: pip install 'keygroups[arrays]'"),
     ("spark/_group_by/checks", "this Spark session has no transformWithState: use PySpark 4.1's"),
     ("spark/_group_by/checks", "transformWithState needs {}: pip install 'keygroups[state]'"),
@@ -311,7 +301,6 @@ TRIED_ELSEWHERE = [
         "{}: the state of a query stays where and as it was put, so give what the checkpoint has, "
         "or take a new checkpoint",
     ),
-    ("spark/state", "key is null, on which Flink fails: filter such rows out first"),
 ]
 
 

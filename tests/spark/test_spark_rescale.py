@@ -169,7 +169,9 @@ def test_bad_least_raises_before_any_job(spark: SparkSession, at_least: Any) -> 
 
 def test_null_keys_and_bad_weights_raise(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A", 1), (None, 1)], "key string, w int")
-    with pytest.raises(InvalidValueError, match="key is null in 1 rows, on which Flink fails"):
+    with pytest.raises(
+        InvalidValueError, match="key must not be null, got 1 such rows, which Flink refuses"
+    ):
         rescale_report(df, "key", 128, 3, 4)
     for weight, says in ((-1, "in every row, 1"), (None, "in every row, 1")):
         df = spark.createDataFrame([("A", 1), ("A", weight)], "key string, w int")

@@ -356,7 +356,9 @@ def test_text(flights: DataFrame) -> None:
 def test_null_keys(spark: SparkSession) -> None:
     df = spark.createDataFrame([("A",), (None,), (None,)], "key string")
     for batch_size in (None, 5):
-        with pytest.raises(InvalidValueError, match="key is null in 2 rows, on which Flink fails"):
+        with pytest.raises(
+            InvalidValueError, match="key must not be null, got 2 such rows, which Flink refuses"
+        ):
             skew_report(df, "key", 128, 3, batch_size=batch_size)
     kept = skew_report(df.dropna(), "key", 128, 3)
     assert kept.records == 1

@@ -47,7 +47,7 @@ from keygroups.spark._columns.backend import PORTABLE
 from keygroups.spark._group_by import checks
 from keygroups.spark._group_by.landing import landing_of, lands_on
 from keygroups.spark._group_by.retention import Retention
-from keygroups.spark.dataframe import key_group_column
+from keygroups.spark.dataframe import key_group_column, key_tree
 from keygroups.spark.state import GroupAggregate, group_aggregate, read_state, state_accesses
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def test_hash_of_a_group_is_its_subtask(spark: SparkSession) -> None:
     for names, key_type in ((["s"], TUPLE(STRING)), (["n", "s"], TUPLE(LONG, STRING))):
         for parallelism in (1, 3, 128):
             subtask = F.col(f"subtask_{len(wrong)}")
-            key_group = key_group_column(df, names, 128, key_type)
+            key_group = key_group_column(df, key_tree(df, names), 128, key_type)
             routed = PORTABLE.operator_index(F.col("key_group"), 128, parallelism)
             df = df.withColumn("key_group", key_group).withColumn(f"subtask_{len(wrong)}", routed)
             columns = [F.col(name) for name in names]
@@ -306,6 +306,22 @@ def test_state_is_in_the_partition_of_its_subtask(stream: SparkSession, tmp_path
     found = {row.app: (row.kind, row.n) for row in stream.table("changes").collect()}
     assert found == {f"app-{n}": ("+I", 10) for n in range(40)}
     assert_placed(stream, tmp_path)
+
+
+@pytest.mark.extras
+@needs_api
+def test_null_keys_fail_or_are_dropped(stream: SparkSession, tmp_path: Path) -> None:
+    rows = [{"kind": "+I", "app": app, "seq": n, "v": n} for n, app in enumerate(["a", None])]
+    put(tmp_path / "in", 0, rows)
+    source = read(stream, tmp_path / "in")
+    processor = GroupAggregate(source.schema, {"n": ("count", "*")})
+    with pytest.raises(InvalidValueError, match="nulls must be one of raise, drop, got 'null'"):
+        group_aggregate(source, "app", processor, 128, 3, nulls="null")
+    says = "key must not be null, which Flink refuses: pass nulls='drop' to leave out the rows"
+    with pytest.raises(Exception, match=says):
+        run(group_aggregate(source, "app", processor, 128, 3), tmp_path / "raise")
+    run(group_aggregate(source, "app", processor, 128, 3, nulls="drop"), tmp_path / "drop")
+    assert [row.app for row in read_changes(stream, tmp_path / "drop")] == ["a"]
 
 
 def assert_placed(spark: SparkSession, place: Path) -> None:

@@ -112,6 +112,6 @@ def test_null_key_fails_a_placed_stream(spark: SparkSession, tmp_path: Path) -> 
     placed = repartition_by_subtask(events(spark, source), "user", 128, 7)
     writer = placed.writeStream.format("noop")
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
-    with pytest.raises(Exception, match="key is null, on which Flink fails"):
+    with pytest.raises(Exception, match="key must not be null, which Flink refuses"):
         query.processAllAvailable()
     query.stop()

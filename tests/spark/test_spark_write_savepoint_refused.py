@@ -300,7 +300,7 @@ def test_a_column_that_is_not_there_is_named(spark: SparkSession, tmp_path: Path
 
 QUERIES: dict[str, tuple[str, str, list[Any], Callable[[], KeyedState]]] = {
     "null key": (
-        "key of operator 'u' is null, on which Flink fails: filter such rows out first",
+        "key of operator 'u' must not be null, which Flink refuses: pass nulls='drop'",
         "k string, n bigint",
         [("a", 1), (None, 2)],
         lambda: KeyedState(None, "k", STRING, {"count": ValueState("n", LONG)}),

@@ -279,7 +279,7 @@ def test_without_arguments(run: Callable[..., tuple[str, str]]) -> None:
     ("text", "says"),
     [
         ('{"app": "a"}\n{"app": \n', "--input: batch 0 fails: "),
-        ('{"app": "a"}\n{"ap": "b"}\n', "key is null, on which Flink fails"),
+        ('{"app": "a"}\n{"ap": "b"}\n', "key must not be null, which Flink refuses"),
         ('{"app": "a"}\n{"app": "b"}{"app": "c"}\n', "no JSON object in line 2: Extra data"),
         ('{"app": "a"}\n\n[{"app": "b"}]\n', "no JSON object in line 3"),
         ('{"app": "\udce9"}\n', "'utf-8' codec can't decode byte 0xe9"),

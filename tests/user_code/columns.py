@@ -37,17 +37,23 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
     keys: list[str] = ["user", "item"]
     routed = keygroups_spark.with_routing(events, keys, 128, 24)
     assert_type(routed, DataFrame)
-    measured = keygroups_spark.key_group_load(routed, F.col("user"), 128, weight="bytes")
+    keygroups_spark.with_routing(events, "user", 128, 24, nulls="raise")
+    measured = keygroups_spark.key_group_load(
+        routed, F.col("user"), 128, weight="bytes", nulls="drop"
+    )
     assert_type(measured, load.KeyGroupLoad)
-    placed = keygroups_spark.repartition_by_subtask(routed, "user", 128, 24)
-    keygroups_spark.assert_placed(placed, "user", 128, 24)
-    counts = keygroups_spark.pre_aggregate(placed, "user", [F.count("item")], 128, 24)
-    assert_type(keygroups_spark.rebalance_keys(counts, "user", 128, 24), DataFrame)
+    placed = keygroups_spark.repartition_by_subtask(routed, "user", 128, 24, nulls="drop")
+    keygroups_spark.assert_placed(placed, "user", 128, 24, nulls="drop")
+    counts = keygroups_spark.pre_aggregate(
+        placed, "user", [F.count("item")], 128, 24, nulls="drop"
+    )
+    rebalanced = keygroups_spark.rebalance_keys(counts, "user", 128, 24, nulls="null")
+    assert_type(rebalanced, DataFrame)
     uneven = keygroups_spark.skew_report(events, "user", 128, 24, top=3, batch_size=100)
     assert_type(uneven, reports.SkewReport)
     hot = keygroups_spark.skew_report(events, "user", 128, 24, subtask=17, nulls="drop")
     assert_type(hot.detail, reports.SubtaskDetail | None)
-    moved = keygroups_spark.rescale_report(events, "user", 128, 24, 36, at_least=24)
+    moved = keygroups_spark.rescale_report(events, "user", 128, 24, 36, at_least=24, nulls="drop")
     assert_type(moved, keygroups_spark.RescaleReport)
     assert_type(keygroups_spark.register(spark, [types.STRING]), list[str])
     state = keygroups_spark.read_keyed_state(spark, "savepoint", "by-user", "count")
@@ -60,7 +66,9 @@ def the_package(spark: SparkSession, events: DataFrame) -> None:
         "cities": keygroups_spark.MapState("city", "n", types.STRING, types.LONG),
     }
     keyed = keygroups_spark.KeyedState(None, "user", types.STRING, states, ttl="seen")
-    written = keygroups_spark.write_savepoint(events, "new", {"by-user": keyed}, 128, 24)
+    written = keygroups_spark.write_savepoint(
+        events, "new", {"by-user": keyed}, 128, 24, nulls="drop"
+    )
     assert_type(written, keygroups_savepoint.Savepoint)
     counts = state.where("state = 'count'")
     again = keygroups_spark.write_savepoint(
@@ -121,7 +129,7 @@ def keyed_state(spark: SparkSession) -> None:
         idle_retention=(dt.timedelta(hours=1), dt.timedelta(hours=2)),
         mini_batch=True,
     )
-    changes = state.group_aggregate(views, "app", users, 128, 24)
+    changes = state.group_aggregate(views, "app", users, 128, 24, nulls="drop")
     assert_type(changes, DataFrame)
     query = changes.writeStream.outputMode("update").start()
     assert_type(state.read_state(spark, "checkpoint"), DataFrame)

@@ -21,11 +21,15 @@ from keygroups.spark._columns.portable import Portable
 
 @dataclass(frozen=True)
 class KeyColumn:
-    """A column of a key: its name for messages, and its type where that is known."""
+    """A column of a key: its name for messages, and its type where that is known.
+
+    `nullable` is what a schema says, of which Spark believes a no too.
+    """
 
     column: Column
     name: str
     spark_type: T.DataType | None = None
+    nullable: bool = True
 
 
 KeyTree: TypeAlias = "KeyColumn | Sequence[KeyTree]"

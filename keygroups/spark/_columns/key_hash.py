@@ -55,25 +55,40 @@ def hash_key(
     That column is None for a key that never is null: a tuple or row given by its fields, and
     a PyFlink key, of which Flink has a null one.
     """
-    code, nullable = _hash_whole(backend, key, key_type)
-    return backend.of_whole_key(code, key, key_type), nullable
+    code = backend.of_whole_key(_hash_whole(backend, key, key_type), key, key_type)
+    whole = whole_key(key, key_type)
+    return code, None if whole is None else whole.column
 
 
-def _hash_whole(
-    backend: Portable, key: KeyTree, key_type: types.KeyType
-) -> tuple[Column, Column | None]:
+def whole_key(key: KeyTree, key_type: types.KeyType) -> KeyColumn | None:
+    """Return the column that is null where a key is null as a whole.
+
+    None is for a key that never is: a tuple or row given by its fields, a SQL_ROW of one column,
+    which is its field, and a key of PYFLINK or SCALA_OPTION, for which a null is a key.
+    """
+    if isinstance(key_type, (types.PYFLINK, types.SCALA_OPTION)):
+        return None
+    if isinstance(key_type, (types.FieldsType, types.SQL_ROW)):
+        if isinstance(key_type, types.SQL_ROW) and len(key_type.fields) == 1:
+            return None
+        if isinstance(key, KeyColumn) and isinstance(key.spark_type, T.StructType):
+            return key
+        return None
+    [only] = counted(key, 1, key_type)
+    return single(only, f"key of type {key_type}")
+
+
+def _hash_whole(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
     if isinstance(key_type, types.FieldsType):
-        return _hash_fields(backend, key, key_type)
-    if isinstance(key_type, types.SCALA_OPTION):
-        [only] = counted(key, 1, key_type)
-        return _hash(backend, only, key_type), None
+        return _hash_fields(backend, key, key_type)[0]
     if isinstance(key_type, types.SQL_ROW):
         return _hash_sql_row(backend, key, key_type)
     if isinstance(key_type, types.PYFLINK):
-        return _hash_pyflink(backend, key, key_type), None
+        return _hash_pyflink(backend, key, key_type)
     [only] = counted(key, 1, key_type)
-    column = single(only, f"key of type {key_type}")
-    return _hash_column(backend, column, key_type), column.column
+    if isinstance(key_type, types.SCALA_OPTION):
+        return _hash(backend, only, key_type)
+    return _hash_column(backend, single(only, f"key of type {key_type}"), key_type)
 
 
 def _hash(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Column:
@@ -148,12 +163,10 @@ def _scala_word(backend: Portable, key: KeyTree, key_type: types.KeyType) -> Col
     return backend.low32(F.coalesce(code.cast("bigint"), F.lit(0)))
 
 
-def _hash_sql_row(
-    backend: Portable, key: KeyTree, key_type: types.SQL_ROW
-) -> tuple[Column, Column | None]:
+def _hash_sql_row(backend: Portable, key: KeyTree, key_type: types.SQL_ROW) -> Column:
     """Hash a row; one column is its only field, or a struct of several."""
-    fields, struct = key_fields(key, key_type) if len(key_type.fields) > 1 else (key, None)
-    return row_hash(backend, fields, key_type.fields), struct
+    fields = key_fields(key, key_type)[0] if len(key_type.fields) > 1 else key
+    return row_hash(backend, fields, key_type.fields)
 
 
 def _hash_pyflink(backend: Portable, key: KeyTree, key_type: types.PYFLINK) -> Column:

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import repeat
 from typing import Any
 
-from keygroups._checks import show
+from keygroups._checks import null_key, show
 from keygroups.errors import InvalidValueError, KeyGroupsError
 from keygroups.savepoint._columns.arrow_values import values
 from keygroups.savepoint._columns.column_types import column_of_key_type
@@ -111,9 +111,7 @@ class _Keys:
         one by one with the first, as all would take as long as the rest.
         """
         if self._batch.column(KEY_GROUP).null_count:
-            raise InvalidValueError(
-                f"{self._name} is null, on which Flink fails: filter such rows out first"
-            )
+            raise InvalidValueError(null_key(self._name))
         row = 0
         with suppress(UnwrittenError):
             computed_of_all = key_column.key_groups(self._batch.column(KEY))

@@ -33,8 +33,8 @@ from keygroups.spark._savepoint.rows.spark_types import spark_type_of
 from keygroups.spark.dataframe import (
     check_deterministic,
     key_group_column,
-    key_tree,
     named_column,
+    routable,
 )
 from keygroups.spark.functions import ColumnOrName
 from keygroups.types import KeyType
@@ -67,16 +67,18 @@ class Rows(NamedTuple):
     states: tuple[StateColumns, ...]
 
 
-def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int) -> Rows:
+def rows_of(df: DataFrame, keyed: KeyedState, max_parallelism: int, nulls: str) -> Rows:
     """Return the columns that the states of an operator are made from.
+
+    Null keys of rows that are not dropped are refused where the rows are encoded.
 
     Raises InvalidTypeError, InvalidValueError or UnsupportedKeyTypeError where a column does not
     hold its type, or the key is not deterministic.
     """
-    tree = key_tree(df, keyed.key)
+    df, tree, _ = routable(df, keyed.key, keyed.key_type, nulls)
     key = _key_column(tree, keyed.key_type)
     check_deterministic(df, tree)
-    key_group = key_group_column(df, keyed.key, max_parallelism, keyed.key_type)
+    key_group = key_group_column(df, tree, max_parallelism, keyed.key_type)
     last_access = F.lit(None).cast("bigint") if keyed.ttl is None else _millis(df, keyed.ttl)
     columns = [key_group, key, last_access]
     states = [_state_columns(df, name, state, columns) for name, state in keyed.states.items()]
