@@ -54,6 +54,7 @@ from keygroups._serializers.collections import ListSerializer
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.data_input import Cursor
 from keygroups.errors import InvalidValueError
+from keygroups.flink_exceptions import explain_exception
 from keygroups.job import CompletedCheckpoint, Job
 from keygroups.logical_types import parse_logical_type
 from keygroups.progress import Progress
@@ -174,6 +175,7 @@ MADE: list[Callable[[], object]] = [
     lambda: VERTEX.subtasks[0],
     lambda: SKEW,
     lambda: SKEW.subtasks[0],
+    lambda: explain_exception("Assigned key must not be null!"),
     lambda: infer_routing(SEEN, 16),
     lambda: infer_routing(SEEN, 16).candidates[0],
     local_key_by,

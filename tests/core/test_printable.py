@@ -41,6 +41,7 @@ from keygroups._checks import exact_repr, show
 from keygroups._show.tables import html_table
 from keygroups.cli import main
 from keygroups.errors import printable
+from keygroups.flink_exceptions import explain_exception
 from keygroups.job import CompletedCheckpoint, Job, SubtaskReads, Vertex
 from keygroups.logical_types import parse_logical_type
 from keygroups.reports import HotKey, RescaleReport, SkewReport
@@ -325,6 +326,12 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (job, *job.vertices, job.skew(job.vertices[0]), *job.savepoints())
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))
     yield from (types.TUPLE(types.INT), types.ROW(types.INT, names=[NAME]))
+    yield from (types.OBJECTS_HASH(types.INT), types.SCALA_OPTION(types.INT, scala="2.13"))
+    path, operator = ("".join(NAME.split()), "\x1b[2J")
+    yield explain_exception(
+        f"Failed to rollback to checkpoint/savepoint {path}. Cannot map checkpoint/savepoint "
+        f"state for operator {operator} to the new program"
+    )
     yield ValueStateDescriptor(f"a{NAME}".replace("\ud800", ""), types.LONG)
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
     yield from (trace_key(NAME, 128, 4), trace_key((NAME,), 128, 4, types.TUPLE(types.STRING)))

@@ -224,8 +224,12 @@ def test_void_is_refused_before_any_job(
     df = rows(spark).withColumn("void", F.lit(None))
     keys: list[KF.Key] = ["void", ["void"], F.lit(None)]
     for key in keys:
+
+        def same(key: KF.Key = key) -> KF.Key:
+            return key
+
         for key_type in (None, STRING):
-            case = Case(lambda key=key: key, key_type, (None, None), True)
+            case = Case(same, key_type, (None, None), True)
             says = "^key must not be null, which Flink refuses, but (void|NULL) is void: all of it"
             with pytest.raises(InvalidValueError, match=says):
                 call(df, case, tmp_path, nulls="raise")
