@@ -327,10 +327,10 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))
     yield from (types.TUPLE(types.INT), types.ROW(types.INT, names=[NAME]))
     yield from (types.OBJECTS_HASH(types.INT), types.SCALA_OPTION(types.INT, scala="2.13"))
-    path, operator = ("".join(NAME.split()), "\x1b[2J")
+    path, operator_id = ("".join(NAME.split()), "\x1b[2J")
     yield explain_exception(
         f"Failed to rollback to checkpoint/savepoint {path}. Cannot map checkpoint/savepoint "
-        f"state for operator {operator} to the new program"
+        f"state for operator {operator_id} to the new program"
     )
     yield ValueStateDescriptor(f"a{NAME}".replace("\ud800", ""), types.LONG)
     yield SubtaskKeySelector(128, 2, types.STRING, prefix=NAME)
