@@ -141,7 +141,9 @@ def test_what_is_not_as_in_the_template(spark: SparkSession, tmp_path: Path) -> 
         write(of_bigint, template=template())
     with pytest.raises(ParallelismTypeError, match="max_parallelism must be an int, got None"):
         write(KeyedState(None, "name", SQL_ROW("STRING"), acc))
-    with pytest.raises(InvalidValueError, match="parallelism and template must be left out"):
+    with pytest.raises(
+        InvalidValueError, match="parallelism, template and nulls must be left out"
+    ):
         write_savepoint(  # type: ignore[call-overload]  # as a user may
             df, tmp_path / "new", from_savepoint=template(), operator="a", template=template()
         )
