@@ -600,7 +600,7 @@ def test_module_is_the_command(
     module = importlib.import_module("keygroups.__main__")
     here = tmp_path / "here"
     here.mkdir()
-    monkeypatch.chdir(ROOT if first == "home" else here)
+    monkeypatch.chdir(Path(keygroups.__file__).parents[1] if first == "home" else here)
     place = str(tmp_path if first == "elsewhere" else Path.cwd())
     if first == "gone":
         here.rmdir()
