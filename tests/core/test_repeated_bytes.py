@@ -144,11 +144,14 @@ def constants(folder: Path) -> Path:
 
 def subclasses(folder: Path) -> Path:
     """A POJO, each value of which is of a subclass that takes two bytes, its number."""
-    registered = sb.optional_map({"K" * SIZE: sb.pojo_of("K" * SIZE, {})})
-    maps = sb.optional_map({}) + registered + sb.optional_map({})
-    pojo = sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, sb.utf("a.P") + maps)
     values = b",".join([b"\x08\0\2"] * COUNT)
-    return of_values(folder, sb.list_of(pojo), values, kind="LIST")
+    return of_values(folder, sb.list_of(with_subclass("K" * SIZE)), values, kind="LIST")
+
+
+def with_subclass(name: str) -> bytes:
+    registered = sb.optional_map({name: sb.pojo_of(name, {})})
+    maps = sb.optional_map({}) + registered + sb.optional_map({})
+    return sb.snapshot(f"{sb.JAVA}PojoSerializerSnapshot", 2, sb.utf("a.P") + maps)
 
 
 def avro_of(schema: object) -> bytes:
@@ -339,6 +342,7 @@ NAMED: dict[str, tuple[Callable[[str], bytes], bytes]] = {
     "enum": (enum_of, sb.i32(0)),
     "Scala's": (scala_enum_of, sb.i32(0)),
     "POJO": (lambda name: sb.pojo_of(name, {}), b"\2"),
+    "subclass": (with_subclass, b"\x08\0\2"),
     "field": (lambda name: sb.pojo_of("a.P", {name: INT}), b"\2\1"),
     "Avro": (
         lambda name: avro_of({"type": "enum", "name": "a.R", "symbols": [name]}),
