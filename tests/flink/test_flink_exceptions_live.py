@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from flink_oracle import flink_jar
+from flink_oracle import FlinkOracle, flink_jar
 
 from keygroups.flink_exceptions import explain_exception
 
@@ -31,7 +31,7 @@ def message_of(call: Callable[[], object]) -> str:
 
 
 @pytest.fixture
-def jvm(spark: SparkSession) -> Any:
+def jvm(flink: FlinkOracle, spark: SparkSession) -> Any:
     return spark.sparkContext._jvm
 
 
@@ -96,7 +96,8 @@ FILLED = {
 def test_constants_of_classes_are_known(name: str) -> None:
     """What a class says is understood once its values are filled in."""
     jar = flink_jar()
-    assert jar is not None
+    if jar is None:
+        pytest.skip("apache-flink-libraries is not installed")
     with zipfile.ZipFile(jar) as archive:
         data = archive.read(f"{name.replace('.', '/')}.class")
     constants = re.findall(rb"[\x01\t\n\x20-\x7e]{20,}", data)

@@ -260,7 +260,9 @@ def clock_changes(zone: str) -> list[dt.datetime]:
     return [noons[i] for i in range(1, len(noons)) if offsets[i] != offsets[i - 1]]
 
 
-def test_the_default_follows_the_declared_parallelism(spark: SparkSession) -> None:
+def test_the_default_follows_the_declared_parallelism(
+    flink: FlinkOracle, spark: SparkSession
+) -> None:
     """The schedulers ask this function, the adaptive one in reactive mode too."""
     jvm: Any = spark.sparkContext._jvm
     default = jvm.org.apache.flink.runtime.scheduler.SchedulerBase.getDefaultMaxParallelism
