@@ -68,7 +68,7 @@ def test_a_running_job_and_its_end(running: RestJob) -> None:
     skew = job.skew(NAME)
     assert skew.imbalance == pytest.approx(LOAD.imbalance(PARALLELISM))
     assert skew.hot_subtasks == (counts.index(max(counts)),)
-    assert skew.diagnosis == "hot subtasks"
+    assert skew.diagnosis == "uneven keys"
 
     page = f"{running.url}/#/job/running/{running.job_id}/overview"
     assert read_job(page).vertex(NAME) == keyed

@@ -29,9 +29,11 @@ from keygroups.types import (
     BIG_INT,
     BOOLEAN,
     BYTE,
+    BYTE_BUFFER,
     CHAR,
     DOUBLE,
     FLOAT,
+    HASHED,
     INT,
     LIST,
     LONG,
@@ -102,11 +104,13 @@ def rows(draw: st.DrawFn, parts: st.SearchStrategy[KeyType]) -> KeyType:
     return ROW(*fields, kind=draw(st.sampled_from(("+I", "-U", "+U", "-D"))), names=draw(names))
 
 
-ELEMENT_TYPES = st.sampled_from(list(SCALARS))
+# The oracle writes no ByteBuffer and no hash; those are of the golden vectors from the JDK.
+ORACLES = [key_type for key_type in SCALARS if key_type not in (BYTE_BUFFER, HASHED)]
+ELEMENT_TYPES = st.sampled_from(ORACLES)
 IN_PYFLINK: st.SearchStrategy[KeyType] = st.sampled_from(
-    [t for t in SCALARS if t not in (CHAR, BIG_INT, UUID)] + [SQL_DATE("UTC"), SQL_TIME("UTC")]
+    [t for t in ORACLES if t not in (CHAR, BIG_INT, UUID)] + [SQL_DATE("UTC"), SQL_TIME("UTC")]
 )
-LEAVES: st.SearchStrategy[KeyType] = st.sampled_from([*SCALARS, NULL])
+LEAVES: st.SearchStrategy[KeyType] = st.sampled_from([*ORACLES, NULL])
 
 
 def collections(parts: st.SearchStrategy[KeyType]) -> dict[str, st.SearchStrategy[KeyType]]:
@@ -228,7 +232,7 @@ def test_pyflink(flink: FlinkOracle, record_property: Record) -> None:
     record(record_property, "PYFLINK", compare(flink, keys(key_types.map(PYFLINK)), 3_000))
 
 
-@pytest.mark.parametrize("key_type", SCALARS, ids=repr)
+@pytest.mark.parametrize("key_type", ORACLES, ids=repr)
 def test_scalars(flink: FlinkOracle, key_type: KeyType, record_property: Record) -> None:
     record(record_property, key_type, compare(flink, keys(st.just(key_type)), 500))
 
