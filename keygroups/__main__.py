@@ -10,7 +10,7 @@ def _leave_out_working_directory() -> None:
 
     It may be the folder of a stranger's savepoint. One that has keygroups itself stays.
     """
-    with suppress(OSError):  # of a directory that is gone
+    with suppress(OSError):  # The directory may be gone.
         here = os.getcwd()  # noqa: PTH109  # pathlib may not be imported yet
         home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
         is_safe = getattr(sys.flags, "safe_path", False)

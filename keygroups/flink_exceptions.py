@@ -67,7 +67,7 @@ class _Job:
         return f"-m {self.max_parallelism or 'MAX'} -p {self.parallelism or 'PARALLELISM'}"
 
 
-_Texts = tuple[Sequence[str], Sequence[str], Sequence[str]]  # what is said, causes, next checks
+_Texts = tuple[Sequence[str], Sequence[str], Sequence[str]]  # words, causes, next checks
 _Explain = Callable[[re.Match[str], _Job], _Texts]
 
 

@@ -66,7 +66,7 @@ class _Seen(NamedTuple):
 
     pairs: dict[Hashable, int]
     parallelism: int | None
-    max_parallelisms: range  # that have all these places
+    max_parallelisms: range  # All of them have these places.
 
 
 @dataclass(frozen=True)

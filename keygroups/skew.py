@@ -296,7 +296,7 @@ def _counts_of_lines(text: str) -> Iterator[tuple[int, float]]:
 
 
 def _counts_of_json(text: str) -> Iterator[tuple[int, Any]]:
-    import json  # which the command does without
+    import json  # The command does without it.
 
     try:
         elements = json.loads(text)

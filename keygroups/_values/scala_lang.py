@@ -64,7 +64,7 @@ def hash_float(key: object) -> int:
     code = java_lang.hash_float(key)
     number = expect_single("FLOAT", key)
     if number == 2.0**31:
-        return INT_MAX  # which equals it as a Float
+        return INT_MAX  # It equals 2^31 as a Float.
     if -(2.0**63) <= number <= 2.0**63 and number == int(number):
         return hash_long(min(int(number), LONG_MAX))
     return code

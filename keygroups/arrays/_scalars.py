@@ -282,7 +282,7 @@ def _scala_float_codes(array: pa.Array) -> Codes:
     """`##` of floats: that of the first of Int, Long and Float that equals it."""
     values = singles(array, "key type FLOAT", raw=False)
     codes = _with_whole(values, single_bits(values, raw=False))
-    is_most = values == 2.0**31  # which equals Int.MaxValue as a Float
+    is_most = values == 2.0**31  # Int.MaxValue equals it as a Float.
     return np.where(is_most, np.uint32(INT_MAX), codes) if is_most.any() else codes
 
 

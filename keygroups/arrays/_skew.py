@@ -265,7 +265,7 @@ def _fields(
             for field in _fields(column, of_column, is_sql)
         ]
         return [array.is_valid(), *fields]  # in blocks without a null too, which are put together
-    if isinstance(key_type, types.FieldsType):  # of one field, which is the column
+    if isinstance(key_type, types.FieldsType):  # The column is its one field.
         return _fields(array, key_type.fields[0])
     if pa.types.is_floating(arrow_type):
         return [_float_bits(array, raw=is_sql and not in_list)]

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 SHORTEST = 4
 """Characters of the shortest secret that is looked for: fewer are in many answers by chance."""
 _PART = 8  # characters of a longer secret that are too many to show
-_MOST_ROUNDS = 8  # of escapes within escapes
+_MOST_ROUNDS = 8  # escapes within escapes
 
 # JSON's, Python's and Java's; then those of quoted-printable.
 _BACKSLASH = re.compile(

@@ -110,7 +110,7 @@ class Rest:
 
         Its message is searched as a whole, whatever parts of an answer have gone into it.
         """
-        said = str(error.args[0]).replace(self.url, "")  # which is the caller's own
+        said = str(error.args[0]).replace(self.url, "")  # The URL is the caller's own.
         if isinstance(error, _NoAnswerError):  # whose message has but a start and an end of texts
             said += ShortRepr(_QUOTED).repr(error.got)[:_QUOTED_IN_ALL]
             error = JobError(str(error))

@@ -498,7 +498,7 @@ def key_sizes_of(task: ReadTask, label: str) -> Iterator[KeySize]:
                     f"{task.files.base}: which keys are how heavy in operator {label} is not "
                     f"known: of {state} the bytes do not say where a key ends"
                 )
-            if entry.key is not key:  # as it is for the user keys of a MAP
+            if entry.key is not key:  # The user keys of a MAP have one object.
                 key = entry.key
                 # Two keys of Java may be one in Python, such as 0.0 and -0.0.
                 size = sizes.setdefault(exact_repr(key), [key, 0, 0])

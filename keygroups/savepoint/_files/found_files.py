@@ -128,7 +128,7 @@ def _own(files: Files, missing: Mapping[str, Names]) -> Iterator[tuple[str, Plac
         root, rest = folders.pop()
         path = local_path(joined(root, rest))
         assert path is not None
-        if rest and path.is_symlink():  # as the folders that a job shares may be
+        if rest and path.is_symlink():  # The folders of a job may be links.
             continue
         with suppress(OSError), os.scandir(path) as entries:
             for entry in entries:

@@ -71,7 +71,7 @@ class FileIds:
             info = os.stat(path)  # noqa: PTH116  # there are many, and a Path for each takes longer
             if info.st_ino:  # else the file system has none
                 return info.st_dev, info.st_ino
-        except (KeyGroupsError, OSError, ValueError):  # as is said when it is opened
+        except (KeyGroupsError, OSError, ValueError):  # Opening it says so.
             pass
         return stream.is_relative, normpath(
             stream.path if stream.is_relative else unquote(stream.path)

@@ -20,7 +20,7 @@ from keygroups.spark._columns.portable import Portable
 
 _MASK, _SIGN = 0xFFFFFFFF, 1 << 31
 _INT = struct.Struct("<i")
-_SEED = 42  # of Spark's hash
+_SEED = 42  # Spark's hash starts from it.
 # Of murmur3_x86_32: the factors of a block before and behind its rotation by 15.
 _BLOCK_1, _BLOCK_2 = 0xCC9E2D51, 0x1B873593
 # Of murmur3_x86_32: the factor and summand of a round behind a rotation by 13, the factors of the

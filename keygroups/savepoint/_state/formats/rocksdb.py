@@ -280,7 +280,7 @@ def _live(name: str, chunks: Iterable[list[Record]], deletions: list[RangeDeleti
                     while begun and begun[0][1] <= key:
                         heappop(begun)
                     deleted = -begun[0][0] if begun else 0
-            elif order == last:  # which of the two counts nobody says
+            elif order == last:  # Nobody says which of the two counts.
                 raise SavepointError(f"{name}: two records of key {show(key)} have one number")
             elif is_done:
                 last = order
