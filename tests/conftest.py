@@ -100,6 +100,20 @@ def _ansi_modes() -> list[Any]:
     ]
 
 
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Expressions interpreted: compiling a query takes far longer than a few rows of it."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name in settings:
+        spark.conf.unset(name)
+
+
 @pytest.fixture(params=_ansi_modes())
 def ansi(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[None]:
     """Spark with ANSI mode on, and off."""

@@ -29,7 +29,7 @@ from keygroups.savepoint._tasks.read import ReadTask
 pytest.importorskip("cramjam", reason="some are compressed: the extra savepoint")
 pytest.importorskip("fsspec", reason="some name URLs: the extra savepoint")
 
-CASES = 1_500
+CASES = 300
 ASKED = 2  # of the calls on an operator, which take turns; when more: slow
 MEASURED = 100  # of how many savepoints the calls and the memory of one are measured: slow
 STEPS, MORE_STEPS = 20_000, 60  # of functions, for any savepoint and for each of its bytes
@@ -118,7 +118,7 @@ def peak() -> int:
     ("seed", "cases", "asked"),
     [
         (1, CASES, ASKED),
-        pytest.param(2, 5 * CASES, 8, marks=pytest.mark.slow),
+        pytest.param(2, 25 * CASES, 8, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_but_its_own_files(seed: int, cases: int, asked: int, tmp_path: Path) -> None:

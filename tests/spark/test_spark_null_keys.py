@@ -41,6 +41,8 @@ from keygroups.types import (
     KeyType,
 )
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 QUERY_FAILS = (PySparkException, Py4JJavaError, KeyGroupsError)
 REFUSED = "key (of operator 'u' )?must not be null(, got 1 such rows)?, which Flink refuses: pass "
 NULLS = ("raise", "drop", "null")

@@ -101,19 +101,13 @@ def others() -> Iterator[tuple[Any, KeyType]]:
 
 
 @pytest.fixture(params=BACKENDS)
-def df(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[DataFrame]:
+def df(
+    request: pytest.FixtureRequest, spark: SparkSession, interpreted: None
+) -> Iterator[DataFrame]:
     skip_without(request.param)
-    settings = {
-        SETTING: request.param,
-        # Compiling these queries takes far longer than their few rows: interpret them.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    spark.conf.set(SETTING, request.param)
     yield spark.createDataFrame(ROWS, _SCHEMA).coalesce(1)
-    for name in settings:
-        spark.conf.unset(name)
+    spark.conf.unset(SETTING)
 
 
 def key_of(row: tuple[Any, ...], columns: Any, key_type: KeyType) -> Any:

@@ -45,7 +45,10 @@ from keygroups.spark import functions as KF
 from keygroups.spark._columns.backend import SETTING
 from keygroups.types import INT, LIST, PYFLINK, SQL_ROW, STRING, TUPLE, UUID, KeyType
 
-pytestmark = pytest.mark.skipif(__version__ < "4", reason="Spark before 4.0 has string alone")
+pytestmark = [
+    pytest.mark.skipif(__version__ < "4", reason="Spark before 4.0 has string alone"),
+    pytest.mark.usefixtures("interpreted"),
+]
 
 KEPT = "spark.sql.preserveCharVarcharTypeInfo"
 MENDED = "cast text of another collation to string, which is UTF8_BINARY"

@@ -75,19 +75,13 @@ def held(vectors: Iterator[tuple[KeyType, Any, int, int]], *, scalar: bool) -> l
 
 
 @pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+def backend(
+    request: pytest.FixtureRequest, spark: SparkSession, interpreted: None
+) -> Iterator[str]:
     skip_without(request.param)
-    settings = {
-        SETTING: request.param,
-        # Compiling these queries takes far longer than their few rows: interpret them.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
-    for name, value in settings.items():
-        spark.conf.set(name, value)
+    spark.conf.set(SETTING, request.param)
     yield request.param
-    for name in settings:
-        spark.conf.unset(name)
+    spark.conf.unset(SETTING)
 
 
 @pytest.mark.parametrize("source", first_by_default(1, ["independent", "own"]))
