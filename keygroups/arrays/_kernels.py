@@ -38,8 +38,7 @@ def _rotate(words: Codes, spare: Codes, left: np.uint32, right: np.uint32) -> No
 
 
 def _scramble(words: Codes, spare: Codes) -> None:
-    """Do what murmur3_x86_32 does with a word before the state takes it."""
-    np.multiply(words, _C1, out=words)
+    """Do what murmur3_x86_32 does with a word, times its first constant, before the state."""
     _rotate(words, spare, _15, _17)
     np.multiply(words, _C2, out=words)
 
@@ -97,15 +96,22 @@ def fold_long(bits: Array) -> Codes:
     return np.bitwise_xor(words[::2], words[1::2])
 
 
+def choose(marks: Nulls, chosen: int | Codes, others: Codes) -> Codes:
+    """Return codes where marked, else the others; np.where is slow on marks that alternate."""
+    codes = np.bitwise_xor(others, chosen)
+    np.multiply(codes, marks.astype(_u32), out=codes)
+    return np.bitwise_xor(codes, others, out=codes)
+
+
 # --- murmur3 of many rows ---------------------------------------------------------------
 
 
 def murmur_word(state: State, word: Word, spare: Codes) -> State:
     """Return the state of murmur3_x86_32 after one more word, both of the same rows."""
     if word is not None:
-        word = word.copy()
-        _scramble(word, spare)
-        mixed = np.bitwise_xor(state, word)
+        mixed = np.multiply(word, _C1)
+        _scramble(mixed, spare)
+        np.bitwise_xor(mixed, state, out=mixed)
     elif isinstance(state, int):
         state = state << 13 | state >> 19
         return (state * 5 + int(_C3)) & MASK32

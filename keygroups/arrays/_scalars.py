@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from keygroups import types
-from keygroups._checks import INT_MAX
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MIN
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
-from keygroups.arrays._kernels import Array, Codes, fold_long
+from keygroups.arrays._kernels import Array, Codes, choose, fold_long
 from keygroups.arrays._rows import (
     check_type,
     is_timestamp,
@@ -254,48 +254,75 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
 
 # --- the numbers of Scala -----------------------------------------------------------------
 
-
-def _whole_codes(values: Array) -> Codes:
-    """`##` of longs: the value where it is an Int's."""
-    low = values.astype(np.uint32)
-    fits = low.view(np.int32) == values
-    return low if fits.all() else np.where(fits, low, fold_long(values))
+_SIGN_AND_EXPONENT = np.uint32(2 * 0x41E00000)  # the high word of 2^31, without the sign
 
 
 def _scala_long_codes(array: pa.Array) -> Codes:
-    return _whole_codes(check_range(array, "LONG", 64).astype(np.int64, copy=False))
+    """`##` of longs: the value where it is an Int's, else Java's hash code."""
+    values = check_range(array, "LONG", 64).astype(np.int64, copy=False)
+    low = values.astype(np.uint32)
+    if values.min() >= INT_MIN and values.max() <= INT_MAX:
+        return low
+    high = (values >> 32).astype(np.uint32)
+    is_long = high != (low.view(np.int32) >> 31).view(np.uint32)
+    codes: Codes = low ^ high * is_long
+    return codes
 
 
 def _scala_double_codes(array: pa.Array) -> Codes:
     """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
     values = doubles(array, "key type DOUBLE")
+    bits = values.view(np.uint64)
+    low = bits.astype(np.uint32)
+    # Within 2^31, whole numbers and singles end in 22 zeros or more.
+    if np.left_shift(low, 10).min():
+        high = (bits >> 32).astype(np.uint32)
+        if np.left_shift(high, 1).max() < _SIGN_AND_EXPONENT:
+            return np.bitwise_xor(low, high, out=low)
+    return _scala_codes(values, _no_whole_double_codes)
+
+
+def _no_whole_double_codes(values: Array) -> Codes:
+    """`##` of doubles that are not whole, or beyond a Long."""
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values.astype(np.float32)
+    is_single = rounded.astype(np.float64) == values
+    singles = rounded.view(np.uint32)
+    if is_single.all():
+        return singles
     codes = fold_long(double_bits(values, raw=False))
-    is_single = rounded == values
-    if is_single.any():
-        codes = np.where(is_single, rounded.view(np.uint32), codes)
-    return _with_whole(values, codes)
+    return choose(is_single, singles, codes) if is_single.any() else codes
 
 
 def _scala_float_codes(array: pa.Array) -> Codes:
     """`##` of floats: that of the first of Int, Long and Float that equals it."""
     values = singles(array, "key type FLOAT", raw=False)
-    codes = _with_whole(values, single_bits(values, raw=False))
+    codes = _scala_codes(values, partial(single_bits, raw=False))
     is_most = values == 2.0**31  # Int.MaxValue equals it as a Float.
-    return np.where(is_most, np.uint32(INT_MAX), codes) if is_most.any() else codes
+    return choose(is_most, INT_MAX, codes) if is_most.any() else codes
 
 
-def _with_whole(values: Array, codes: Codes) -> Codes:
+def _scala_codes(values: Array, hash_others: Callable[[Array], Codes]) -> Codes:
+    """`##` of floating-point numbers; `hash_others` is for those that equal no Long."""
+    with np.errstate(invalid="ignore"):
+        ints = values.astype(np.int32)
+    is_int = ints.astype(values.dtype) == values
+    if is_int.all():
+        return ints.view(np.uint32)
+    codes = hash_others(values)
+    if not (values.min() >= INT_MIN and values.max() <= INT_MAX):  # a NaN is neither
+        codes = _with_longs(values, codes)
+    return choose(is_int, ints.view(np.uint32), codes) if is_int.any() else codes
+
+
+def _with_longs(values: Array, codes: Codes) -> Codes:
     """Put the codes of whole numbers that are a Long's; 2^63 equals Long.MaxValue."""
-    whole = np.trunc(values) == values
-    if not whole.any():
-        return codes
     size = np.abs(values)
-    longs = np.where(whole & (size < 2.0**63), values, 0).astype(np.int64)
-    codes = np.where(whole & (size < 2.0**63), _whole_codes(longs), codes)
-    codes[size == 2.0**63] = 2**31
-    return codes
+    is_long = (np.trunc(values) == values) & (size <= 2.0**63)
+    with np.errstate(invalid="ignore"):
+        longs = values.astype(np.int64)
+    longs[size == 2.0**63] = LONG_MIN  # It hashes as Long.MaxValue does.
+    return choose(is_long, fold_long(longs), codes)
 
 
 _WIDTHS = {types.BYTE: 8, types.SHORT: 16, types.INT: 32, types.LONG: 64}
