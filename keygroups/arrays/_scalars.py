@@ -13,7 +13,7 @@ from keygroups import types
 from keygroups._checks import INT_MAX, INT_MIN, LONG_MIN
 from keygroups._values.checks import EPOCH, UTC_EPOCH
 from keygroups._values.java_lang import DOUBLE_NAN, FLOAT_NAN
-from keygroups.arrays._kernels import Array, Codes, choose, fold_long
+from keygroups.arrays._kernels import Array, Codes, Nulls, choose, fold_long
 from keygroups.arrays._rows import (
     check_type,
     is_timestamp,
@@ -254,14 +254,16 @@ def sql_timestamp_codes(array: pa.Array, key_type: types.SQL_TIMESTAMP) -> Codes
 
 # --- the numbers of Scala -----------------------------------------------------------------
 
-_SIGN_AND_EXPONENT = np.uint32(2 * 0x41E00000)  # the high word of 2^31, without the sign
+
+def _are_within_ints(values: Array) -> bool:
+    return bool(values.min() >= INT_MIN and values.max() <= INT_MAX)  # A NaN is not.
 
 
 def _scala_long_codes(array: pa.Array) -> Codes:
     """`##` of longs: the value where it is an Int's, else Java's hash code."""
     values = check_range(array, "LONG", 64).astype(np.int64, copy=False)
     low = values.astype(np.uint32)
-    if values.min() >= INT_MIN and values.max() <= INT_MAX:
+    if _are_within_ints(values):
         return low
     high = (values >> 32).astype(np.uint32)
     is_long = high != (low.view(np.int32) >> 31).view(np.uint32)
@@ -272,57 +274,55 @@ def _scala_long_codes(array: pa.Array) -> Codes:
 def _scala_double_codes(array: pa.Array) -> Codes:
     """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
     values = doubles(array, "key type DOUBLE")
-    bits = values.view(np.uint64)
-    low = bits.astype(np.uint32)
-    # Within 2^31, whole numbers and singles end in 22 zeros or more.
-    if np.left_shift(low, 10).min():
-        high = (bits >> 32).astype(np.uint32)
-        if np.left_shift(high, 1).max() < _SIGN_AND_EXPONENT:
-            return np.bitwise_xor(low, high, out=low)
-    return _scala_codes(values, _no_whole_double_codes)
+    low = values.view(np.uint64).astype(np.uint32)
+    # Ints and singles end in 22 zero bits at least, and singles in 29.
+    if np.left_shift(low, 10).min() and _are_within_ints(values):
+        return fold_long(values)
+    ints, is_int = _to_ints(values)
+    if is_int.all():
+        return ints
+    codes = fold_long(double_bits(values, raw=False))
+    if ((np.left_shift(low, 3) == 0) > is_int).any():
+        codes = _with_singles(values, codes)
+    return _with_whole(values, ints, is_int, codes)
 
 
-def _no_whole_double_codes(values: Array) -> Codes:
-    """`##` of doubles that are not whole, or beyond a Long."""
+def _with_singles(values: Array, codes: Codes) -> Codes:
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = values.astype(np.float32)
     is_single = rounded.astype(np.float64) == values
     singles = rounded.view(np.uint32)
-    if is_single.all():
-        return singles
-    codes = fold_long(double_bits(values, raw=False))
-    return choose(is_single, singles, codes) if is_single.any() else codes
+    return singles if is_single.all() else choose(is_single, singles, codes)
 
 
 def _scala_float_codes(array: pa.Array) -> Codes:
     """`##` of floats: that of the first of Int, Long and Float that equals it."""
     values = singles(array, "key type FLOAT", raw=False)
-    codes = _scala_codes(values, partial(single_bits, raw=False))
+    ints, is_int = _to_ints(values)
+    if is_int.all():
+        return ints
+    codes = _with_whole(values, ints, is_int, single_bits(values, raw=False))
     is_most = values == 2.0**31  # Int.MaxValue equals it as a Float.
     return choose(is_most, INT_MAX, codes) if is_most.any() else codes
 
 
-def _scala_codes(values: Array, hash_others: Callable[[Array], Codes]) -> Codes:
-    """`##` of floating-point numbers; `hash_others` is for those that equal no Long."""
+def _to_ints(values: Array) -> tuple[Codes, Nulls]:
+    """Return floating-point numbers as Ints, and which of these equal them."""
     with np.errstate(invalid="ignore"):
         ints = values.astype(np.int32)
-    is_int = ints.astype(values.dtype) == values
-    if is_int.all():
-        return ints.view(np.uint32)
-    codes = hash_others(values)
-    if not (values.min() >= INT_MIN and values.max() <= INT_MAX):  # a NaN is neither
-        codes = _with_longs(values, codes)
-    return choose(is_int, ints.view(np.uint32), codes) if is_int.any() else codes
+    return ints.view(np.uint32), ints.astype(values.dtype) == values
 
 
-def _with_longs(values: Array, codes: Codes) -> Codes:
-    """Put the codes of whole numbers that are a Long's; 2^63 equals Long.MaxValue."""
-    size = np.abs(values)
-    is_long = (np.trunc(values) == values) & (size <= 2.0**63)
-    with np.errstate(invalid="ignore"):
-        longs = values.astype(np.int64)
-    longs[size == 2.0**63] = LONG_MIN  # It hashes as Long.MaxValue does.
-    return choose(is_long, fold_long(longs), codes)
+def _with_whole(values: Array, ints: Codes, is_int: Nulls, codes: Codes) -> Codes:
+    """Put the codes of whole numbers, the Ints among them; 2^63 equals Long.MaxValue."""
+    if not _are_within_ints(values):
+        size = np.abs(values)
+        is_long = (np.trunc(values) == values) & (size <= 2.0**63)
+        with np.errstate(invalid="ignore"):
+            longs = values.astype(np.int64)
+        longs[size == 2.0**63] = LONG_MIN  # It hashes as Long.MaxValue does.
+        codes = choose(is_long, fold_long(longs), codes)
+    return choose(is_int, ints, codes) if is_int.any() else codes
 
 
 _WIDTHS = {types.BYTE: 8, types.SHORT: 16, types.INT: 32, types.LONG: 64}
