@@ -317,8 +317,8 @@ def _with_whole(values: Array, ints: Codes, is_int: Nulls, codes: Codes) -> Code
     """Put the codes of whole numbers, the Ints among them; 2^63 equals Long.MaxValue."""
     if not _are_within_ints(values):
         size = np.abs(values)
-        is_long = (np.trunc(values) == values) & (size <= 2.0**63)
         with np.errstate(invalid="ignore"):
+            is_long = (np.trunc(values) == values) & (size <= 2.0**63)
             longs = values.astype(np.int64)
         longs[size == 2.0**63] = LONG_MIN  # It hashes as Long.MaxValue does.
         codes = choose(is_long, fold_long(longs), codes)

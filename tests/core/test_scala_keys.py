@@ -6,6 +6,7 @@ The hashes are from the golden vectors, or of issues in which people asked.
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 import math
 import struct
 from collections.abc import Callable
@@ -386,6 +387,49 @@ def test_product_arrays() -> None:
         arrays.hash_code([np.array([1, 2**63], np.uint64)], tuples)
     with pytest.raises(UnsupportedKeyTypeError, match=r"SET\(INT\) is not hashed in arrays"):
         arrays.hash_code(columns, SCALA_TUPLE(STRING, SET(INT), scala="2.12"))
+
+
+_INTS = [0.0, -0.0, 5.0, 2.0**30 + 64, -(2.0**31)]
+_LONGS = [2.0**31, 2.0**32, -(2.0**52), 2.0**63, -(2.0**63)]
+_SINGLES = [1.5, -(2.0**-126), 2.0**-149, 2.0**64, math.inf, -math.inf]
+_DOUBLES = [0.1, -1e300, 2.0**31 - 0.5, 5e-324, -0.3]
+_WIDE_INTS = [2.0**31 - 1, 2.0**53 + 2, -(2.0**31) - 1]
+
+
+def _nans(np: Any, dtype: str) -> Any:
+    """A quiet NaN, and more signalling ones than the processor takes at once."""
+    quiet, signalling = {
+        "f8": (0x7FF8 << 48, (0x7FF0 << 48) + 1),
+        "f4": (0x7FC0 << 16, (0x7F80 << 16) + 1),
+    }[dtype]
+    return np.array([quiet, *[signalling] * 16], dtype.replace("f", "u")).view(dtype)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("key_type", "dtype", "kinds"),
+    [
+        (DOUBLE, "f8", [_INTS, _LONGS, _SINGLES, _DOUBLES, _WIDE_INTS, None]),
+        (FLOAT, "f4", [_INTS, _LONGS, _SINGLES, None]),
+        (LONG, "i8", [[0, -1, 7], [2**31 - 1, -(2**31)], [2**31, -(2**31) - 1, 2**63 - 1]]),
+    ],
+    ids=["DOUBLE", "FLOAT", "LONG"],
+)
+def test_arrays_of_each_mix_of_numbers(
+    key_type: KeyType, dtype: str, kinds: list[list[float] | None], scala: str
+) -> None:
+    """Arrays hash blocks otherwise that have no whole number, or nothing else."""
+    np: Any = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    product = SCALA_TUPLE(key_type, scala=scala)
+    made = [_nans(np, dtype) if kind is None else np.array(kind, dtype) for kind in kinds]
+    for size in range(1, len(made) + 1):
+        for some in itertools.combinations(made, size):
+            array = np.concatenate(some)
+            expected = [hash_code((number,), product) for number in array.tolist()]
+            assert arrays.hash_code([array], product).tolist() == expected, array
 
 
 def test_arrays_of_bytes() -> None:
