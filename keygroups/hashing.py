@@ -41,7 +41,7 @@ from keygroups._values.checks import (
     refused_key,
 )
 from keygroups._values.java_lang import fold, signed
-from keygroups._values.java_values import Some
+from keygroups._values.java_values import Left, Right, Some
 from keygroups._values.rows import Row
 from keygroups.binary_row import row_encoder
 from keygroups.errors import (
@@ -199,20 +199,19 @@ def _tuple_hasher(key_type: types.TUPLE | types.OBJECTS_HASH) -> Hasher:
     return hash_tuple
 
 
-def scala_state(key_type: types.ScalaProduct | types.SCALA_OPTION) -> int:
+def scala_state(scala: str, prefix: str) -> int:
     """Return the state of MurmurHash3 before the first field, from 0 to 2^32 - 1.
 
     Scala: MurmurHash3.productHash, and what the compiler makes of a case class of primitives.
     """
-    if key_type.scala == "2.12":
+    if scala == "2.12":
         return scala_lang.PRODUCT_SEED
-    prefix = "Some" if isinstance(key_type, types.SCALA_OPTION) else key_type.prefix
     return scala_lang.mix(scala_lang.PRODUCT_SEED, java_lang.hash_string(prefix))
 
 
 def _product_hasher(key_type: types.ScalaProduct) -> Hasher:
     fields = [_scala_field(field) for field in key_type.fields]
-    name, arity, state = repr(key_type), len(fields), scala_state(key_type)
+    name, arity, state = repr(key_type), len(fields), scala_state(key_type.scala, key_type.prefix)
     empty = java_lang.hash_string(key_type.prefix)
 
     def hash_product(key: object) -> int:
@@ -223,7 +222,7 @@ def _product_hasher(key_type: types.ScalaProduct) -> Hasher:
 
 
 def _option_hasher(key_type: types.SCALA_OPTION) -> Hasher:
-    element, state = _scala_field(key_type.element), scala_state(key_type)
+    element, state = _scala_field(key_type.element), scala_state(key_type.scala, "Some")
 
     def hash_option(key: object) -> int:
         if key is None:
@@ -232,6 +231,21 @@ def _option_hasher(key_type: types.SCALA_OPTION) -> Hasher:
         return scala_lang.product_hash(state, (element(value),), 1)
 
     return hash_option
+
+
+def _either_hasher(key_type: types.SCALA_EITHER) -> Hasher:
+    name = repr(key_type)
+    sides: dict[type, tuple[Hasher, int]] = {
+        Left: (_scala_field(key_type.left), scala_state(key_type.scala, "Left")),
+        Right: (_scala_field(key_type.right), scala_state(key_type.scala, "Right")),
+    }
+
+    def hash_either(key: object) -> int:
+        side = expect(name, key, (Left, Right), "a Left or a Right of keygroups.savepoint.values")
+        hasher, state = sides[type(side)]
+        return scala_lang.product_hash(state, (hasher(side.value),), 1)
+
+    return hash_either
 
 
 def _row_hasher(key_type: types.ROW) -> Hasher:
@@ -363,6 +377,9 @@ def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
     if isinstance(key_type, types.SCALA_OPTION):
         value_in = _java_value(key_type.element)
         return lambda value: (value_in(value.value if isinstance(value, Some) else value),)
+    if isinstance(key_type, types.SCALA_EITHER):
+        sides = {Left: _java_value(key_type.left), Right: _java_value(key_type.right)}
+        return lambda value: (type(value), sides[type(value)](value.value))
     return SCALARS[key_type].java_value if key_type in SCALARS else _same
 
 
@@ -377,6 +394,7 @@ SCALARS: dict[KeyType, Scalar] = {
     types.CHAR: Scalar(java_lang.hash_char, java_value=_utf16),
     types.STRING: Scalar(java_lang.hash_string, str, java_value=_utf16),
     types.BIG_INT: Scalar(java_lang.hash_big_int, java_value=operator.index),
+    types.SCALA_BIG_INT: Scalar(scala_lang.hash_big_int, java_value=operator.index),
     types.BIG_DEC: Scalar(java_lang.hash_big_dec, Decimal),
     types.UUID: Scalar(java_lang.hash_uuid, uuid.UUID),
     types.LOCAL_DATE: Scalar(
@@ -425,6 +443,7 @@ _COMPOUND: dict[type, Callable[[Any], Hasher]] = {
     types.SCALA_TUPLE: _product_hasher,
     types.CASE_CLASS: _product_hasher,
     types.SCALA_OPTION: _option_hasher,
+    types.SCALA_EITHER: _either_hasher,
     types.ROW: _row_hasher,
     types.SQL_ROW: _sql_row_hasher,
     types.PYFLINK: _pyflink_hasher,

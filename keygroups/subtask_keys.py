@@ -2,7 +2,8 @@
 
 Keys are tried in one fixed order, so the answer is the same on every machine:
 
-- BYTE, SHORT, INT, LONG, BIG_INT, HASHED: 0, 1, 2, ... and past the type's last value -1, -2, ...
+- BYTE, SHORT, INT, LONG, BIG_INT, SCALA_BIG_INT, HASHED: 0, 1, 2, ... and past the type's last
+  value -1, -2, ...
 - STRING: "0", "1", "2", ..., each behind the prefix
 - BOOLEAN: False, True, the numbers 0 and 1
 - TUPLE, ROW, SQL_ROW and what else has fields: the first free field runs as above; the other free
@@ -263,7 +264,7 @@ def _candidates(
     first = check_int("start", start, 0, _COUNTED[key_type])
     if key_type is types.BOOLEAN:
         return iter((False, True)[first:])
-    if key_type is types.BIG_INT:
+    if key_type in (types.BIG_INT, types.SCALA_BIG_INT):
         return count(first)
     return _integers(first, _COUNTED[key_type])
 
@@ -330,6 +331,7 @@ _COUNTED: dict[KeyType, int] = {
     types.INT: INT_MAX,
     types.LONG: LONG_MAX,
     types.BIG_INT: LONG_MAX,
+    types.SCALA_BIG_INT: LONG_MAX,
     types.HASHED: INT_MAX,
 }
 """Key types whose values are counted through, with the highest number to start at."""

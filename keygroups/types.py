@@ -15,6 +15,7 @@ Key types are immutable, hashable, picklable and compare by value. They and keys
     CHAR             Character          str of one UTF-16 unit   -
     BIG_DEC          BigDecimal         Decimal                  decimal
     BIG_INT          BigInteger         int                      -
+    SCALA_BIG_INT    BigInt             int                      -
     LOCAL_DATE       LocalDate          date                     date
     LOCAL_TIME       LocalTime          time                     -
     LOCAL_DATE_TIME  LocalDateTime      naive datetime           timestamp_ntz
@@ -30,9 +31,9 @@ LONG. Where the key type is given, NumPy's integers, `float32` for FLOAT, `float
 StringValue and Either hash as what is in them: use that type.
 
 A tuple without a key type is Flink's Java Tuple. Scala's tuples and case classes hash otherwise,
-and otherwise in 2.12 than in 2.13: they are SCALA_TUPLE, CASE_CLASS and, of an Option,
-SCALA_OPTION. `Objects.hash`, lists of several types and Java's records are OBJECTS_HASH. Beam on
-Flink keys by the ByteBuffer of the encoded key, which is BYTE_BUFFER.
+and otherwise in 2.12 than in 2.13: they are SCALA_TUPLE, CASE_CLASS and, of an Option and an
+Either, SCALA_OPTION and SCALA_EITHER. `Objects.hash`, lists of several types and Java's records
+are OBJECTS_HASH. Beam on Flink keys by the ByteBuffer of the encoded key, which is BYTE_BUFFER.
 
 HASHED is for any other class whose hashCode can be computed: the key is that hash, by itself or as
 a field. These are such:
@@ -40,8 +41,18 @@ a field. These are such:
     java.util.Date      hash_code(epoch milliseconds, LONG)
     Duration            hash_code(datetime(1970, 1, 1, tzinfo=utc) + timedelta, INSTANT)
     OffsetDateTime      hash_code(naive datetime, LOCAL_DATE_TIME) ^ offset in seconds
+    ZonedDateTime       the same ^ the zone's hash, rotated by 3 bits to the left, as below
     Map.Entry           hash_code(key, k) ^ hash_code(value, v)
     Utf8 of Avro 1.12   hash_code(tuple(memoryview(utf8).cast("b")), OBJECTS_HASH(*[BYTE] * size))
+
+A zone's hash is that of its id, a STRING, and of a mere offset, as in "+01:00", its seconds:
+
+    >>> from keygroups import hash_code
+    >>> moment = dt.datetime(2024, 2, 29, 1, 2, 3)  # +01:00[Europe/Berlin]
+    >>> zone = hash_code("Europe/Berlin", STRING) % 2**32
+    >>> code = hash_code(moment, LOCAL_DATE_TIME) ^ 3600 ^ (zone << 3 | zone >> 29)
+    >>> (code + 2**31) % 2**32 - 2**31
+    -1188739433
 
 Keys that no tool can place, since their hash is another one in each JVM or version:
 
@@ -51,7 +62,10 @@ Keys that no tool can place, since their hash is another one in each JVM or vers
     a protobuf message        has the hash of its Descriptor in it: key by a field
     a class without hashCode  identity: key by its fields, or give it a hashCode
     AtomicInteger, AtomicLong identity: key by its get()
-    Scala's collections       changed within 2.13, as List(5, 5, 5) did: key by a String of it
+    Scala's collections       a Seq, List, Vector, Set or Map: the rules of 2.13 changed within it,
+                              and a Map's are others in 2.12: key by a String of it, or by fields
+    Scala's BigDecimal        goes by the digits of Double.toString, others since JDK 19: key by
+                              its bigDecimal, a BIG_DEC, or by a String of it
 
 1.5 and 1.50 are different BigDecimals, 0.0 and -0.0 different Doubles. None inside a key is Java's
 null; a key that is None raises, as in Flink, but for PYFLINK, OPTIONAL and SCALA_OPTION.
@@ -189,6 +203,8 @@ __all__ = [
     "OPTIONAL",
     "PYFLINK",
     "ROW",
+    "SCALA_BIG_INT",
+    "SCALA_EITHER",
     "SCALA_OPTION",
     "SCALA_TUPLE",
     "SET",
@@ -252,6 +268,8 @@ LOCAL_TIME = ScalarType("LOCAL_TIME")
 LOCAL_DATE_TIME = ScalarType("LOCAL_DATE_TIME")
 INSTANT = ScalarType("INSTANT")
 UUID = ScalarType("UUID")
+SCALA_BIG_INT = ScalarType("SCALA_BIG_INT")
+"""scala.math.BigInt, which hashes as the Int or Long that equals it; alike in 2.12 and 2.13."""
 BYTE_BUFFER = ScalarType("BYTE_BUFFER")
 """java.nio.ByteBuffer: its bytes between position and limit."""
 HASHED = ScalarType("HASHED")
@@ -449,7 +467,8 @@ class CASE_CLASS(ScalaProduct):
     `name` is without package and outer objects; it counts in 2.13 only, and of a class without
     fields, as which a case object hashes, it is all that counts. All else is as in SCALA_TUPLE.
     A class that has a hashCode of its own is HASHED. A field of a value class has the type of
-    what it wraps; Scala's BigInt, BigDecimal and collections are no BIG_INT, BIG_DEC and LIST.
+    what it wraps; a BigInt is SCALA_BIG_INT, and Scala's BigDecimal and collections are no BIG_DEC
+    and LIST.
 
     Raises InvalidTypeError or InvalidValueError, as SCALA_TUPLE does.
 
@@ -531,6 +550,45 @@ class SCALA_OPTION(ParametricType):
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(SCALA_OPTION, scala=self.scala), self.parts
+
+
+class SCALA_EITHER(ParametricType):
+    """scala.util.Either; the key is a `Left` or a `Right` of `keygroups.savepoint.values`.
+
+    `scala` is as in SCALA_TUPLE; in 2.12 a Left and a Right of the same value hash alike. No array
+    and no column of these is hashed: CASE_CLASS("Left", ...) and CASE_CLASS("Right", ...) hash the
+    two sides there, and the hash of the one that a key has is HASHED. Flink's Either is another.
+
+    >>> from keygroups import hash_code
+    >>> from keygroups.savepoint.values import Left, Right
+    >>> key_type = SCALA_EITHER(INT, STRING, scala="2.13")
+    >>> hash_code(Left(1), key_type), hash_code(Right("a"), key_type)
+    (-1105731701, -18287882)
+    """
+
+    __slots__ = ("scala",)
+
+    scala: str
+
+    def __init__(self, left: KeyType, right: KeyType, *, scala: str) -> None:
+        version = _check_scala(scala, (left, right))
+        super().__init__(left, right, version, parts=(left, right), scala=version)
+
+    @property
+    def left(self) -> KeyType:
+        """The key type in a Left."""
+        return self.parts[0]
+
+    @property
+    def right(self) -> KeyType:
+        """The key type in a Right."""
+        return self.parts[1]
+
+    def __repr__(self) -> str:
+        return f"SCALA_EITHER({self.left!r}, {self.right!r}, scala={self.scala!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return partial(SCALA_EITHER, scala=self.scala), self.parts
 
 
 class MAP(ParametricType):

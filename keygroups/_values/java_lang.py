@@ -55,12 +55,12 @@ def hash_long(key: object) -> int:
     return long_bits(key)
 
 
-def hash_big_int(key: object) -> int:
+def hash_big_int(key: object, name: str = "BIG_INT") -> int:
     """BigInteger.hashCode: the 31-fold of the magnitude's words, times the sign."""
-    number = to_int("key of type BIG_INT", check_not_refused(key))
+    number = to_int(f"key of type {name}", check_not_refused(key))
     if number.bit_length() > _BIG_INT_MAX_BITS:
         raise InvalidValueError(
-            f"key of type BIG_INT must have at most {_BIG_INT_MAX_BITS} bits, "
+            f"key of type {name} must have at most {_BIG_INT_MAX_BITS} bits, "
             f"got {number.bit_length()}"
         )
     size = (abs(number).bit_length() + 31) // 32

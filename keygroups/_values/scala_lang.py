@@ -9,7 +9,7 @@ import math
 import struct
 from collections.abc import Iterable
 
-from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int
+from keygroups._checks import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, check_int, to_int
 from keygroups._values import java_lang
 from keygroups._values.checks import check_not_refused, expect, expect_single
 from keygroups._values.java_lang import long_bits, signed
@@ -45,6 +45,14 @@ def hash_long(key: object) -> int:
     if type(key) is not int or not LONG_MIN <= key <= LONG_MAX:
         key = check_int("key of type LONG", check_not_refused(key), LONG_MIN, LONG_MAX)
     return key if INT_MIN <= key <= INT_MAX else long_bits(key)
+
+
+def hash_big_int(key: object) -> int:
+    """BigInt.hashCode: `##` of the Long that equals it, else BigInteger's hash code."""
+    number = to_int("key of type SCALA_BIG_INT", check_not_refused(key))
+    if LONG_MIN <= number <= LONG_MAX:
+        return hash_long(number)
+    return java_lang.hash_big_int(number, "SCALA_BIG_INT")
 
 
 def hash_double(key: object) -> int:

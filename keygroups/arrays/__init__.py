@@ -21,8 +21,8 @@ instants, of the years in which the core takes the wall-clock time of its zone.
 A null key raises InvalidValueError with its index, unless it is Scala's None; with `nulls="mask"`
 the result is a `numpy.ma.MaskedArray` in which it is masked. Nulls in TUPLE, ROW, LIST and SQL_ROW
 count as in Flink, and a null key of PYFLINK is a key. A value that its key type does not hold
-raises, with its index. SQL_TIME, CHAR, BIG_INT, SET, MAP and OPTIONAL are not hashed in arrays,
-and raise UnsupportedKeyTypeError.
+raises, with its index. SQL_TIME, CHAR, BIG_INT, SCALA_BIG_INT, SCALA_EITHER, SET, MAP and OPTIONAL
+are not hashed in arrays, and raise UnsupportedKeyTypeError.
 """
 
 from __future__ import annotations

@@ -132,12 +132,13 @@ def _hash_product(array: pa.Array, key_type: types.ScalaProduct) -> Codes:
         _columns(array, key_type)
         code = hash_code(key_type.prefix, types.STRING) % 2**32
         return np.full(len(array), code, dtype=np.uint32)
-    return _murmur(_fields(array, key_type, _scala_field), scala_state(key_type))
+    state = scala_state(key_type.scala, key_type.prefix)
+    return _murmur(_fields(array, key_type, _scala_field), state)
 
 
 def _hash_option(array: pa.Array, key_type: types.SCALA_OPTION) -> Codes:
     nulls = array.is_null().to_numpy(zero_copy_only=False)
-    state = scala_state(key_type)
+    state = scala_state(key_type.scala, "Some")
     codes = _murmur([_scala_field(array, key_type.element)], state)
     codes[nulls] = NONE_CODE
     return codes

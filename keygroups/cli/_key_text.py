@@ -16,6 +16,7 @@ from typing import Any
 
 from keygroups import types
 from keygroups._checks import did_you_mean, show
+from keygroups._values.java_values import Left, Right
 from keygroups.errors import (
     AmbiguousKeyTypeError,
     InvalidTypeError,
@@ -31,18 +32,20 @@ _CALLED = {
     for cls in (
         *(types.TUPLE, types.ROW, types.LIST, types.SET, types.OPTIONAL, types.MAP),
         *(types.SQL_DATE, types.SQL_TIME, types.SQL_TIMESTAMP, types.SQL_ROW, types.PYFLINK),
-        *(types.SCALA_TUPLE, types.CASE_CLASS, types.SCALA_OPTION, types.OBJECTS_HASH),
+        *(types.SCALA_TUPLE, types.CASE_CLASS, types.SCALA_OPTION, types.SCALA_EITHER),
+        types.OBJECTS_HASH,
     )
 }
 _CONSTANTS = {
     name: value for name, value in vars(types).items() if isinstance(value, types.ScalarType)
 }
+_SIDES: dict[str, Callable[[Any], Any]] = {"Left": Left, "Right": Right}
 TYPE_NAMES = (*_CONSTANTS, *_CALLED)
 CHOICES = (*_CONSTANTS, "TUPLE(t, ...)", "ROW(t, ...)", "LIST(t)", "SET(t)", "MAP(t, t)")
 CHOICES += ("OPTIONAL(t)", "SQL_DATE('zone')", "SQL_TIME('zone')", "SQL_TIMESTAMP('zone')")
 CHOICES += ("SQL_ROW('BIGINT', ...)", "PYFLINK(t)", "OBJECTS_HASH(t, ...)")
 CHOICES += ("SCALA_TUPLE(t, ..., scala='2.12')", "CASE_CLASS('name', t, ..., scala='2.12')")
-CHOICES += ("SCALA_OPTION(t, scala='2.12')",)
+CHOICES += ("SCALA_OPTION(t, scala='2.12')", "SCALA_EITHER(t, t, scala='2.12')")
 """The key types, for people."""
 
 
@@ -68,8 +71,9 @@ def parse_key(text: str, key_type: KeyType | None) -> Any:
 
     Scalars are written as they are: a STRING is the text itself, dates and times are in ISO 8601.
     Compound keys are written as Python's tuples, lists, sets and dicts, with numbers, True, None
-    and quoted text, also for a date or a Decimal. A field of its own needs no tuple. Without a
-    key type the text is a STRING, unless it could be something else, too.
+    and quoted text, also for a date or a Decimal, and an Either as `Left(1)` or `Right('a')`. A
+    field of its own needs no tuple. Without a key type the text is a STRING, unless it could be
+    something else, too.
 
     Raises InvalidValueError, and AmbiguousKeyTypeError for a text that may be a STRING or not.
 
@@ -172,9 +176,22 @@ def _argument(node: ast.expr) -> Any:
     return _literal(node) if isinstance(node, ast.Constant) else _key_type(node)
 
 
+class _Sides(ast.NodeTransformer):
+    """Makes constants of what is written as the side of an Either: `Left(1)`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        """Return the constant; raise ValueError for another call."""
+        self.generic_visit(node)
+        [argument] = node.args
+        side = _SIDES.get(ast.unparse(node.func))
+        if side is None or node.keywords:
+            raise ValueError
+        return ast.Constant(side(ast.literal_eval(argument)))
+
+
 def _literal(node: ast.expr) -> Any:
     try:
-        return ast.literal_eval(node)
+        return ast.literal_eval(_Sides().visit(node))
     except (ValueError, TypeError, RecursionError, MemoryError, SyntaxError):
         raise _SyntaxError from None
 
@@ -188,7 +205,7 @@ def _from_text(text: str, kind: KeyType | LogicalType) -> Any:
     fields = _fields(kind)
     if fields is not None and len(fields) == 1 and not text.lstrip().startswith("("):
         return (_from_text(text, fields[0]),)
-    if fields is None and _name(kind) not in ("LIST", "SET", "MAP", "ARRAY"):
+    if fields is None and _name(kind) not in ("LIST", "SET", "MAP", "ARRAY", "SCALA_EITHER"):
         return _read(_name(kind), text)
     _check_length(f"key of type {show(kind)}", text)
     try:
@@ -209,6 +226,10 @@ def _convert(value: Any, kind: KeyType | LogicalType) -> Any:
     if fields is not None and isinstance(value, (tuple, list)):
         padded = zip_longest(value, fields[: len(value)])
         return tuple(item if field is None else _convert(item, field) for item, field in padded)
+    if isinstance(value, Left) and isinstance(kind, types.SCALA_EITHER):
+        return Left(_convert(value.value, kind.left))
+    if isinstance(value, Right) and isinstance(kind, types.SCALA_EITHER):
+        return Right(_convert(value.value, kind.right))
     if isinstance(kind, types.LIST) and isinstance(value, list):
         return [_convert(element, kind.element) for element in value]
     if isinstance(kind, types.SET) and isinstance(value, set):
@@ -247,7 +268,8 @@ def _read(name: str, value: str | int) -> Any:
         ) from None
 
 
-_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT", "HASHED")
+_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT")
+_INTEGERS += ("HASHED", "SCALA_BIG_INT")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}

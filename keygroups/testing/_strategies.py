@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from keygroups import types
 from keygroups._checks import show
+from keygroups._values.java_values import Left, Right
 from keygroups.errors import UnsupportedKeyTypeError
 from keygroups.logical_types import LogicalType
 from keygroups.types import KeyType
@@ -29,7 +30,9 @@ SCALARS: dict[KeyType, Strategy] = {
     types.DOUBLE: st.floats(),
     types.CHAR: st.characters(exclude_categories=(), max_codepoint=0xFFFF),
     types.STRING: st.text(st.characters(exclude_categories=())),
-    types.BIG_INT: st.integers() | st.integers(-(2**300), 2**300),
+    **dict.fromkeys(
+        (types.BIG_INT, types.SCALA_BIG_INT), st.integers() | st.integers(-(2**300), 2**300)
+    ),
     types.BIG_DEC: st.builds(
         lambda sign, digits, exponent: Decimal((sign, digits, exponent)),
         st.integers(0, 1),
@@ -82,6 +85,9 @@ def values(key_type: KeyType) -> Strategy:
         return st.dictionaries(key, nullable(key_type.value), max_size=_MOST_ELEMENTS)
     if isinstance(key_type, (types.OPTIONAL, types.SCALA_OPTION, types.PYFLINK)):
         return nullable(key_type.element)
+    if isinstance(key_type, types.SCALA_EITHER):
+        left, right = nullable(key_type.left), nullable(key_type.right)
+        return st.builds(Left, left) | st.builds(Right, right)
     if isinstance(key_type, types.JavaSqlType):
         return _java_sql(key_type)
     return st.none() if key_type is types.NULL else SCALARS[key_type]

@@ -30,6 +30,7 @@ from flink_oracle import flink_class_path, flink_jar, flink_version
 from key_encoding import encode_key
 from make_vectors import EDGES, MAX_PARALLELISMS, RANDOM, Key
 
+from keygroups.savepoint.values import Left, Right
 from keygroups.types import (
     BIG_DEC,
     BIG_INT,
@@ -47,6 +48,8 @@ from keygroups.types import (
     LOCAL_DATE,
     LONG,
     OBJECTS_HASH,
+    SCALA_BIG_INT,
+    SCALA_EITHER,
     SCALA_OPTION,
     SCALA_TUPLE,
     SHORT,
@@ -89,7 +92,8 @@ _OTHERS: dict[KeyType, tuple[str, Callable[[Any], str]]] = {
     BYTE_BUFFER: ("java.nio.ByteBuffer", lambda v: f'Of.buffer("{v.hex()}")'),
     HASHED: ("Of", lambda v: f'new Of("{v}")'),
 }
-_SCALARS = [*_CLASSES, *_OTHERS]
+_SCALARS = [*_CLASSES, *_OTHERS]  # of Java and of Scala
+_OTHERS[SCALA_BIG_INT] = ("BigInt", lambda v: f'BigInt("{v}")')
 _NAMES = ("Key", "User", "Ключ", "we-ird")
 _AT_ONCE = 40  # keys in a method, which has 64 KiB at most
 _BYTES = [b"", b"abc", b"\x03abc", b"\xff\x80", bytes(range(256)), b"\0", b"\x80" * 70]
@@ -135,7 +139,7 @@ def random_scalar(rng: random.Random, key_type: KeyType) -> Any:
         return rng.choice(_BYTES) if rng.randrange(4) == 0 else rng.randbytes(rng.randrange(12))
     if key_type in (LONG, DOUBLE, FLOAT) and rng.randrange(3) == 0:
         return numbers(rng, key_type)
-    like = INT if key_type == HASHED else key_type
+    like = {HASHED: INT, SCALA_BIG_INT: BIG_INT}.get(key_type, key_type)
     value = rng.choice(EDGES[like]) if rng.randrange(4) == 0 else RANDOM[like](rng)
     return Decimal("1.50") if isinstance(value, Decimal) and "E" in str(value) else value
 
@@ -178,7 +182,41 @@ def random_value(rng: random.Random, key_type: KeyType, nulls: bool = True) -> A
     if isinstance(key_type, SCALA_OPTION):
         # A null in a Some has no encoding of its own; that of an Option in one is as itself.
         return random_value(rng, key_type.element, nulls=False)
+    if isinstance(key_type, SCALA_EITHER):
+        if rng.randrange(2):
+            return Left(random_value(rng, key_type.left))
+        return Right(random_value(rng, key_type.right))
     return random_scalar(rng, key_type)
+
+
+def big_ints(rng: random.Random) -> Iterator[int]:
+    """Yield BigInts about where they become BigIntegers of one more word, and random ones."""
+    for bits in (0, 24, 31, 32, 53, 62, 63, 64, 96, 1_000):
+        yield from (sign * (2**bits + plus) for sign in (1, -1) for plus in (-1, 0, 1))
+    yield from (random_scalar(rng, SCALA_BIG_INT) for _ in range(20))
+
+
+def eithers(version: str) -> Iterator[Key]:
+    """Yield keys that are an Either or a BigInt, or have these in them."""
+    rng = random.Random(f"Either of {version}")
+    for number in big_ints(rng):
+        yield SCALA_BIG_INT, number
+        yield SCALA_TUPLE(SCALA_BIG_INT, STRING, scala=version), (number, "a")
+    scalars = [*_SCALARS, SCALA_BIG_INT]
+    for key_type in scalars:
+        for side in (Left, Right) * 2:
+            either = SCALA_EITHER(key_type, key_type, scala=version)
+            yield either, side(random_scalar(rng, key_type))
+        yield SCALA_EITHER(key_type, STRING, scala=version), Left(None)
+    for _ in range(100):
+        parts = [random_scala_type(rng, version, 1), rng.choice(scalars)]
+        rng.shuffle(parts)
+        either = SCALA_EITHER(*parts, scala=version)
+        yield either, random_value(rng, either, nulls=False)
+        pair = CASE_CLASS(rng.choice(_NAMES), either, SCALA_BIG_INT, scala=version)
+        yield pair, random_value(rng, pair, nulls=False)
+        option = SCALA_OPTION(either, scala=version)
+        yield option, random_value(rng, either, nulls=False)
 
 
 def scala_keys(version: str) -> Iterator[Key]:
@@ -241,6 +279,11 @@ class Program:
                 return "Option[Any]", "(None: Option[Any])"
             inner, made = self.key(key_type.element, value)
             return f"Option[{inner}]", f"(Some({made}): Option[{inner}])"
+        if isinstance(key_type, SCALA_EITHER):
+            side = type(value).__name__
+            part = key_type.left if isinstance(value, Left) else key_type.right
+            made = self._field(part, value.value)[1]
+            return "Either[Any, Any]", f"({side}({made}): Either[Any, Any])"
         if isinstance(key_type, FieldsType):
             return self._fields(key_type, value)
         if key_type in _OTHERS:
@@ -366,7 +409,10 @@ def main(old: Path, new: Path, target: Path) -> None:
         "scala": [version_of(old), version_of(new)],
         "max_parallelisms": MAX_PARALLELISMS,
     }
-    sets = [("2.12", old, list(scala_keys("2.12"))), ("2.13", new, list(scala_keys("2.13")))]
+    sets = [
+        (version, jars, [*scala_keys(version), *eithers(version)])
+        for version, jars in (("2.12", old), ("2.13", new))
+    ]
     with target.open("w", encoding="ascii", newline="\n") as file:
         file.write(json.dumps(header, separators=(",", ":")) + "\n")
         for seed, jars, keys in [*sets, ("Java", None, list(java_keys()))]:

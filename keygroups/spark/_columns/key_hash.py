@@ -140,13 +140,14 @@ def _hash_product(
     if not pairs:
         return backend.F.lit(hash_code(key_type.prefix, types.STRING))
     words = [_scala_word(backend, field, field_type) for field, field_type in pairs]
-    return backend.hash_words(words, scala_state(key_type), len(words))
+    state = scala_state(key_type.scala, key_type.prefix)
+    return backend.hash_words(words, state, len(words))
 
 
 def _hash_option(backend: Portable, key: KeyColumn, key_type: types.SCALA_OPTION) -> Column:
     """Hash an Option: null is Scala's None."""
     word = _scala_word(backend, key, key_type.element)
-    code = backend.hash_words([word], scala_state(key_type), 1)
+    code = backend.hash_words([word], scala_state(key_type.scala, "Some"), 1)
     return backend.F.when(key.column.isNotNull(), code).otherwise(hash_code("None", types.STRING))
 
 

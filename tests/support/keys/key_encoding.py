@@ -11,11 +11,13 @@ from typing import Any
 
 from keygroups import types
 from keygroups.logical_types import LogicalType
+from keygroups.savepoint.values import Left, Right
 from keygroups.types import (
     LIST,
     MAP,
     OPTIONAL,
     PYFLINK,
+    SCALA_EITHER,
     SCALA_OPTION,
     SET,
     SQL_ROW,
@@ -69,6 +71,10 @@ def encode_key(key_type: KeyType, key: Any) -> Any:
         return sorted((encode_key(key_type.element, e) for e in key), key=json.dumps)
     if isinstance(key_type, (OPTIONAL, SCALA_OPTION)):
         return encode_key(key_type.element, key)
+    if isinstance(key_type, SCALA_EITHER):
+        if isinstance(key, Left):
+            return {"Left": encode_key(key_type.left, key.value)}
+        return {"Right": encode_key(key_type.right, key.value)}
     if isinstance(key_type, MAP):
         return [
             [encode_key(key_type.key, k), encode_key(key_type.value, v)] for k, v in key.items()
@@ -108,6 +114,10 @@ def decode_key(key_type: KeyType, data: Any) -> Any:
         return frozenset(decode_key(key_type.element, element) for element in data)
     if isinstance(key_type, (OPTIONAL, SCALA_OPTION)):
         return decode_key(key_type.element, data)
+    if isinstance(key_type, SCALA_EITHER):
+        if "Left" in data:
+            return Left(decode_key(key_type.left, data["Left"]))
+        return Right(decode_key(key_type.right, data["Right"]))
     if isinstance(key_type, MAP):
         return {decode_key(key_type.key, k): decode_key(key_type.value, v) for k, v in data}
     reader = _READERS.get(repr(key_type).partition("(")[0])
