@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import math
+import re
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -30,11 +31,12 @@ from keygroups import (
 from keygroups._serializers import scalars
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.jvm.scala import CaseClassSerializer, Tuple2CaseClassSerializer
-from keygroups._values.java_values import Some
+from keygroups.savepoint.values import Left, Right, Some
 from keygroups.state_keys import serializer_of
 from keygroups.subtask_keys import keys_for_subtasks
 from keygroups.testing import assert_subtask
 from keygroups.types import (
+    BIG_INT,
     BYTE,
     BYTE_BUFFER,
     CASE_CLASS,
@@ -51,6 +53,8 @@ from keygroups.types import (
     OPTIONAL,
     PYFLINK,
     ROW,
+    SCALA_BIG_INT,
+    SCALA_EITHER,
     SCALA_OPTION,
     SCALA_TUPLE,
     SET,
@@ -145,6 +149,30 @@ def test_options_in_other_classes(scala: str) -> None:
     )
 
 
+@BOTH
+def test_sides_of_an_either_are_case_classes(scala: str) -> None:
+    """In 2.12 their names do not count: the same in a Left and a Right hashes alike."""
+    for key_type, value in ((INT, 5), (DOUBLE, 1.0), (LONG, 2**40), (STRING, None)):
+        either = SCALA_EITHER(key_type, key_type, scala=scala)
+        left, right = hash_code(Left(value), either), hash_code(Right(value), either)
+        assert left == hash_code((value,), CASE_CLASS("Left", key_type, scala=scala))
+        assert right == hash_code((value,), CASE_CLASS("Right", key_type, scala=scala))
+        assert (left == right) == (scala == "2.12")
+        assert hash_code([Left(value), None], LIST(either)) == hash_code([left, 0], LIST(INT))
+
+
+@BOTH
+def test_big_ints_are_the_long_that_equals_them(scala: str) -> None:
+    """Where none does they are BigIntegers, which else are hashed otherwise: 2^31 - 2^63."""
+    product, of_longs = (SCALA_TUPLE(kind, scala=scala) for kind in (SCALA_BIG_INT, LONG))
+    for number in (0, -1, 2**31, -(2**31) - 1, 2**63 - 1, -(2**63)):
+        assert hash_code((number,), product) == hash_code((number,), of_longs)
+    for number in (2**63, -(2**63) - 1, 10**30):
+        assert hash_code(number, SCALA_BIG_INT) == hash_code(number, BIG_INT)
+    assert hash_code(-(2**31) - 1, SCALA_BIG_INT) != hash_code(-(2**31) - 1, BIG_INT)
+    assert keys_for_subtasks(128, 5, SCALA_BIG_INT) == keys_for_subtasks(128, 5, INT)
+
+
 def test_sets_tell_what_is_one_element_in_java() -> None:
     pair = SCALA_TUPLE(SCALA_OPTION(DOUBLE, scala="2.13"), scala="2.13")
     nans = {(float("nan"),), (-float("nan"),)}
@@ -153,6 +181,11 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
     some = {(None,), (Some(1.0),), (2.0,)}
     codes = [hash_code(key, pair) for key in some]
     assert (hash_code(some, SET(pair)) - sum(codes)) % 2**32 == 0
+    either = SCALA_EITHER(DOUBLE, DOUBLE, scala="2.12")
+    left = hash_code(Left(1.0), either)
+    assert hash_code({Left(1.0), Right(1.0)}, SET(either)) == (2 * left + 2**31) % 2**32 - 2**31
+    with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
+        hash_code({Left(float("nan")), Left(-float("nan"))}, SET(either))
     same = {Some(1.0), 1.0}
     with pytest.raises(InvalidValueError, match="elements must differ in Java too"):
         hash_code(same, SET(SCALA_OPTION(DOUBLE, scala="2.12")))
@@ -184,6 +217,17 @@ def test_sets_tell_what_is_one_element_in_java() -> None:
             r"one version throughout a key type, got 2\.12 around CASE_CLASS\('A', INT, scala=",
         ),
         (
+            lambda: SCALA_EITHER(INT, SCALA_OPTION(INT, scala="2.12"), scala="2.13"),
+            InvalidValueError,
+            "one version throughout",
+        ),
+        (lambda: SCALA_EITHER(INT, "INT", scala="2.12"), InvalidTypeError, "is made of key types"),  # type: ignore[arg-type]
+        (
+            lambda: PYFLINK(SCALA_EITHER(INT, INT, scala="2.12")),
+            UnsupportedKeyTypeError,
+            "PYFLINK cannot hold SCALA_EITHER",
+        ),
+        (
             lambda: SCALA_OPTION(LIST(SCALA_TUPLE(INT, scala="2.12")), scala="2.13"),
             InvalidValueError,
             "one version throughout",
@@ -213,12 +257,23 @@ def test_refused_types(
         make()
 
 
+def test_eithers_are_in_no_array() -> None:
+    pytest.importorskip("pyarrow")
+    from keygroups import arrays
+
+    for key_type in (SCALA_EITHER(INT, INT, scala="2.13"), SCALA_BIG_INT):
+        with pytest.raises(UnsupportedKeyTypeError, match=f"{re.escape(repr(key_type))} is not h"):
+            arrays.hash_code([[1]], SCALA_TUPLE(key_type, scala="2.13"))
+
+
 def test_there_is_no_version_by_default() -> None:
     """The wrong one would send keys elsewhere without a word."""
     for make in (SCALA_TUPLE, SCALA_OPTION, partial(CASE_CLASS, "A")):
         untyped: Any = make
         with pytest.raises(TypeError, match="scala"):
             untyped(INT)
+    with pytest.raises(TypeError, match="scala"):
+        SCALA_EITHER(INT, INT)  # type: ignore[call-arg]
     assert CASE_CLASS("A", INT, scala="2.13").name == "A"
 
 
@@ -232,6 +287,12 @@ def test_there_is_no_version_by_default() -> None:
         ((2**63,), SCALA_TUPLE(LONG, scala="2.13"), "field 0: key of type LONG"),
         ((1,), SCALA_TUPLE(DOUBLE, scala="2.13"), "field 0: key of type DOUBLE"),
         ((0.1,), SCALA_TUPLE(FLOAT, scala="2.13"), "field 0: key of type FLOAT"),
+        (1, SCALA_EITHER(INT, INT, scala="2.13"), "must be a Left or a Right of keygroups.savep"),
+        (Some(1), SCALA_EITHER(INT, INT, scala="2.13"), "must be a Left or a Right"),
+        (Left("a"), SCALA_EITHER(INT, STRING, scala="2.13"), "key of type INT must be an int"),
+        (None, SCALA_EITHER(INT, INT, scala="2.12"), "assigned key must not be null"),
+        (1.0, SCALA_BIG_INT, "key of type SCALA_BIG_INT must be an int"),
+        (None, SCALA_BIG_INT, "assigned key must not be null"),
         ([1], OBJECTS_HASH(INT), "must be a tuple"),
         (None, OBJECTS_HASH(INT), "assigned key must not be null"),
         (None, SCALA_TUPLE(INT, scala="2.12"), "assigned key must not be null"),
@@ -352,7 +413,7 @@ def test_recipes_for_hashed_keys() -> None:
 def test_the_vectors_of_the_jvm() -> None:
     header, *rest = lines("jvm_keys")
     assert header["scala"] == ["2.12.18", "2.13.18"]
-    assert len(rest) == 2_067
+    assert len(rest) == 3_157
     for line in rest:
         key_type = decode_key_type(line["type"])
         assert hash_code(decode_key(key_type, line["key"]), key_type) == line["hash"], line

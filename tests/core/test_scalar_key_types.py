@@ -95,16 +95,16 @@ TABLES: dict[str, Callable[[], Iterable[KeyType | str]]] = {
 _DATES_AND_TIMES = "LOCAL_DATE LOCAL_TIME LOCAL_DATE_TIME INSTANT"
 _NOT_IN_SPARK = {
     "CHAR": "a column of Spark has text of any length",
-    "BIG_INT": "a decimal of Spark has 38 digits at most",
+    "BIG_INT SCALA_BIG_INT": "a decimal of Spark has 38 digits at most",
     "LOCAL_TIME": "Spark before 4.1 has no time of day",
 }
 LEFT_OUT: dict[str, dict[str, str]] = {
     "PYFLINK": {
         "CHAR BIG_INT": "PyFlink and Java disagree on their bytes",
-        "UUID BYTE_BUFFER HASHED": "PyFlink has no type for it",
+        "UUID SCALA_BIG_INT BYTE_BUFFER HASHED": "PyFlink has no type for it",
     },
     "hashing.SCALARS, python_class": {
-        "BYTE SHORT INT LONG BIG_INT": "what an int is goes by its value",
+        "BYTE SHORT INT LONG BIG_INT SCALA_BIG_INT": "what an int is goes by its value",
         "FLOAT": "a float is a DOUBLE",
         "CHAR": "a str is a STRING",
         "BYTE_BUFFER": "bytes may stand for a byte[], which is no key",
@@ -113,10 +113,10 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
     "arrays._scalars.HASHERS": {
         "CHAR": "an array of text has text of any length",
-        "BIG_INT": "an array of integers has 64 bits at most",
+        "BIG_INT SCALA_BIG_INT": "an array of integers has 64 bits at most",
     },
     "arrays._scalars.INFERRED": {
-        "BYTE SHORT INT LONG BIG_INT": "what an integer is goes by its value",
+        "BYTE SHORT INT LONG BIG_INT SCALA_BIG_INT": "what an integer is goes by its value",
         "FLOAT": "float32 may also stand for doubles",
         "CHAR UUID": "text is a STRING",
         "BYTE_BUFFER": "binaries may stand for a byte[], which is no key",
@@ -124,7 +124,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     },
     "cli._key_text._READERS": {"STRING CHAR": "the text is the key"},
     "cli._key_text._LIKELY": {
-        "BYTE SHORT INT BIG_INT": "what looks like one looks like a LONG",
+        "BYTE SHORT INT BIG_INT SCALA_BIG_INT": "what looks like one looks like a LONG",
         "FLOAT BIG_DEC": "what looks like one looks like a DOUBLE",
         "STRING CHAR": "they are what the text is if it looks like nothing else",
         "BYTE_BUFFER HASHED": "what looks like one looks like a LONG",
@@ -135,7 +135,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
         "template",
     },
     "routing_inference._SQL_TYPES": {
-        "BYTE SHORT FLOAT CHAR BIG_INT": "no key is taken for one without a key type",
+        "BYTE SHORT FLOAT CHAR BIG_INT SCALA_BIG_INT": "no key is taken for one untyped",
         "UUID BYTE_BUFFER HASHED": "Flink SQL has no type for it, or no key",
         "LOCAL_DATE": "a user who has such keys passes SQL_ROW('DATE') in key_types",
         "BIG_DEC LOCAL_TIME LOCAL_DATE_TIME INSTANT": "keys do not tell the type's precision",
@@ -143,7 +143,7 @@ LEFT_OUT: dict[str, dict[str, str]] = {
     "spark._columns.key_hash.SPARK_TYPES": _NOT_IN_SPARK,
     "spark._columns.portable.Portable.hashers": _NOT_IN_SPARK,
     "state_keys.serializer_of": {
-        "UUID BYTE_BUFFER": "Kryo writes it, as what the job's registrations say",
+        "UUID BYTE_BUFFER SCALA_BIG_INT": "Kryo writes it, as what the job's registrations say",
         "HASHED": "it may be of any class",
     },
 }

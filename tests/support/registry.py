@@ -971,6 +971,7 @@ REGISTRY: dict[str, Registered] = {
             "types.OBJECTS_HASH",
             "types.OPTIONAL",
             "types.PYFLINK",
+            "types.SCALA_EITHER",
             "types.SCALA_OPTION",
             "types.SCALA_TUPLE",
             "types.SET",

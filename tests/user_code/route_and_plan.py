@@ -118,7 +118,7 @@ def key_types() -> None:
         *(types.BOOLEAN, types.BYTE, types.SHORT, types.INT, types.LONG, types.FLOAT),
         *(types.DOUBLE, types.CHAR, types.STRING, types.BIG_INT, types.BIG_DEC, types.UUID),
         *(types.LOCAL_DATE, types.LOCAL_TIME, types.LOCAL_DATE_TIME, types.INSTANT, types.NULL),
-        *(types.BYTE_BUFFER, types.HASHED),
+        *(types.SCALA_BIG_INT, types.BYTE_BUFFER, types.HASHED),
     ]
     in_zones: list[types.JavaSqlType] = [
         types.SQL_DATE("UTC"),
@@ -137,6 +137,7 @@ def key_types() -> None:
         types.SCALA_TUPLE(types.STRING, types.INT, scala="2.12"),
         types.CASE_CLASS("Key", types.STRING, scala="2.13"),
         types.SCALA_OPTION(types.LONG, scala="2.13"),
+        types.SCALA_EITHER(types.LONG, types.STRING, scala="2.13"),
         types.MAP(types.STRING, types.LONG),
         types.PYFLINK(types.STRING),
     ]
