@@ -180,13 +180,14 @@ class _Sides(ast.NodeTransformer):
     """Makes constants of what is written as the side of an Either: `Left(1)`."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return the constant; raise ValueError for another call."""
+        """Return the constant, or another call as it is; also of what `repr` wrote."""
         self.generic_visit(node)
-        [argument] = node.args
         side = _SIDES.get(ast.unparse(node.func))
-        if side is None or node.keywords:
-            raise ValueError
-        return ast.Constant(side(ast.literal_eval(argument)))
+        names = {keyword.arg for keyword in node.keywords}
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if side is None or len(arguments) != 1 or not names <= {"value"}:
+            return node
+        return ast.Constant(side(ast.literal_eval(arguments[0])))
 
 
 def _literal(node: ast.expr) -> Any:

@@ -26,6 +26,7 @@ from keygroups import (
     types,
 )
 from keygroups.cli._key_text import CHOICES, TYPE_NAMES, check_text, parse_key, parse_key_type
+from keygroups.savepoint.values import Left, Right
 from keygroups.types import FLOAT, INT, LIST, PYFLINK, ROW, SQL_ROW, STRING, TUPLE, KeyType
 
 UTC = dt.timezone.utc
@@ -41,6 +42,8 @@ def literal(value: Any) -> str:
         return f"{{{', '.join(map(literal, value))}}}" if value else "set()"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{literal(k)}: {literal(v)}' for k, v in value.items())}}}"
+    if isinstance(value, (Left, Right)):
+        return f"{type(value).__name__}({literal(value.value)})"
     if isinstance(value, bytes):
         return repr(value.hex())
     if value is None or isinstance(value, (bool, int, str)):
@@ -55,7 +58,7 @@ def test_keys_of_flink() -> None:
         key_type = parse_key_type(line["type"])
         assert repr(key_type) == line["type"]
         key = decode_key(key_type, line["key"])
-        if isinstance(key, (tuple, list, frozenset, dict)):
+        if isinstance(key, (tuple, list, frozenset, dict, Left, Right)):
             text = literal(key)
         elif key is None or (isinstance(key, int) and key.bit_length() > 10_000):
             continue  # has no text of its own; too long for Python to print
@@ -250,6 +253,15 @@ def test_key_type_that_cannot_be(text: str, says: str) -> None:
         ("['a', None]", "LIST(STRING)", ["a", None]),
         ("{1, 2}", "SET(INT)", frozenset({1, 2})),
         ("{'a': '1.5'}", "MAP(STRING, DOUBLE)", {"a": 1.5}),
+        ("Left('1.5')", "SCALA_EITHER(DOUBLE, STRING, scala='2.12')", Left(1.5)),
+        ("Right(value=None)", "SCALA_EITHER(INT, INT, scala='2.12')", Right(None)),
+        (
+            "['a', Right(Left({1: set()}))]",
+            "OBJECTS_HASH(STRING, SCALA_EITHER(INT, SCALA_EITHER(MAP(LONG, SET(INT)), INT, "
+            "scala='2.13'), scala='2.13'))",
+            ("a", Right(Left({1: frozenset()}))),
+        ),
+        ("1" * 40, "SCALA_BIG_INT", int("1" * 40)),
         ("('7', [{'x'}])", "TUPLE(OPTIONAL(LONG), LIST(SET(CHAR)))", (7, [frozenset("x")])),
     ],
 )
@@ -299,6 +311,13 @@ def test_keys(text: str, key_type: str, key: Any) -> None:
         (r"('\d+',)", "TUPLE(STRING)"),  # Python takes it, with a warning
         (r"('C:\new\dir', 1)", "TUPLE(STRING, INT)"),
         ("[1or 2]", "LIST(INT)"),
+        ("Left()", "SCALA_EITHER(INT, INT, scala='2.12')"),
+        ("Left(1, 2)", "SCALA_EITHER(INT, INT, scala='2.12')"),
+        ("Left(left=1)", "SCALA_EITHER(INT, INT, scala='2.12')"),
+        ("Left(f())", "SCALA_EITHER(INT, INT, scala='2.12')"),
+        ("a.Left(1)", "SCALA_EITHER(INT, INT, scala='2.12')"),
+        ("{Left([1])}", "SET(INT)"),
+        ("-" * 900 + "Left(1)", "SCALA_EITHER(INT, INT, scala='2.12')"),
         ("1" * 50_000 + "x", "DOUBLE"),
     ],
     ids=lambda text: ascii(text[:30]),
