@@ -206,6 +206,7 @@ MADE: list[Callable[[], object]] = [
     lambda: types.SCALA_TUPLE(types.INT, types.STRING, scala="2.12"),
     lambda: types.CASE_CLASS("Key", types.INT, scala="2.13"),
     lambda: types.SCALA_OPTION(types.INT, scala="2.13"),
+    lambda: types.SCALA_EITHER(types.INT, types.STRING, scala="2.13"),
     lambda: types.SQL_DATE("UTC"),
     lambda: types.SQL_TIME("Europe/Berlin"),
     lambda: types.SQL_TIMESTAMP("America/New_York"),

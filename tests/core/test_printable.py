@@ -327,6 +327,7 @@ def hostile_values(folder: Path) -> Iterator[object]:
     yield from (types.ScalarType(NAME), types.SQL_ROW("BIGINT"), parse_logical_type("BIGINT"))
     yield from (types.TUPLE(types.INT), types.ROW(types.INT, names=[NAME]))
     yield from (types.OBJECTS_HASH(types.INT), types.SCALA_OPTION(types.INT, scala="2.13"))
+    yield types.SCALA_EITHER(types.INT, types.STRING, scala="2.12")
     path, operator_id = ("".join(NAME.split()), "\x1b[2J")
     yield explain_exception(
         f"Failed to rollback to checkpoint/savepoint {path}. Cannot map checkpoint/savepoint "

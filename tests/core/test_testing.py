@@ -71,6 +71,7 @@ KEY_TYPES: list[KeyType] = [
     types.OBJECTS_HASH(STRING, types.BYTE_BUFFER),
     types.SCALA_TUPLE(STRING, LONG, types.DOUBLE, scala="2.12"),
     types.CASE_CLASS("Key", types.SCALA_OPTION(types.FLOAT, scala="2.13"), scala="2.13"),
+    types.SCALA_EITHER(types.DOUBLE, TUPLE(STRING), scala="2.13"),
     PYFLINK(types.SQL_TIMESTAMP("UTC")),
     PYFLINK(LONG),
     SQL_ROW("BIGINT", "STRING NOT NULL", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "FLOAT"),

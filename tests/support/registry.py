@@ -405,6 +405,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "data": [CompositeKeySerializer(128, INT, STRING, STRING).serialize(5, "a", "b"), b""],
     "combine": [max],
     "element": [INT, STRING],
+    "left": [INT, STRING],
+    "right": [INT, STRING],
     "end_key_group": [85],
     "entries": [[("a", 1)]],
     "explain_text": ["== Optimized Execution Plan ==\nCalc(select=[a])\n"],
