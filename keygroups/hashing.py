@@ -28,7 +28,6 @@ from keygroups._checks import (
     LONG_MIN,
     MAX_DEPTH,
     check_int,
-    did_you_mean,
     show,
 )
 from keygroups._values import java_lang, java_time, scala_lang
@@ -133,7 +132,7 @@ def hasher_of(key_type: KeyType) -> Hasher:
     if type(key_type) not in _COMPOUND:
         guess = ""
         if isinstance(key_type, str):
-            guess = did_you_mean(key_type, map(repr, SCALARS), types.OF_OTHERS)
+            guess = types.meant_by(key_type, map(repr, SCALARS))
         raise InvalidTypeError(
             "key_type must be a value of keygroups.types such as STRING or TUPLE(STRING, INT), "
             f"got {show(key_type)}{guess}"

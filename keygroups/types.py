@@ -86,6 +86,7 @@ from keygroups._checks import (
     check_choice,
     check_int,
     check_str,
+    did_you_mean,
     iterate,
     show,
 )
@@ -230,6 +231,28 @@ OF_OTHERS = {
     **dict.fromkeys(("BINARY", "VARBINARY", "BYTES"), ""),  # by which Flink cannot key
 }
 """What those of Flink SQL, and of other databases, likely mean by a name that is none here."""
+
+_COLLECTION = (
+    "no tool can place a collection of Scala, whose hash changed within 2.13: key the job by a "
+    "String of it, or by fields"
+)
+_BIG_DECIMAL = (
+    "no tool can place a BigDecimal of Scala, whose hash goes by the JDK's Double.toString: key "
+    "the job by its bigDecimal, a BIG_DEC, or by a String of it"
+)
+UNPLACED = {
+    **dict.fromkeys(("SEQ", "VECTOR", "TRAVERSABLE", "ITERABLE"), _COLLECTION),
+    **{f"SCALA_{name}": _COLLECTION for name in ("LIST", "SEQ", "VECTOR", "SET", "MAP")},
+    **dict.fromkeys(("SCALA_BIG_DEC", "SCALA_BIG_DECIMAL"), _BIG_DECIMAL),
+}
+"""Why there is no key type of a name, and the cure; the module's docstring lists more."""
+
+
+def meant_by(text: str, names: Iterable[str]) -> str:
+    """Return the end of a message that refuses a name, which is none of those that are taken."""
+    why = UNPLACED.get(text.partition("(")[0].strip().upper())
+    return f": {why}" if why else did_you_mean(text, names, OF_OTHERS)
+
 
 _MAX_TUPLE_ARITY = 25  # org.apache.flink.api.java.tuple.Tuple.MAX_ARITY
 _ROW_KINDS = ("+I", "-U", "+U", "-D")  # in the order of RowKind.toByteValue()

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import Any
 
 from keygroups import types
-from keygroups._checks import did_you_mean, show
+from keygroups._checks import show
 from keygroups._values.java_values import Left, Right
 from keygroups.errors import (
     AmbiguousKeyTypeError,
@@ -169,7 +169,7 @@ def _key_type(node: ast.expr) -> KeyType:
 
 
 def _unknown(name: str) -> _SyntaxError:
-    return _SyntaxError(did_you_mean(name, TYPE_NAMES, types.OF_OTHERS))
+    return _SyntaxError(types.meant_by(name, TYPE_NAMES))
 
 
 def _argument(node: ast.expr) -> Any:

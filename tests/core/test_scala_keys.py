@@ -31,6 +31,7 @@ from keygroups import (
 from keygroups._serializers import scalars
 from keygroups._serializers.compounds import TupleSerializer
 from keygroups._serializers.jvm.scala import CaseClassSerializer, Tuple2CaseClassSerializer
+from keygroups.cli._key_text import parse_key_type
 from keygroups.savepoint.values import Left, Right, Some
 from keygroups.state_keys import serializer_of
 from keygroups.subtask_keys import keys_for_subtasks
@@ -257,6 +258,33 @@ def test_refused_types(
         make()
 
 
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        *((name, "by a String of it, or by fields") for name in ("Seq", "vector", "Traversable")),
+        *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("LIST", "SEQ")),
+        *((f"SCALA_{name}", "by a String of it, or by fields") for name in ("VECTOR", "SET")),
+        ("SCALA_MAP", "by a String of it, or by fields"),
+        ("SCALA_BIG_DEC", "by its bigDecimal, a BIG_DEC, or by a String of it"),
+        ("SCALA_BIG_DECIMAL", "by its bigDecimal, a BIG_DEC, or by a String of it"),
+    ],
+)
+def test_classes_of_scala_without_a_key_type(name: str, cure: str) -> None:
+    """They are refused by name, in Python and in a shell, and none is taken for a SET."""
+    key_type: Any = name
+    of_elements: Any = f"{name}(INT)"
+    for call in (
+        lambda: hash_code([5, 5, 5], key_type),
+        lambda: hash_code([5, 5, 5], of_elements),
+        lambda: parse_key_type(name),
+        lambda: parse_key_type(f"{name}(INT)"),
+    ):
+        with pytest.raises(KeyGroupsError, match=f": no tool can place .*: key the job {cure}$"):
+            call()
+    with pytest.raises(InvalidValueError, match=r"did you mean SET\?"):
+        parse_key_type("SETS")
+
+
 def test_eithers_are_in_no_array() -> None:
     pytest.importorskip("pyarrow")
     from keygroups import arrays
@@ -408,6 +436,32 @@ def test_recipes_for_hashed_keys() -> None:
         utf8 = text.encode()
         signed = struct.unpack(f"{len(utf8)}b", utf8)
         assert hash_code(signed, OBJECTS_HASH(*[BYTE] * len(utf8))) == code
+
+
+@pytest.mark.parametrize(
+    ("local", "zone", "offset", "code"),
+    [
+        (dt.datetime(2024, 2, 29, 1, 2, 3), "Europe/Berlin", 3600, -1188739433),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), "UTC", 0, -735927841),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), "UTC+01:00", 3600, 1944115580),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), "America/New_York", -18000, -2065054158),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), "Asia/Kolkata", 19800, -1245524845),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), None, 0, -735515137),  # Z
+        (dt.datetime(2024, 2, 29, 1, 2, 3), None, 3600, -735538321),  # +01:00
+        (dt.datetime(2024, 2, 29, 1, 2, 3), None, -28800, -735371656),
+        (dt.datetime(2024, 2, 29, 1, 2, 3), None, 3723, -735537364),
+        (dt.datetime(2024, 10, 27, 2, 30), "Europe/Berlin", 7200, 352281580),
+        (dt.datetime(2024, 10, 27, 2, 30), "Europe/Berlin", 3600, 352285148),
+    ],
+)
+def test_recipe_for_zoned_date_times(
+    local: dt.datetime, zone: str | None, offset: int, code: int
+) -> None:
+    """The formula in the docstring of keygroups.types, on what JDK 17 said."""
+    zone_code = (offset if zone is None else hash_code(zone, STRING)) % 2**32
+    rotated = zone_code << 3 | zone_code >> 29
+    found = hash_code(local, LOCAL_DATE_TIME) ^ offset ^ rotated
+    assert (found + 2**31) % 2**32 - 2**31 == code
 
 
 def test_the_vectors_of_the_jvm() -> None:
