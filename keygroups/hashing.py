@@ -232,17 +232,18 @@ def _option_hasher(key_type: types.SCALA_OPTION) -> Hasher:
     return hash_option
 
 
+_SIDES = "a Left or a Right of keygroups.savepoint.values"
+
+
 def _either_hasher(key_type: types.SCALA_EITHER) -> Hasher:
     name = repr(key_type)
-    sides: dict[type, tuple[Hasher, int]] = {
-        Left: (_scala_field(key_type.left), scala_state(key_type.scala, "Left")),
-        Right: (_scala_field(key_type.right), scala_state(key_type.scala, "Right")),
-    }
+    left = _scala_field(key_type.left), scala_state(key_type.scala, "Left")
+    right = _scala_field(key_type.right), scala_state(key_type.scala, "Right")
 
     def hash_either(key: object) -> int:
-        side = expect(name, key, (Left, Right), "a Left or a Right of keygroups.savepoint.values")
-        hasher, state = sides[type(side)]
-        return scala_lang.product_hash(state, (hasher(side.value),), 1)
+        either: Any = expect(name, key, (Left, Right), _SIDES)
+        hasher, state = left if isinstance(either, Left) else right
+        return scala_lang.product_hash(state, (hasher(either.value),), 1)
 
     return hash_either
 
@@ -377,8 +378,12 @@ def _not_null_java_value(key_type: KeyType) -> Callable[[Any], object]:
         value_in = _java_value(key_type.element)
         return lambda value: (value_in(value.value if isinstance(value, Some) else value),)
     if isinstance(key_type, types.SCALA_EITHER):
-        sides = {Left: _java_value(key_type.left), Right: _java_value(key_type.right)}
-        return lambda value: (type(value), sides[type(value)](value.value))
+        left, right = _java_value(key_type.left), _java_value(key_type.right)
+        return lambda either: (
+            (True, left(either.value))
+            if isinstance(either, Left)
+            else (False, right(either.value))
+        )
     return SCALARS[key_type].java_value if key_type in SCALARS else _same
 
 

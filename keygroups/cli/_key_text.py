@@ -269,8 +269,10 @@ def _read(name: str, value: str | int) -> Any:
         ) from None
 
 
-_INTEGERS = ("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "TINYINT", "SMALLINT", "BIGINT")
-_INTEGERS += ("HASHED", "SCALA_BIG_INT")
+_INTEGERS = (
+    *("BYTE", "SHORT", "INT", "LONG", "BIG_INT", "SCALA_BIG_INT", "HASHED"),
+    *("TINYINT", "SMALLINT", "BIGINT"),
+)
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"nan": "nan", "infinity": "inf", "inf": "inf", "-infinity": "-inf", "-inf": "-inf"}
