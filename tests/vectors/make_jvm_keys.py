@@ -139,7 +139,8 @@ def random_scalar(rng: random.Random, key_type: KeyType) -> Any:
         return rng.choice(_BYTES) if rng.randrange(4) == 0 else rng.randbytes(rng.randrange(12))
     if key_type in (LONG, DOUBLE, FLOAT) and rng.randrange(3) == 0:
         return numbers(rng, key_type)
-    like = {HASHED: INT, SCALA_BIG_INT: BIG_INT}.get(key_type, key_type)
+    alike: dict[KeyType, KeyType] = {HASHED: INT, SCALA_BIG_INT: BIG_INT}
+    like = alike.get(key_type, key_type)
     value = rng.choice(EDGES[like]) if rng.randrange(4) == 0 else RANDOM[like](rng)
     return Decimal("1.50") if isinstance(value, Decimal) and "E" in str(value) else value
 
