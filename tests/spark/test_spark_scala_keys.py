@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from spark_backends import BACKENDS, skip_without
 
 from keygroups import InvalidTypeError, UnsupportedKeyTypeError, assign_to_key_group, hash_code
+from keygroups.savepoint.values import Left, Right
 from keygroups.spark import functions as KF
 from keygroups.spark import infer_key_type, skew_report, with_routing
 from keygroups.spark._columns.backend import SETTING
@@ -25,6 +28,8 @@ from keygroups.types import (
     LONG,
     OBJECTS_HASH,
     ROW,
+    SCALA_BIG_INT,
+    SCALA_EITHER,
     SCALA_OPTION,
     SCALA_TUPLE,
     SET,
@@ -185,9 +190,35 @@ def test_refused(spark: SparkSession) -> None:
     df = spark.createDataFrame([(b"abc", 1)], "b binary, i int")
     with pytest.raises(UnsupportedKeyTypeError, match=r"type binary: .*key_type=BYTE_BUFFER"):
         with_routing(df, "b", 128, 8)
-    sets = SCALA_TUPLE(SET(INT), scala="2.12")
-    with pytest.raises(UnsupportedKeyTypeError, match=r"SET\(INT\) has no column expression"):
-        with_routing(df, ["i"], 128, 8, sets)
+    either = SCALA_EITHER(INT, INT, scala="2.12")
+    for key_type in (SET(INT), either, SCALA_BIG_INT):
+        says = f"key type {re.escape(repr(key_type))} has no column expression"
+        for key in ("i", ["i"]):
+            with pytest.raises(UnsupportedKeyTypeError, match=says):
+                with_routing(df, key, 128, 8, key_type)
+            with pytest.raises(UnsupportedKeyTypeError, match=says):
+                KF.hash_code(key, key_type)
+        with pytest.raises(UnsupportedKeyTypeError, match=says):
+            with_routing(df, ["i"], 128, 8, SCALA_TUPLE(key_type, scala="2.12"))
+
+
+def test_an_either_in_two_columns(spark: SparkSession) -> None:
+    """The docstring's way: a case class of each side, and the hash of the one that is there."""
+    either = SCALA_EITHER(LONG, STRING, scala="2.13")
+    keys = [Left(1), Right("a"), Left(2**40), Right(None)]
+    rows = [
+        (
+            isinstance(key, Left),
+            *((key.value, None) if isinstance(key, Left) else (None, key.value)),
+        )
+        for key in keys
+    ]
+    df = spark.createDataFrame(rows, "is_left boolean, l bigint, r string")
+    left = KF.hash_code(["l"], CASE_CLASS("Left", LONG, scala="2.13"))
+    right = KF.hash_code(["r"], CASE_CLASS("Right", STRING, scala="2.13"))
+    hashed = F.when(F.col("is_left"), left).otherwise(right)
+    found = df.select(KF.assign_to_key_group(hashed, 128, HASHED)).collect()
+    assert [row[0] for row in found] == [assign_to_key_group(key, 128, either) for key in keys]
 
 
 def test_skew_of_options(spark: SparkSession) -> None:
