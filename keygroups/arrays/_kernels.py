@@ -38,7 +38,7 @@ def _rotate(words: Codes, spare: Codes, left: np.uint32, right: np.uint32) -> No
 
 
 def _scramble(words: Codes, spare: Codes) -> None:
-    """Do what murmur3_x86_32 does with a word, times its first constant, before the state."""
+    """Do the rest of what murmur3_x86_32 does with a word that is multiplied by `_C1`."""
     _rotate(words, spare, _15, _17)
     np.multiply(words, _C2, out=words)
 

@@ -275,7 +275,7 @@ def _scala_double_codes(array: pa.Array) -> Codes:
     """`##` of doubles: that of the first of Int, Long, Float and Double that equals it."""
     values = doubles(array, "key type DOUBLE")
     low = values.view(np.uint64).astype(np.uint32)
-    # Ints and singles end in 22 zero bits at least, and singles in 29.
+    # The bits of an Int end in 22 zeros at least, and those of a single in 29.
     if np.left_shift(low, 10).min() and _are_within_ints(values):
         return fold_long(values)
     ints, is_int = _to_ints(values)

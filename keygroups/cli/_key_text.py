@@ -180,9 +180,9 @@ class _Sides(ast.NodeTransformer):
     """Makes constants of what is written as the side of an Either: `Left(1)`."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """Return the constant, or another call as it is; also of what `repr` wrote."""
+        """Return the constant of `Left(1)` or `Left(value=1)`; any other call stays as it is."""
         self.generic_visit(node)
-        side = _SIDES.get(ast.unparse(node.func))
+        side = _SIDES.get(getattr(node.func, "id", ""))
         names = {keyword.arg for keyword in node.keywords}
         arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
         if side is None or len(arguments) != 1 or not names <= {"value"}:

@@ -205,7 +205,7 @@ def test_refused(spark: SparkSession) -> None:
 def test_an_either_in_two_columns(spark: SparkSession) -> None:
     """The docstring's way: a case class of each side, and the hash of the one that is there."""
     either = SCALA_EITHER(LONG, STRING, scala="2.13")
-    keys = [Left(1), Right("a"), Left(2**40), Right(None)]
+    keys: list[Any] = [Left(1), Right("a"), Left(2**40), Right(None)]
     rows = [
         (
             isinstance(key, Left),
