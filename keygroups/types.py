@@ -62,8 +62,8 @@ Keys that no tool can place, since their hash is another one in each JVM or vers
     a protobuf message        has the hash of its Descriptor in it: key by a field
     a class without hashCode  identity: key by its fields, or give it a hashCode
     AtomicInteger, AtomicLong identity: key by its get()
-    Scala's collections       a Seq, List, Vector, Set or Map: 2.13 has other rules than 2.12, which
-                              changed within 2.13 too: key by a String of it, or by fields
+    Scala's collections       a Seq, List, Vector, Set or Map: by other rules in 2.12 and 2.13, and
+                              changed within 2.13: key by a String of it, or by fields
     Scala's BigDecimal        goes by the digits of Double.toString, others since JDK 19: key by
                               its bigDecimal, a BIG_DEC, or by a String of it
 
