@@ -25,10 +25,9 @@ from keygroups import (
     assign_key_to_parallel_operator,
     compute_key_group_range_for_operator_index,
 )
-from keygroups import job as job_module
 from keygroups.cli import main
 from keygroups.errors import JobError
-from keygroups.job import Job, SubtaskReads, Vertex, read_job
+from keygroups.job import Job, SubtaskReads, Vertex, _vertices, read_job
 
 HEADER, ANSWERS = read("rest")
 KEYED = "Latest <of> a key"
@@ -111,7 +110,7 @@ def recorded() -> Replies:
 @pytest.fixture(autouse=True)
 def short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask soon again for counts, which most recorded answers do not know the first time."""
-    monkeypatch.setattr(job_module, "_PAUSE", 0.001)
+    monkeypatch.setattr(_vertices, "_PAUSE", 0.001)
 
 
 @pytest.fixture
@@ -359,7 +358,7 @@ def test_counts_are_waited_for() -> None:
 
 
 def test_counts_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_vertices, "_PATIENCE", 0.05)
     replies = recorded()
     path = vertex_path(replies)
     replies[path] = [(200, incomplete(replies[path][-1][1]))]
@@ -720,7 +719,7 @@ def test_command_in_json(flink: Stub, capsys: pytest.CaptureFixture[str]) -> Non
 def test_command_of_counts_that_are_not_known(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_module, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_vertices, "_PATIENCE", 0.0)
     replies = recorded()
     path = vertex_path(replies)
     replies[path] = [(200, incomplete(replies[path][-1][1]))]
