@@ -42,7 +42,7 @@ def subtask(number: int, records: int = 5, **members: object) -> dict[str, Any]:
 def job_told(answer: dict[str, Any]) -> Job:
     """Read a job with a keyed vertex, of whose subtasks Flink answers so."""
     parallelism = len(answer["subtasks"])
-    listed = {"id": VERTEX_ID, "name": "by-user", "status": "RUNNING"}
+    listed: dict[str, Any] = {"id": VERTEX_ID, "name": "by-user", "status": "RUNNING"}
     listed |= {"parallelism": parallelism, "maxParallelism": 128}
     plan = {"nodes": [{"id": VERTEX_ID, "inputs": [{"ship_strategy": "HASH"}]}]}
     job = {"name": "job", "state": "RUNNING", "plan": plan, "vertices": [listed]}
@@ -70,8 +70,8 @@ def test_host_and_task_manager(named: str) -> None:
 
 def test_what_has_no_place_yet() -> None:
     """Flink says (unassigned), and -1 for a time that did not come; other servers say nothing."""
-    names = {"endpoint": "(unassigned)", "taskmanager-id": "(unassigned)", "start_time": -1}
-    told = [subtask(0, **names), {k: v for k, v in subtask(1).items() if k != "start-time"}]
+    names = {"endpoint": "(unassigned)", "taskmanager-id": "(unassigned)", "start-time": -1}
+    told = [subtask(0) | names, {k: v for k, v in subtask(1).items() if k != "start-time"}]
     job = job_told({"subtasks": told})
     for one in job.vertices[0].subtasks:
         assert (one.host, one.taskmanager_id, one.start_time) == (None, None, None)
